@@ -62,7 +62,7 @@ ALLOWED_IN_SOURCE = {
     "desk": 2,
     "vault": 24,
     "unjudged": 1,
-    "thaw": 24,
+    "thaw": 9,
     "called off": 2,
     "taken up": 1,
     "take in": 1,

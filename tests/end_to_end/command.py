@@ -32,7 +32,14 @@ _FORKS.set_forkserver_preload(
                 "plan_commands",
             )
         ),
-        *("asterism.bootstrap", "asterism.planner.model", "pydantic_ai.models.openai", "pydantic_ai.providers.openai"),
+        *("asterism.bootstrap", "asterism.constellations.performers", "asterism.devices.local", "asterism.flows.performer"),
+        *(
+            "asterism.loops.definition",
+            "asterism.runtime.driver",
+            "asterism.planner.model",
+            "pydantic_ai.models.openai",
+            "pydantic_ai.providers.openai",
+        ),
     ]
 )
 

@@ -14,7 +14,6 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, json_line, local_time, put, put_line
 from asterism.cli.run_access import garbage_collection_off, machine_of, read_run, reading
-from asterism.constellations.resumption import check_constellation
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.packing import packer
 from asterism.runtime import journal_stream
@@ -66,6 +65,8 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
     async with reading(database) as store:
         row = await find_run(store, named)
         if as_mermaid:
+            from asterism.constellations.resumption import check_constellation  # noqa: PLC0415 - loads the planner
+
             check_constellation(row)
         tree = await _read_tree(store, row)
         asked = await (store.inquiries(run_id=row.run_id) if row.parent else store.inquiries(root=row.run_id))

@@ -51,16 +51,16 @@ def to_snapshot(it: TaskConstellation) -> ConstellationSnapshot:
     )
 
 
-def from_snapshot(frozen: ConstellationSnapshot) -> TaskConstellation:
+def from_snapshot(snapshot: ConstellationSnapshot) -> TaskConstellation:
     """Return the constellation of a snapshot, without checks: it was checked when it was made."""
-    it = TaskConstellation(frozen.constellation_id, frozen.name, generation=frozen.generation)
-    it.version = frozen.version
-    for task in frozen.tasks:
+    it = TaskConstellation(snapshot.constellation_id, snapshot.name, generation=snapshot.generation)
+    it.version = snapshot.version
+    for task in snapshot.tasks:
         it.insert_task(task)
-    for line in frozen.lines:
+    for line in snapshot.lines:
         it.insert_line(line)
-    it.removed_tasks = set(frozen.removed_tasks)
-    it.removed_lines = set(frozen.removed_lines)
-    it.unevaluated = dict.fromkeys(frozen.unevaluated)
-    it.dirty = dict.fromkeys(frozen.dirty, True)
+    it.removed_tasks = set(snapshot.removed_tasks)
+    it.removed_lines = set(snapshot.removed_lines)
+    it.unevaluated = dict.fromkeys(snapshot.unevaluated)
+    it.dirty = dict.fromkeys(snapshot.dirty, True)
     return it

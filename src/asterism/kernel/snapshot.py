@@ -26,7 +26,7 @@ class Snapshotable(Protocol):
         ...
 
     @classmethod
-    def from_snapshot(cls, frozen: Any) -> Self:
+    def from_snapshot(cls, snapshot: Any) -> Self:
         """Return the object of a snapshot."""
         ...
 

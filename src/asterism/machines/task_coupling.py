@@ -54,12 +54,12 @@ class TaskSchedule:
         )
 
     @classmethod
-    def from_snapshot(cls, frozen: TaskScheduleSnapshot) -> TaskSchedule:
+    def from_snapshot(cls, snapshot: TaskScheduleSnapshot) -> TaskSchedule:
         """Return the schedule of a snapshot."""
-        schedule = cls(constellation_snapshot.from_snapshot(frozen.constellation))
-        schedule.startable = dict.fromkeys(frozen.startable)
-        schedule.running = dict.fromkeys(frozen.running)
-        schedule.unsatisfiable = dict.fromkeys(frozen.unsatisfiable)
+        schedule = cls(constellation_snapshot.from_snapshot(snapshot.constellation))
+        schedule.startable = dict.fromkeys(snapshot.startable)
+        schedule.running = dict.fromkeys(snapshot.running)
+        schedule.unsatisfiable = dict.fromkeys(snapshot.unsatisfiable)
         return schedule
 
     def forget_removed(self) -> None:

@@ -28,7 +28,7 @@ class Registration:
         machine: made by ``asterism.machines.define_machine``.
         performers: by kind of effect, an object that performs effects of this kind. They serve this
             machine only.
-        view: class that shows its runs, an ``asterism.views.MachineView``; None for the rows common
+        view: class that shows its runs, made from ``asterism.views.BaseView``; None for the rows common
             to all machines.
 
     Raises:
@@ -102,4 +102,4 @@ def _problems(machine: Machine[Any], performers: Mapping[type[Effect], Performer
 
 def _unfit(view: type[Any] | None) -> Iterator[str]:
     if view is not None and not (callable(getattr(view, "at", None)) and callable(getattr(view, "read", None))):
-        yield f"its view is {view!r}; give a class with the methods at and read, made from asterism.views.MachineView"
+        yield f"its view is {view!r}; give a class with the methods at and read, made from asterism.views.BaseView"

@@ -46,7 +46,7 @@ SATISFIED_BY = {"UNCONDITIONAL": SETTLED, "SUCCESS_ONLY": ("COMPLETED",), "COMPL
 _COMPARISON = re.compile(r"(\w+) (>=|<=|>|<) (-?[\d.]+)")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
 _SPEC = tuple(TaskSpec.__struct_fields__)
-_encode = msgspec.json.Encoder(enc_hook=lambda it: it.freeze()).encode
+_encode = msgspec.json.Encoder(enc_hook=lambda it: it.to_snapshot()).encode
 
 
 class InvariantViolated(AsterismError):

@@ -34,14 +34,9 @@ from asterism.machines.run_control import (
     Answered,
     AskPerson,
     BatchEnded,
-    Cancel,
     CancelEffect,
     EffectCancelled,
-    Forked,
     OwnershipAcquired,
-    Pause,
-    TransitionFailed,
-    Unpause,
 )
 from asterism.views.constellation_words import attempt_end_words, edit_words, planned_words
 from asterism.views.delta import LogLine, Weight, brief
@@ -290,10 +285,10 @@ class ConstellationRunView(BaseView):
             case DeviceLost() | DeviceFound():
                 state = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "available again"
                 yield LogLine(f"device {plain(event.device)} {state}")
-            case Pause() | Unpause() | RaiseLimits() | Cancel() | Forked() | TransitionFailed():
+            case RaiseLimits():
                 yield LogLine(control_words(entry))
             case _:
-                pass
+                yield from super().event_lines(entry, settled)
 
     def _ownership_lines(self, event: OwnershipAcquired) -> Iterator[LogLine]:
         yield LogLine(ownership_words(event), weight="detail" if event.epoch == 1 else "event")

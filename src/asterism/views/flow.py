@@ -7,7 +7,7 @@ from typing import Any
 
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, EffectResult, kind_of
-from asterism.machines.children import ChildEnded, StartChild, child_run_id
+from asterism.machines.children import StartChild, child_run_id
 from asterism.machines.flow_agent.events import (
     CallHandler,
     ConversationStarted,
@@ -19,10 +19,10 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.memory import FlowMemory, HandlerRunning, NoHandler
 from asterism.machines.flow_agent.moves import ASIDE
-from asterism.machines.run_control import Answered, AskPerson, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import AskPerson, OwnershipAcquired
 from asterism.views.delta import LogLine, brief
 from asterism.views.view import BaseView, Settled
-from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain, preview
+from asterism.views.words import ownership_words, plain, preview
 
 
 class FlowRunView(BaseView):
@@ -134,9 +134,10 @@ class FlowRunView(BaseView):
         """Yield the log lines of the event of an entry."""
         event = entry.event
         match event:
-            case ConversationStarted() | MessageReceived() | Answered():
-                if words := _said_words(entry, event):
-                    yield LogLine(words)
+            case ConversationStarted(agent=agent, message=message):
+                yield LogLine(f"{plain(entry.actor)} starts {plain(agent)}: {preview(message.text or message.values)}")
+            case MessageReceived(text=text, values=values):
+                yield LogLine(f"{plain(entry.actor)} says {preview(text or values)}")
             case OwnershipAcquired():
                 yield LogLine(ownership_words(event), weight="detail")
             case RunningEntered():
@@ -145,12 +146,8 @@ class FlowRunView(BaseView):
                 yield LogLine(self._handler_words(event, settled), weight="event" if text or event.interrupted else "detail")
             case HandlerReported(text=text):
                 yield LogLine(plain(text), weight="progress")
-            case ChildEnded():
-                yield LogLine(child_end_words(event), settled.part if settled else "")
-            case Pause() | Unpause() | Cancel() | Forked() | TransitionFailed():
-                yield LogLine(control_words(entry))
             case _:
-                pass
+                yield from super().event_lines(entry, settled)
 
     def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
         """Yield the log lines of an issued effect."""
@@ -192,17 +189,3 @@ class FlowRunView(BaseView):
         words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
         is_said = event.reason.rstrip(".") in event.text
         return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code and not is_said else "")
-
-
-def _said_words(entry: Entry, event: ConversationStarted | MessageReceived | Answered) -> str:
-    """Return the message of a person in words; empty if there is none."""
-    who = plain(entry.actor)
-    match event:
-        case ConversationStarted(agent=agent, message=message):
-            return f"{who} starts {plain(agent)}: {preview(message.text or message.values)}"
-        case MessageReceived(text=text, values=values):
-            return f"{who} says {preview(text or values)}"
-        case Answered(cancelled=True):
-            return ""
-        case Answered():
-            return answer_words(entry, event)

@@ -23,10 +23,10 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, Step
 from asterism.machines.orchestration_loop.reflection import is_ok, one_word
-from asterism.machines.run_control import Answered, AskPerson, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import Answered, AskPerson
 from asterism.views.delta import LogLine, brief
 from asterism.views.view import BaseView, Settled
-from asterism.views.words import answer_words, child_end_words, control_words, count, ownership_words, plain, preview
+from asterism.views.words import child_end_words, count, plain, preview
 
 MAX_PLANNED = 20
 """Steps of a plan that get a line each, at most."""
@@ -156,16 +156,10 @@ class LoopRunView(BaseView):
         match event:
             case LoopSubmitted(request=request):
                 yield LogLine(f"submitted: {plain(request)}", weight="detail")
-            case OwnershipAcquired(epoch=epoch):
-                yield LogLine(ownership_words(event), weight="detail" if epoch == 1 else "event")
-            case Pause() | Unpause() | Cancel() | Forked() | TransitionFailed():
-                yield LogLine(control_words(entry))
             case StepOnce():
                 yield LogLine(f"one transition requested by {plain(entry.actor)}", weight="detail")
             case Answered(cancelled=True):
                 yield LogLine("question cancelled", step, "detail")
-            case Answered():
-                yield LogLine(answer_words(entry, event), step)
             case EffectResult() if settled is not None and settled.abandoned:
                 run = f"run {plain(child_run_id(event.effect_id))} " if isinstance(settled.effect, StartChild) else ""
                 yield LogLine(f"{run}cancelled while running", step)
@@ -178,7 +172,7 @@ class LoopRunView(BaseView):
                 for it in self.memory.again if isinstance(event, Reflected) else ():
                     yield LogLine(f"retry by {plain(it.worker)}, attempt {it.attempt}", it.step.step_id)
             case _:
-                pass
+                yield from super().event_lines(entry, settled)
 
     def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
         """Yield the log lines of an issued effect."""

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import asterism
-from asterism import bootstrap
 from asterism.cli import main
+from asterism.devices import pool
 from asterism.planner.offline.planner import plan_offline
+from asterism.runtime import driver
 
 SKILL = '''
 from asterism import skill
@@ -68,8 +69,20 @@ def test_a_command_that_only_writes_or_reads_opens_no_devices_and_no_driver(
     (folder / "plan.json").write_text(plan, encoding="utf-8")
     assert main(["run", "plan.json", "--fleet", "fleet.toml"]) == 3
     run = asyncio.run(newest(folder / "runs.db"))
-    opened: list[Any] = []
-    for name in ("Driver", "WorkerPool"):
-        monkeypatch.setattr(bootstrap, name, counted(getattr(bootstrap, name), opened))
+    opened = opens(monkeypatch)
     assert main(command.format(run=run).split()) == 0
     assert opened == []
+
+
+def opens(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list that grows with each driver and each pool of device workers."""
+    opened: list[Any] = []
+    for home, name in ((driver, "Driver"), (pool, "WorkerPool")):
+        monkeypatch.setattr(home, name, counted(getattr(home, name), opened))
+    return opened
+
+
+def test_a_command_that_drives_a_run_opens_one_driver_and_its_devices(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = opens(monkeypatch)
+    assert main(["run", "count the words of 'a b'", "--fleet", "fleet.toml"]) == 0
+    assert len(opened) == 2
