@@ -89,11 +89,11 @@ async def open_devices(fleet_file: Path | None, database: Path) -> AsyncIterator
     if fleet_file is None:
         yield {}, {}
         return
-    from asterism.devices.fleet import open_fleet  # noqa: PLC0415 - a program that only reads loads no devices, planner or driver
-    from asterism.devices.local import local_kind  # noqa: PLC0415 - as above
-    from asterism.devices.pool import WorkerPool  # noqa: PLC0415 - as above
-    from asterism.flows.source import FLOW_KIND  # noqa: PLC0415 - as above
-    from asterism.loops.device import AGENT_KIND  # noqa: PLC0415 - as above
+    from asterism.devices.fleet import open_fleet
+    from asterism.devices.local import local_kind
+    from asterism.devices.pool import WorkerPool
+    from asterism.flows.source import FLOW_KIND
+    from asterism.loops.device import AGENT_KIND
 
     with _without_leftovers(database):
         async with WorkerPool(workers_folder(database)) as pool:
@@ -145,15 +145,15 @@ async def open_model_services(choice: ModelChoice | None) -> AsyncIterator[Model
         MissingExtra: the model's client is not installed.
         InvalidInput: an API key is missing, or the examples cannot be used.
     """
-    from asterism.flows.models import ModelExtractor, ModelRouter  # noqa: PLC0415 - a program that only reads loads no devices, planner or driver
-    from asterism.planner.offline.planner import OfflinePlanner  # noqa: PLC0415 - as above
+    from asterism.flows.models import ModelExtractor, ModelRouter
+    from asterism.planner.offline.planner import OfflinePlanner
 
     if choice is None:
         yield ModelServices(OfflinePlanner())
         return
     try:
-        from asterism.planner.model import open_model  # noqa: PLC0415 - heavy, and an extra
-        from asterism.planner.processor import ConstellationAgentProcessor  # noqa: PLC0415 - as above
+        from asterism.planner.model import open_model
+        from asterism.planner.processor import ConstellationAgentProcessor
     except ImportError as error:
         raise MissingExtra("llm", f"model {choice.model}") from error
     async with open_model(choice) as access:
@@ -184,14 +184,14 @@ async def open_runtime(
     Raises:
         InvalidInput: another machine has the name of a registered one.
     """
-    from asterism.constellations.performers import AttemptPerformer, PlannerPerformer  # noqa: PLC0415 - a program that only reads loads no devices, planner or driver
-    from asterism.devices.dispatcher import Dispatcher  # noqa: PLC0415 - as above
-    from asterism.flows.performer import flow_performers  # noqa: PLC0415 - as above
-    from asterism.flows.secret_store import process_secret_store  # noqa: PLC0415 - as above
-    from asterism.loops.definition import open_performers  # noqa: PLC0415 - as above
-    from asterism.planner.offline.planner import OfflinePlanner  # noqa: PLC0415 - as above
-    from asterism.runtime.driver import Driver  # noqa: PLC0415 - as above
-    from asterism.runtime.runtime import Runtime  # noqa: PLC0415 - as above
+    from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
+    from asterism.devices.dispatcher import Dispatcher
+    from asterism.flows.performer import flow_performers
+    from asterism.flows.secret_store import process_secret_store
+    from asterism.loops.definition import open_performers
+    from asterism.planner.offline.planner import OfflinePlanner
+    from asterism.runtime.driver import Driver
+    from asterism.runtime.runtime import Runtime
 
     clock = SystemClock()
     fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
@@ -210,7 +210,7 @@ async def open_runtime(
         }
         telemetry: Telemetry | None = None
         if telemetry_wanted(os.environ):
-            from asterism.telemetry.observer import Telemetry  # noqa: PLC0415 - loaded only if it is requested
+            from asterism.telemetry.observer import Telemetry
 
             telemetry = Telemetry(
                 lambda run: driver.live(run),  # noqa: PLW0108 - there is no driver yet
@@ -231,7 +231,6 @@ async def open_runtime(
             initial_events=dispatcher.initial_events,
             owner=f"process {os.getpid()} on {socket.gethostname()}",
         )
-
         with contextlib.ExitStack() as stack:
             stack.callback(dispatcher.subscribe(driver.announce))
             if telemetry:
@@ -260,8 +259,8 @@ async def open_worker(
         JournalMismatch: a journal cannot be replayed.
         MissingExtra: the model's client is not installed.
     """
-    from asterism.constellations.resumption import check_devices, first_event_of, fleet_file_below, fleet_file_of, model_of  # noqa: PLC0415 - a program that only reads loads no devices, planner or driver
-    from asterism.loops.resumption import check_definitions  # noqa: PLC0415 - as above
+    from asterism.constellations.resumption import check_devices, first_event_of, fleet_file_below, fleet_file_of, model_of
+    from asterism.loops.resumption import check_definitions
 
     first = await first_event_of(client, root)
     fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)
@@ -331,7 +330,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
             one.
         StoreUnavailable: the database cannot be used.
     """
-    from asterism.runtime.runtime import CURRENT  # noqa: PLC0415 - a program that only reads loads no devices, planner or driver
+    from asterism.runtime.runtime import CURRENT
 
     registered(MACHINES, machines)  # rejected before a database is made
     path = database_path(Path(database) if database is not None else None)

@@ -49,16 +49,12 @@ async def read_run(store: Store, row: RunRow) -> tuple[RunHistory, list[HistoryL
 
 @contextlib.contextmanager
 def garbage_collection_off() -> Iterator[None]:
-    """Turn the garbage collector off: a journal is plain data without cycles, and a third of the time to read one is its scans.
-
-    Data that was read here is not scanned later, either.
-    """
+    """Turn the garbage collector off: a journal is plain data without cycles, and a third of the time to read one is its scans."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
         if was_on:
             gc.enable()
 

@@ -79,7 +79,9 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
         put(json_text.dumps(show_data(tree, now, asked=asked, origin=origin), indent=2))
     else:
         out = console()
-        for line in list(show_lines(tree, now, local_time, asked=asked, inbox=inbox, origin=origin)):
+        with garbage_collection_off():
+            lines = list(show_lines(tree, now, local_time, asked=asked, inbox=inbox, origin=origin))
+        for line in lines:
             put_line(out, line)
     return FINISHED
 
