@@ -77,7 +77,7 @@ def test_without_a_standard_error_an_error_does_not_go_where_the_output_goes(
 
 @pytest.mark.parametrize(("words", "told"), [
     (["plan", "x"], 'Command "plan" needs --fleet.'),
-    (["answer"], 'Command "answer" needs INQUIRY.'),
+    (["answer"], 'Command "answer" needs QUESTION.'),
     (["plan", "x", "--fleet"], 'Command "plan" parameter --fleet requires an argument.'),
 ])  # fmt: skip
 def test_what_a_command_needs_and_was_not_given_is_named(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

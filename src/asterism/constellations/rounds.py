@@ -46,13 +46,13 @@ async def submit(
     after: Round = Round(),  # noqa: B008 - frozen
     actor: str = "user",
 ) -> str:
-    """Submit a run of a plan or a request on the client's fleet; a worker drives it.
+    """Submit a run of a plan or a request on the client's fleet; a driver runs it.
 
     Args:
         client: client with the fleet.
         goal: a request in words, the path of a plan file, or a goal.
         options: options of the run; by default those of the previous round.
-        model: model that plans; by default that of the previous round, else the planner of the worker.
+        model: model that plans; by default that of the previous round, else the planner of the driver.
         after: the previous round (``round_after``); none by default.
         actor: name of the submitter.
 

@@ -88,7 +88,7 @@ class WorkerHandle:
         """Return the end of a Work; meanwhile pass its progress and log lines to ``say``.
 
         Raises:
-            NeverStarted: the worker ended before it began.
+            NeverStarted: the worker process ended before the attempt started.
         """
         clock = asyncio.get_running_loop().time
         progress, lines = RateLimit(say, clock, "progress report"), RateLimit(say, clock, "log line")

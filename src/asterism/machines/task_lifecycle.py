@@ -60,7 +60,7 @@ class Failed(Event, tag="failed", frozen=True, kw_only=True):
 
 
 class Stopped(Event, tag="stopped", frozen=True, kw_only=True):
-    """The task was cancelled, or a person rejected it."""
+    """The task was cancelled, or a person did not approve it."""
 
     error: TaskError
 
