@@ -80,7 +80,7 @@ class Forked(Event, tag="forked", frozen=True, kw_only=True):
 
 
 class TransitionFailed(EffectResult, tag="transition_failed", frozen=True, kw_only=True):
-    """A move raised while handling the result of this effect, which is a defect in the code.
+    """A move raised an error while handling the result of this effect: a defect in the code.
 
     The run ends.
     """
@@ -90,7 +90,7 @@ class TransitionFailed(EffectResult, tag="transition_failed", frozen=True, kw_on
 
 
 class Answered(EffectResult, tag="answered", frozen=True, kw_only=True):
-    """A person's answer to an inquiry.
+    """A person's answer to a question.
 
     Attributes:
         verb: approve, edit (``value``: new arguments), reject (``reason``), respond (``value``),
