@@ -37,7 +37,8 @@ class Device(Protocol):
 
     ``perform`` never raises for what a skill does; it returns an ``AttemptResult`` with an error.
     When its coroutine is cancelled, it kills this attempt only, and then lets the cancellation
-    pass. It may report progress until it returns.
+    pass. It may report progress until it returns. It checks the arguments, whose references are
+    resolved, and the result against what its skill declares (``bad_arguments``, ``bad_result``).
 
     After a crash, an attempt may arrive again under the same key while the first one still runs
     where the device started it.
