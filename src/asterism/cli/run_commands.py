@@ -116,7 +116,7 @@ def follow(
     json: JsonEvents = False,
     result_file: ResultFile = None,
 ) -> int:
-    """Run a follow-up request with the fleet, model and options of an ended run. The planner knows the earlier rounds."""
+    """Run the next round of a session, with the fleet, model and options of an ended run. The planner knows the earlier rounds."""
     return asyncio.run(_follow(named, what, fleet, database, as_json=json, result_file=result_file))
 
 
@@ -138,7 +138,12 @@ async def _follow(named: str, what: str, fleet_file: Path | None, database: Path
 
 def resume(
     named: Annotated[
-        str | None, Parameter(name="RUN", help="Id of a run [default: every interrupted run, or the only run that has not ended].")
+        str | None,
+        Parameter(
+            name="RUN",
+            help="Id of a run, or the first characters of the id or of its part after the hyphen [default: every interrupted run; "
+            "if only one unfinished run has no process that drives it, that one].",
+        ),
     ] = None,
     /,
     *,
