@@ -34,7 +34,7 @@ class RecoveryPolicy(enum.Enum):
     """The recovery of an effect that had no result when the process crashed."""
 
     RETRY_SAME_KEY = "same_key"  # idempotent: perform it again under the same id
-    REATTACH = "reattach"  # perform it again; its request says how far it had come
+    REATTACH = "reattach"  # perform it again; its request also says what has happened since
     DO_NOT_RETRY = "never"  # its result is "interrupted"; a retry policy or a person may order another attempt, with another id
 
 
@@ -116,7 +116,7 @@ class StepContext(msgspec.Struct):
         settles: id of the effect that the event is the result of; empty for other events.
         outstanding: effects without a result, by id, oldest first, including the one that
             ``settles`` names; read only.
-        abandoned: ids of outstanding effects whose result will be ignored.
+        abandoned: ids of outstanding effects whose result only common rows will handle.
         side_effects: recorded results of code that may change between versions (a condition, a
             ranking). A live step computes and records them; a replayed step reads them.
         replayed: True if the entry is read from the journal, False if it is new.
@@ -144,7 +144,7 @@ class StepContext(msgspec.Struct):
         return make_effect_id(self.run_id, self.seq, len(self.effects) - 1)
 
     def abandon(self, effect_id: str) -> None:
-        """Ignore the result of an outstanding effect: it is journaled, but no move sees it."""
+        """Ignore the result of an outstanding effect: it is journaled and counted, and only common rows handle it."""
         self.abandoned.add(effect_id)
 
     def touch(self, kind: str, *ids: str) -> None:

@@ -15,8 +15,8 @@ from asterism.kernel.machine import Event, Machine, kind_of
 
 _ENCODER = msgspec.json.Encoder()
 MAX_COMMAND_DEPTH = MAX_DEPTH + 10
-"""Bound on nested lists and objects in an inbox row: a value that its sender has checked, and what
-is around it."""
+"""Bound on nested lists and objects in an inbox row: ``MAX_DEPTH`` for the value in the command, and
+10 levels for the command around it."""
 
 UPGRADES: dict[int, Callable[[Record], Record]] = {}
 """For each schema version, the function that converts a record to the next version. Version 1 was

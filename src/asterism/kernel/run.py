@@ -35,7 +35,7 @@ class Run(Generic[M]):
         rules: version of its rules, from the last entry that acquired ownership, or else the first
             entry.
         outstanding: effects without an accepted result, by id, oldest first.
-        abandoned: ids of the outstanding effects whose result will be ignored.
+        abandoned: ids of the outstanding effects whose result only common rows will handle.
         touched: parts of the memory that the last move may have changed (``StepContext.touched``).
         fixed_requests: requests built when their effect was issued (``RequestFactory.fixed``), by
             effect id.
@@ -84,7 +84,8 @@ class Run(Generic[M]):
         The result of an effect that is not outstanding is noted without a step.
 
         Raises:
-            IllegalTransition: the table has no row for the event; nothing has changed.
+            IllegalTransition: the table has no row for the event (nothing has changed), or its move
+                returned a target that the row forbids (a defect; the memory may have changed).
         """
         if isinstance(event, EffectResult) and event.effect_id not in self.outstanding:
             return self.note(event, at=at, actor=actor, key=key, why=f"{event.effect_id} is not outstanding")

@@ -40,7 +40,7 @@ from asterism.machines.run_control import (
 )
 
 DEFECT = "defect"
-"""Code of a run that ended because a move raised an error for an effect result."""
+"""Code of a run that ended because of a defect in the code (``TransitionFailed``)."""
 G = TypeVar("G", bound=RunMemory)
 Hook = Callable[[Any, Any, StepContext], None]
 """The machine's own part in handling a common event: ``(memory, event, context)``."""

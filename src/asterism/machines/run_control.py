@@ -23,8 +23,8 @@ class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=Tr
 
     Attributes:
         epoch: number of this ownership, from 1; a store refuses writes of an earlier epoch.
-        retried: ids of the open effects that this owner may perform again. A cancel in the same
-            commit still prevents it. For a new run the list is irrelevant: nothing was started, so
+        retried: ids of the open effects that this owner performs again under the same key, unless
+            their result or a cancel is in the same commit. For a new run it may be shorter: there
             every effect is performed.
     """
 
@@ -83,9 +83,12 @@ class Forked(Event, tag="forked", frozen=True, kw_only=True):
 
 
 class TransitionFailed(EffectResult, tag="transition_failed", frozen=True, kw_only=True):
-    """A move raised an error while handling the result of this effect: a defect in the code.
+    """A defect in the code: a move failed on a result or report of this effect, or the effect gave no valid interrupted result.
 
     The run ends.
+
+    Attributes:
+        event: tag of the event that the move failed on, or of the effect.
     """
 
     event: str
@@ -110,7 +113,7 @@ class Answered(EffectResult, tag="answered", frozen=True, kw_only=True):
 
 
 class AskPerson(Effect, tag="ask_person", frozen=True, kw_only=True):
-    """A durable question to a person. The answer comes through the inbox, under the effect's id.
+    """A durable question to a person. Answers come through the inbox: the first under the effect's id, later ones under ``ID#2`` and so on.
 
     Attributes:
         subject: the exact action to approve, as JSON; an approval holds for this subject only.

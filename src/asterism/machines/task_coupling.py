@@ -141,7 +141,7 @@ def _refresh(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> No
 
 
 def _evaluation(constellation: TaskConstellation, line: TaskStarLine, context: StepContext) -> Evaluation:
-    # That of a condition is recorded: a replay must not depend on the version of the language
+    # The evaluation of a condition is recorded: another version of the CEL library may evaluate it otherwise
     source = constellation.tasks[line.source]
     if line.type is not DependencyType.CONDITIONAL:
         return evaluate(line, source, {})

@@ -116,7 +116,7 @@ class ChildPerformer:
         )
         try:
             live, entries = await submit_first(store, machine, row, first)
-        except InvalidInput:  # a stale owner of the parent, which does not know yet that it lost it, may have created the child
+        except InvalidInput:  # the former owner of the parent may have created the child after losing the parent
             if not await self._exists(child_id, parent.run_id):
                 raise
             return

@@ -182,7 +182,8 @@ class Driver:
             UnknownMachine: this program lacks the machine of the run, or of a run below it; nothing
                 is written.
             RunNewer: a newer program has written to the run, or to a run below it; nothing is
-                written or performed.
+                written or performed. (In an imported tree that nobody has driven yet, a run below
+                the root is checked only when it is acquired.)
         """
         row = await self.store.run(run_id)
         if row.root != run_id:
@@ -236,13 +237,15 @@ class Driver:
     async def check_tree(self, root: RunRow) -> None:
         """Check that this program can drive every run of a tree.
 
+        Of an imported tree that nobody has driven yet, only the root is checked.
+
         Raises:
             UnknownMachine: this program lacks one of the machines, and nobody drives the tree.
             RunOwned: it lacks one, and another process drives the tree; that process accepts what
                 is sent.
             RunNewer: a newer program has written to one of the runs.
         """
-        below = await self.store.runs(root=root.run_id, limit=MAX_TREE) if root.epoch else []  # never owned: no children
+        below = await self.store.runs(root=root.run_id, limit=MAX_TREE) if root.epoch else []  # never owned: no children, unless imported
         for row in (root, *below):
             if row.machine not in self.machines and row is not root and row.status == "ended":
                 continue

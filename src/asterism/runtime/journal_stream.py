@@ -31,7 +31,7 @@ async def follow(store: Store, run_id: str, after: int = 0, *, until_now: bool =
         JournalMismatch: the journal ends before the run's row says.
     """
     while True:
-        row = await store.run(run_id)  # before its records: what it lists is there
+        row = await store.run(run_id)  # read the row first: the entries that it counts can then be read
         records = await store.records(run_id, after=after, limit=MAX_RECORDS)
         if records:
             after = records[-1].seq

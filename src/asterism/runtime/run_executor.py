@@ -82,7 +82,7 @@ class RunExecutor:
         self._arrivals: collections.deque[Arrival] = collections.deque()
         self._wakeup = asyncio.Event()
         self._performing: dict[str, asyncio.Task[None]] = {}
-        self._delivered: set[str] = set()  # never shrinks: a row that was read before it had a verdict may be delivered later
+        self._delivered: set[str] = set()  # never shrinks: the poller may deliver a row that it read before our commit wrote the verdict
         self._unreadable: list[tuple[str, str]] = []
         self._idle_at = -math.inf  # when BatchEnded last changed nothing
         self._backoff_s = 0.0
@@ -195,9 +195,9 @@ class RunExecutor:
             self._timer = wake_at, asyncio.get_running_loop().call_later(self._seconds_until(wake_at), self._timer_fired)
 
     def _is_on_time(self, wake_at: float, timer: asyncio.TimerHandle) -> bool:
-        """Return True if a timer is on time: the loop does not follow a wall clock that is set."""
+        """Return True if a timer is on time: the event loop's time does not follow when somebody adjusts the wall clock."""
         if wake_at <= self._idle_at:
-            return True  # set for another look, not for that time
+            return True  # this timer is a repeat look at a past wake_at
         due = asyncio.get_running_loop().time() + wake_at - self._clock.now()
         return abs(timer.when() - due) <= CLOCK_DRIFT_S
 

@@ -2,8 +2,8 @@
 
 ``planning`` applies an approved one.
 
-The decision stays open until the answer, so tasks stay on hold. A missing answer never counts as
-approval.
+The decision stays open until the answer, so the tasks that ``hold`` names stay on hold. A missing
+answer never counts as approval.
 """
 
 from __future__ import annotations

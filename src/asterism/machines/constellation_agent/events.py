@@ -237,9 +237,12 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     """Start an attempt on a device; the effect's id is the idempotency key of this attempt.
 
     Attributes:
-        plan: plan of an attempt that a child run makes. Such a ``Dispatch`` is never scheduled: it
-            is the record of the attempt in the memory, and a ``StartChild`` is scheduled.
-        deadline_at: seconds since the epoch, including time in a queue; None for none.
+        plan: the nested constellation of the task; None if it has none. A ``Dispatch`` that a child
+            run carries out (a nested plan, or a device of kind ``agent`` or ``flow``) is never
+            scheduled: it is the record of the attempt in the memory, and a ``StartChild`` is
+            scheduled.
+        deadline_at: epoch second at which the attempt must have ended, even if it still waits in a
+            queue; None for none.
         recovery: recovery after a crash, from the skill.
     """
 

@@ -109,8 +109,8 @@ PlanningState = NotPlanning | Deferred | AwaitingPlanner | AwaitingApproval
       │                 │                       │           or the limit is raised
       └─────────────────┴───────────────────────┘           decided
 
-Tasks stay on hold until it is made, and a cancel, an expiry, a fork or a crash finds one decision
-to handle.
+The tasks that ``hold`` names stay on hold until the decision is made. A cancel, an expiry, a fork or
+a crash finds one decision to handle.
 """
 
 

@@ -28,7 +28,8 @@ class Performer(Protocol):
                 effect, another one for each attempt that a retry policy or a person orders.
             request: all data that the effect needs: the effect itself, or what its machine derives
                 from it (``Machine.requests``). It is the same after a crash, except for an effect
-                that is reattached: its request also says how far it had come.
+                that is reattached: its request also says what has happened since, which is how far
+                a handler had come, or which commands were sent to a child.
             report: sends events to the run meanwhile.
         """
         ...

@@ -12,7 +12,7 @@ from asterism.kernel.snapshot import Snapshot
 from asterism.machines.run_control import Verb
 
 RunStatus = Literal["active", "paused", "waiting", "ended"]
-"""``waiting``: only questions to people are outstanding, in the run or in a child."""
+"""``waiting``: only people can advance the run: questions are open, or a child waits or is paused."""
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,8 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a durable question.
 
     Attributes:
-        inquiry_id: id of the effect that asked it, and the inbox key of its answer.
+        inquiry_id: id of the effect that asked it, and the inbox key of the first answer to it; later
+            answers have the keys ``ID#2``, ``ID#3`` and so on.
         subject: JSON text of exactly what needs the answer.
         schema: JSON Schema, as text, of a ``respond`` or ``edit`` value; its ``false`` properties
             are refused. Empty for any value.
