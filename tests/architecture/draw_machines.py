@@ -50,7 +50,7 @@ INTRODUCTIONS = {
     ORCHESTRATION_LOOP.name: (
         "A loop works through a plan with workers and tools, and reflects on the results. Its table is\n"
         "`asterism.machines.orchestration_loop.table`. The first seven states are those of a sequential loop.\n"
-        "PARALLEL, CONFIRMING and CANCELLED extend it to parallel steps, confirmations of tool calls and\n"
+        "PARALLEL, CONFIRMING and CANCELLED extend it to parallel steps, approvals of tool calls and\n"
         "cancels. A step that waits for its approval is WAITING."
     ),
     FLOW_AGENT.name: (

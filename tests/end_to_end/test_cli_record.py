@@ -62,7 +62,7 @@ def test_a_recorded_run_runs_again_without_key_or_network_and_another_request_na
         (["--model", "replay:none.jsonl"], "No such file"),
         (["--model", "replay:fleet.toml"], "not a file that --record has written"),
         (["--model", "replay:fleet.toml", "--record", "new.jsonl"], "cannot be recorded again"),
-        (["--model", "replay:fleet.toml", "--backup-model", "openai:gpt-4o"], "a recording includes its backup"),
+        (["--model", "replay:fleet.toml", "--backup-model", "openai:gpt-4o"], "a recording already has the replies of the backup model"),
     ],
 )
 def test_a_recording_that_cannot_be_meant_is_refused(desk: Desk, options: list[str], told: str) -> None:

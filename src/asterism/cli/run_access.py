@@ -70,7 +70,7 @@ def machine_of(row: RunRow) -> Machine[Any]:
 
 
 def resume_hint(root: RunRow) -> str:
-    """Return what resumes a run that no process drives: a command, or the program that owns its machine."""
+    """Return how to resume a run that no process drives: a command, or the name of the machine whose program must drive it."""
     own = f"the program that registers its machine {root.machine!r}"
     return f"asterism resume {root.run_id}" if root.machine in MACHINES else own
 

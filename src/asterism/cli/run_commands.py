@@ -155,7 +155,10 @@ def resume(
     json: JsonEvents = False,
     result_file: ResultFile = None,
 ) -> int:
-    """Resume a run that was paused, or whose process ended. A run that has reached a limit needs a higher one."""
+    """Resume a run that was paused, or whose process ended.
+
+    A run that has used its planning budget needs --max-tokens or --max-cost with a higher limit.
+    """
     limits = raised_limits(max_tokens, max_cost)
     choice = model_choice(model) if model else None
     if limits == RaiseLimits():
@@ -303,7 +306,7 @@ async def _unpause(named: str, fleet: Path | None, database: Path | None, *, as_
 
 
 def cancel(named: RunId, /, *, reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "", database: Database = None) -> int:
-    """Cancel a run: running tasks are killed, no new ones start. It cannot be resumed."""
+    """Cancel a run: its work in progress is stopped, and nothing new starts. A cancelled run cannot be resumed."""
     return asyncio.run(_cancel(named, reason, database))
 
 

@@ -31,7 +31,7 @@ class SkillWords(msgspec.Struct, frozen=True):
     """The stems of a skill.
 
     Attributes:
-        weights: stem -> weight of the strongest field it occurs in; two neighbours also count as
+        weights: stem -> weight of the strongest field it occurs in; two neighbors also count as
             one word ("data set", "dataset").
         actions: stems that can stand for the verb: ``verbs`` and the tags, except plain nouns
             (later words of the name, words of parameters and result fields).

@@ -127,7 +127,7 @@ def _is_taken(path: Path) -> bool:
 
 
 def _add_to_path(folder: Path) -> None:
-    """Let user code import its neighbours: after what is installed, which a neighbour of the same name must not replace."""
+    """Let user code import its neighbors: after what is installed, which a neighbor of the same name must not replace."""
     if str(folder) not in sys.path:
         first = next((place for place, entry in enumerate(sys.path) if entry in _USER_FOLDERS), len(sys.path))
         sys.path.insert(first, str(folder))

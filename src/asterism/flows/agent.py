@@ -246,7 +246,7 @@ class StandardAgent:
             InvalidInput: called outside a handler.
         """
         if self._state.host is None:
-            raise InvalidInput(f"{type(self).__name__}.child is for its handlers")
+            raise InvalidInput(f"{type(self).__name__}.child was called outside a handler; call it only in a handler, such as on_running")
         ended = await self._state.host.child(self, key, start)
         if ended.outcome != "finished":
             raise ChildFailed(key, ended)
@@ -307,7 +307,7 @@ def _entered_once(body: Callable[..., Any]) -> Any:
         state = self._state
         if state.depth == 0:
             if state.entered:
-                raise InvalidInput(f"{type(self).__name__}.on_running was entered already by this handler")
+                raise InvalidInput(f"this handler has already entered {type(self).__name__}.on_running; call it once")
             if self.status is not AgentStatus.RUNNING:
                 self.transition_to(AgentStatus.RUNNING)
             if state.host is not None:

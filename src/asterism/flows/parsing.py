@@ -116,7 +116,7 @@ def _option(options: dict[str, Any], words: str) -> Any:
     named = [option for name, option in options.items() if re.search(rf"\b{re.escape(plain(name))}\b", said)]
     if len(named) == 1:
         return named[0]
-    raise ValueError(f"it is one of {', '.join(options)}")
+    raise ValueError(f"it must be one of {', '.join(options)}")
 
 
 def _yes_or_no(words: str) -> bool:
@@ -133,7 +133,7 @@ def _number(words: str) -> str:
     found = {match[0].replace(",", "") for match in _NUMBER.finditer(said)}
     found |= {str(NUMBERS.index(word)) for word in re.findall(r"[a-z]+", said) if word in NUMBERS}
     if len(found) != 1:
-        raise ValueError("it is one number" if found else f"I cannot find a number in {words!r}")
+        raise ValueError("it must be one number" if found else f"I cannot find a number in {words!r}")
     if _NOT_PLAIN.search(_NUMBER.sub(" ", said)):
         raise ValueError("write it in digits, as 1234.50, and nothing else")
     number = found.pop()

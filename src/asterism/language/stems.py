@@ -87,7 +87,7 @@ def is_common_verb(word: str) -> bool:
 
 
 def unknown(stems: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Return the stems that are not known; two neighbours that join to a known word are known."""
+    """Return the stems that are not known; two neighbors that join to a known word are known."""
     known = frozenset(known)
     joined = {word for left, right in pairwise(stems) for word in (left, right) if stem(left + right) in known or left + right in known}
     return [word for word in stems if word not in known and word not in joined]

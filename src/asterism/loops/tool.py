@@ -46,7 +46,7 @@ def check_gate(name: str, gate: object) -> None:
         InvalidInput: the gate is unknown. Names the allowed ones.
     """
     if gate not in get_args(Gate):
-        raise InvalidInput(f"the gate of {name}: it is {GATES}, not {gate!r}")
+        raise InvalidInput(f"the gate of {name} must be {GATES}, not {gate!r}")
 
 
 def tool(function: Callable[..., Any], /, *, idempotent: bool = False, gate: Gate = "", scope: Scope | None = None) -> Tool:

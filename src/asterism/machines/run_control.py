@@ -198,7 +198,7 @@ class RunMemory(msgspec.Struct, kw_only=True):
         return None
 
     def has_pending_work(self) -> bool:
-        """Return True if the run has work that it can start without waiting for a person."""
+        """Return True if the run will continue without an answer of a person, now or at a later time; then it is not ``waiting``."""
         return False
 
     def count_usage(self, event: EffectResult) -> None:

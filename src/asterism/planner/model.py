@@ -1,6 +1,6 @@
 """Models by ``provider:name``, with timeouts, retries and a backup. Needs the ``llm`` extra.
 
-A request that fails for a transient reason (network, overload, rate limit) is sent again, after the
+A request that fails for a temporary reason (network, overload, rate limit) is sent again, after the
 time that ``Retry-After`` gives. The clients' own retries are off, so that retries do not multiply.
 The error is :class:`ModelUnavailable`, in our own words: a provider's message may quote a key.
 """
@@ -108,7 +108,7 @@ class Secrets:
 
 
 class PatientModel(WrapperModel):
-    """A model that retries transient errors, except in streams. Raises only ``ModelUnavailable``.
+    """A model that retries temporary errors, except in streams. Raises only ``ModelUnavailable``.
 
     Answers carry ``metadata["requests"]``, the number of requests sent, and ``metadata["waits"]``,
     the waits between them as sentences.

@@ -48,7 +48,7 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         base_url: URL of the first model; empty for the provider's default.
         backup_base_url: URL of the backup; empty for ``base_url`` if both have one provider.
         timeout_s: seconds allowed for one request.
-        attempts: maximum requests for one answer of one model, while errors are transient.
+        attempts: maximum requests for one answer of one model, while errors are temporary.
         backoff_s: seconds before the second request; doubled for each further one.
         max_wait_s: maximum seconds of a wait; a provider that asks for more is not retried.
         reprompts: times that one model may correct a reply.
@@ -95,7 +95,9 @@ def choose_model(**given: Any) -> ModelChoice:
     except msgspec.ValidationError as error:
         raise InvalidInput(f"the model's settings: {error}") from None
     if choice.replays and (choice.backup or choice.record):
-        raise InvalidInput(f"model {choice.model}: a recording includes its backup and cannot be recorded again")
+        raise InvalidInput(
+            f"model {choice.model}: a recording already has the replies of the backup model; omit the backup model and the file to record"
+        )
     if choice.backup and split_model(choice.backup)[0] == "replay":
         raise InvalidInput(f"model {choice.backup}: a recording cannot be a backup; give it as the model")
     for url in (choice.base_url, choice.backup_base_url):
@@ -140,7 +142,7 @@ def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise InvalidInput("the model's base URL cannot be read; write it as http://localhost:11434/v1") from None
+        raise InvalidInput("the model's base URL is not a valid URL; write it as http://localhost:11434/v1") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidInput("the model's base URL must begin with http:// or https:// and name a host")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:

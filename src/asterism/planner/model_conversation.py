@@ -49,7 +49,7 @@ class ModelConversation:
     Args:
         access: the models to ask.
         key: the question's idempotency key. Each request sends it with a number, so that a provider
-            can recognise a repeated one.
+            can recognize a repeated one.
         budget: the tokens and cost that the question may use; None for no limit.
 
     Attributes:

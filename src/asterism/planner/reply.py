@@ -70,9 +70,8 @@ def parse_reply(text: str) -> ConstellationAgentResponse:
     """Parse the text of a model.
 
     The text is one JSON object, with or without a code fence or other text around it. ``action``
-    means
-    ``actions``, and ``state`` means ``status``. An action is ``{tool, parameters}``, ``{function,
-    arguments}`` or ``{action, …}``; see ``parse_action``.
+    is read as ``actions``, and ``state`` as ``status``. An action is ``{tool, parameters}``,
+    ``{function, arguments}`` or ``{action, …}``; see ``parse_action``.
 
     Raises:
         InvalidReply: the reply is unusable. Names the problem and the expected form.

@@ -190,7 +190,10 @@ def _facts(run: Run[Any]) -> dict[str, Any]:
 
 
 def unexplained_wait(run: Run[Any], now: float, lost: Collection[str]) -> str:
-    """Return the state of a quiet run that waits for nothing it can name: no effect, person, pause, backoff or device."""
+    """Return the state of a run that waits although no effect, question, pause, backoff or lost device explains it.
+
+    Empty if something does.
+    """
     memory = run.memory
     if run.ended or run.outstanding or memory.paused:
         return ""

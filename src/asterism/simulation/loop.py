@@ -157,7 +157,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         self.set_task_factory(self._make_task)
 
     def time(self) -> float:
-        """Return virtual seconds since the loop was created."""
+        """Return virtual seconds since the event loop was created."""
         return self._now
 
     def advance(self, duration_s: float) -> None:

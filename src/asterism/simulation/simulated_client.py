@@ -138,7 +138,7 @@ class SimulatedClient:
         return event.run_id.replace("*", (living or [root])[-1]) or root
 
     async def fork(self, origin: Ending, at: int, new: str) -> str:
-        """Import the journal file of another world's run, after the time that run took, and fork the run."""
+        """Wait as long as a run of another world lasted, import its journal file, and fork it."""
         for ending in (origin, *origin.children):
             if self._machines.get(ending.row.machine) is not ending.machine:
                 raise unknown_machine(ending.machine)

@@ -1,4 +1,4 @@
-"""The SQLite file of a store: create it, recognise it, migrate it, and explain its errors.
+"""The SQLite file of a store: create it, recognize it, migrate it, and explain its errors.
 
 A new database is made in a folder next to its path, and linked into place when it is complete. So a
 full disk leaves nothing behind, and of two processes that make it at once, one finds the other's

@@ -68,7 +68,9 @@ class Owners:
                 make_folder(self._folder)
                 self._descriptor = _lock_new(self._folder / name)
             except OSError as error:
-                raise StoreUnavailable(f"owners folder {self._folder}: {error.strerror}; make it writable and free some space") from error
+                raise StoreUnavailable(
+                    f"owners folder {self._folder}: {error.strerror}; check that the folder is writable and that the disk has free space"
+                ) from error
             self._me = name
         return self._me
 

@@ -19,7 +19,7 @@ from asterism.kernel.machine import EffectResult, kind_of
 
 
 def configure_logs(level: str, stream: TextIO) -> None:
-    """Write log lines as JSON, or in colour on a terminal; also those of the logger ``asterism``.
+    """Write log lines as JSON, or in color on a terminal; also those of the logger ``asterism``.
 
     Args:
         level: ``debug``, ``info``, ``warning`` or ``error``; lines below it are dropped.

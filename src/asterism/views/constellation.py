@@ -76,9 +76,9 @@ class ConstellationRunView(BaseView):
         return memory
 
     def log_entry(self, entry: Entry) -> list[LogLine]:
-        """Read the next entry without making rows, which takes longer than all else; return its log lines.
+        """Read the next entry and return its log lines.
 
-        The rows are made again when they are next read.
+        No rows are made: that would take most of the time. The rows are made again when they are next read.
         """
         self._rows = None
         return self._replay(entry)[1]

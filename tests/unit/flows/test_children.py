@@ -180,7 +180,7 @@ def test_a_child_cannot_be_started_outside_a_handler() -> None:
     async def play() -> Any:
         return await Paint().child("x", flow(Colour))
 
-    with pytest.raises(InvalidInput, match="for its handlers"):
+    with pytest.raises(InvalidInput, match="was called outside a handler"):
         stage.play(play())
 
 

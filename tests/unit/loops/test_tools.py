@@ -80,7 +80,7 @@ def run(script: Script, *tools: Any) -> LoopResult:
 @pytest.mark.parametrize("gate", ["danger", True, None, ["external"]])
 def test_an_unknown_gate_is_refused_on_definition(gate: Any) -> None:
     for make in (lambda: tool(double, gate=gate), lambda: McpServer(url="http://x", allow=("double",), gates={"double": gate})):
-        with pytest.raises(InvalidInput, match=r"gate of double: it is one of destructive, external, first_time, or empty, not "):
+        with pytest.raises(InvalidInput, match=r"gate of double must be one of destructive, external, first_time, or empty, not "):
             make()
 
 

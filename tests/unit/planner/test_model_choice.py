@@ -28,7 +28,7 @@ def test_a_backup_is_checked_like_the_model() -> None:
     [
         ("localhost:8000", "must begin with http"),
         ("http://", "name a host"),
-        ("http://[::1/v1", "cannot be read"),
+        ("http://[::1/v1", "not a valid URL"),
         ("https://me:hush@host/v1", "the journal records it"),
         ("https://host/v1?key=hush", "the journal records it"),
     ],

@@ -117,10 +117,10 @@ class FlowMemory(RunMemory, kw_only=True):
         transitions: transitions of a handler that have no entry yet.
         requested_action, requested_by: pause, resume or cancel requested while a handler ran,
             carried out after it; who requested it, and why.
-        before, before_prompt: the paused state, and the agent's message in it.
+        before, before_prompt: the state in which the agent was paused, and its message in that state.
         error_reported: True if ``on_error`` was called.
         prompt: the agent's last message.
-        data: its return value apart from the output fields.
+        data: the data that the agent returned, without the output fields.
         ends_at: time of the wall limit, in seconds since the epoch; None for no limit.
         blocked_children: also has the handler's effect while the handler waits for a blocked child
             and may be called again.

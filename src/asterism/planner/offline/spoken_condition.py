@@ -93,7 +93,7 @@ class Earlier(msgspec.Struct, frozen=True):
 
 
 def on_failure(condition: str) -> bool:
-    """Return True for a condition that requires its source to fail, and so to return no result."""
+    """Return True for a condition that holds only if its source failed. Such a source has no result."""
     return condition.startswith("status == ")
 
 

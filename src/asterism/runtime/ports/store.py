@@ -185,10 +185,13 @@ class Store(Protocol):
         ...
 
     async def send(self, row: InboxRow) -> InboxRow:
-        """Put a row into the inbox if its (run, key) is new; RunNotFound if there is no such run.
+        """Put a row into the inbox if its (run, key) is new.
 
         Returns:
             The row that is stored: an earlier one, with its verdict, if the key was used before.
+
+        Raises:
+            RunNotFound: there is no such run.
         """
         ...
 
@@ -230,4 +233,4 @@ def check_rows(run_id: str, records: Sequence[Record], first_seq: int, opened: S
             raise ValueError(f"run {run_id}: there is record {record.run_id}#{record.seq} where {run_id}#{seq} belongs")
     for inquiry in opened:
         if inquiry.run_id != run_id:
-            raise ValueError(f"run {run_id}: it opens inquiry {inquiry.inquiry_id} of run {inquiry.run_id}")
+            raise ValueError(f"run {run_id}: it opens question {inquiry.inquiry_id} of run {inquiry.run_id}")

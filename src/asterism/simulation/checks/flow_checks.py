@@ -64,7 +64,7 @@ class FlowChecks(RunChecks[FlowMemory]):
             if isinstance(effect, AskPerson):
                 self._asked_in[effect_id] = str(entry.state)
             if isinstance(effect, CallHandler) and effect.handler == "on_running" and self._needs_confirmation:
-                raise self.fail(9, f"{effect_id} acts again without a confirmation, although the interrupted action may have finished")
+                raise self.fail(9, f"{effect_id} acts again without an approval, although the interrupted action may have finished")
         handlers = [
             key
             for key, it in self.replayed.outstanding.items()

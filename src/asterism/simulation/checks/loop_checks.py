@@ -124,7 +124,7 @@ class LoopChecks(RunChecks[LoopMemory]):
                     self._trusted.add((activity.worker, subject["tool"]))
 
     def _track_fork(self) -> None:
-        """Note the active steps, which start again, and those among them that need a confirmation first."""
+        """Note the active steps, which start again, and those among them that need an approval first."""
         memory = self.replayed.memory
         self._trusted.clear()
         for step_id, activity in memory.active.items():

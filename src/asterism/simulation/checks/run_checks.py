@@ -239,7 +239,7 @@ class RunChecks(Generic[M]):
             raise self.fail(2, f"{key} is performed twice at once")
         busy = log.running_count(performance.process, performance.device_id)
         if busy > performance.slots > 0:
-            raise self.fail(2, f"{performance.device_id} performs {busy} attempts at once, but has {performance.slots} slots")
+            raise self.fail(2, f"{performance.device_id} performs {busy} attempts at once, but has a concurrency of {performance.slots}")
         self.performance_started(performance)
 
     # -- the end -----------------------------------------------------------------------------------
