@@ -61,7 +61,7 @@ def test_a_recorded_run_runs_again_without_key_or_network_and_another_request_na
         (["--model", "openai:gpt-4o", "--record", "no/new.jsonl"], "there is no folder no"),
         (["--model", "replay:none.jsonl"], "No such file"),
         (["--model", "replay:fleet.toml"], "not a file that --record has written"),
-        (["--model", "replay:fleet.toml", "--record", "new.jsonl"], "cannot be recorded again"),
+        (["--model", "replay:fleet.toml", "--record", "new.jsonl"], "omit the backup model and the file to record"),
         (["--model", "replay:fleet.toml", "--backup-model", "openai:gpt-4o"], "a recording already has the replies of the backup model"),
     ],
 )

@@ -116,7 +116,7 @@ def test_a_recording_is_of_exchanges_in_words(recording: Path, key: str) -> None
 
 
 def test_a_recording_is_neither_recorded_nor_a_backup() -> None:
-    with pytest.raises(InvalidInput, match="cannot be recorded again"):
+    with pytest.raises(InvalidInput, match="omit the backup model and the file to record"):
         choose_model(model="replay:x", record="y")
     with pytest.raises(InvalidInput, match="cannot be a backup"):
         choose_model(model="openai:gpt-4o", backup="replay:x")
