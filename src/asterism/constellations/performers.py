@@ -6,7 +6,7 @@ import msgspec
 
 from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput
-from asterism.kernel.data import MAX_BYTES, check_json
+from asterism.kernel.data import check_json, check_size
 from asterism.kernel.machine import EffectResult
 from asterism.machines.constellation_agent.events import (
     AttemptEnded,
@@ -71,9 +71,7 @@ def _check_result(result: object) -> None:
         InvalidInput: it is not JSON, too deep, or has more than ``MAX_BYTES``.
     """
     check_json(result, "the result")
-    size = len(msgspec.json.encode(result))
-    if size > MAX_BYTES:
-        raise InvalidInput(f"the result has {size:,} bytes, and the limit is {MAX_BYTES:,}; write it to a file and return its path")
+    check_size(msgspec.json.encode(result), "the result")
 
 
 def _check_planned(planned: Planned) -> None:

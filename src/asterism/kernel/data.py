@@ -74,11 +74,20 @@ def as_json(value: Any, what: str, *, bounded: bool = True) -> Any:
         found = json.loads(text)
     except RecursionError as error:
         raise InvalidInput(f"{what} is not JSON: {error}") from None
-    if bounded and len(text) > MAX_BYTES:
-        raise InvalidInput(f"{what} has {len(text):,} bytes, and the limit is {MAX_BYTES:,}; write it to a file and return its path")
     if bounded:
+        check_size(text, what)
         check_json(found, what)
     return found
+
+
+def check_size(text: bytes, what: str) -> None:
+    """Check that a value from user code, as JSON text, has at most ``MAX_BYTES``.
+
+    Raises:
+        InvalidInput: it has more.
+    """
+    if len(text) > MAX_BYTES:
+        raise InvalidInput(f"{what} has {len(text):,} bytes, and the limit is {MAX_BYTES:,}; write it to a file and return its path")
 
 
 def json_bytes(value: Any, what: str, enc_hook: Callable[[Any], Any] | None = None) -> bytes:
