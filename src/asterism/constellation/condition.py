@@ -6,7 +6,8 @@ of a step or an operator. Therefore the data that a condition may read and copy 
 bounds count values, not time, so the result is the same on every machine.
 
 A name that stands alone is a top-level field of the source's result; ``result``, ``status`` and
-``tasks["id"]`` are always available.
+``tasks["id"]`` are always available. A name that the result lacks is an error wherever CEL needs its
+value, so the condition is not met; ``has(result.name)`` asks whether it is there.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ CHARACTERS_A_VALUE = 100
 """Characters of texts and keys that count as one value."""
 
 _STATUS_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
+_UNBOUND = re.compile(r'No value with name "(\w+)"')
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
 # Strings (raw ones first) and comments in CEL, in which nothing is a name.
 _STRINGS = re.compile(
@@ -114,21 +116,21 @@ class Condition:
             ``(met, reason)``; the reason is empty if the condition is met.
         """
         fields = result if isinstance(result, dict) else {}
-        missing = sorted(name for name in self.fields if name not in fields)
         tasks = {it: ancestors[it] for it in self.task_ids if it in ancestors} if self.task_ids else ancestors
-        data = {name: fields.get(name) for name in self.fields} | {"result": result, "status": status, "tasks": tasks}
-        if _has_more([data[name] for name in self.names], self._most):
+        data = {name: fields[name] for name in self.fields if name in fields} | {"result": result, "status": status, "tasks": tasks}
+        if _has_more([data[name] for name in self.names if name in data], self._most):
             return False, f"{self.text}: it may look at {self._most} values, and there are more; have the task return a summary"
         try:
             value = self._compiled.eval(data=data)
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
             return False, f"{self.text}: {_words(error)}"
         if value.type() == cel.Type.ERROR:
-            why = f"the result has no {', '.join(missing)}" if missing else _words(value.value())
+            missing = ", ".join(sorted(self.fields - data.keys()))
+            unbound = _UNBOUND.search(str(value.value()))
+            why = f"the result has no {missing}; has(result.{unbound[1]}) asks" if unbound else _words(value.value())
             return False, f"{self.text}: {why}"
         if value.type() != cel.Type.BOOL:
-            why = f"the result has no {', '.join(missing)}" if missing else f"gives {value.type().name()}, not yes or no"
-            return False, f"{self.text}: {why}"
+            return False, f"{self.text}: gives {value.type().name()}, not yes or no"
         return (True, "") if value.value() else (False, f"{self.text} is false{_shown(fields, self.fields)}")
 
 
