@@ -5,7 +5,8 @@ Failures of tasks and devices are not exceptions: they are events in a journal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Iterable, Sequence
 
 
 class AsterismError(Exception):
@@ -141,6 +142,23 @@ class Refused(AsterismError):
 VERSION_STEP = 1000
 """The version of a run is VERSION_STEP times the version of the journal format, plus the version of
 the rules."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean …?`` with the known name that a mistyped one resembles; empty without one."""
+    import difflib  # noqa: PLC0415 - only a mistyped name needs it
+
+    near = difflib.get_close_matches(given, list(known), n=1) if given else []
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def how_to_write_there(error: OSError) -> str:
+    """Return the advice for a folder that cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some space"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "make it writable, or name another database"
+    return "name a database in a folder where files can be made"
 
 
 def version_text(version: int) -> str:

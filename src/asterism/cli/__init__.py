@@ -24,7 +24,7 @@ from pathlib import Path
 from cyclopts import App, CycloptsError, Group, MissingArgumentError
 
 from asterism.cli.exit_codes import FAILED, INTERRUPTED, UNUSABLE
-from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable
+from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable, did_you_mean
 
 _UNUSABLE = (InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable)
 
@@ -132,7 +132,9 @@ def _start_logs() -> None:
 
 def _one_line(error: CycloptsError) -> str:
     if isinstance(error, MissingArgumentError) and error.argument is not None and error.keyword is None:
-        return f'Command "{" ".join(error.command_chain or ())}" needs {error.argument.name}.'
+        needs = f'Command "{" ".join(error.command_chain or ())}" needs {error.argument.name}'
+        unknown = next((token.partition("=")[0] for token in error.unused_tokens or () if token.startswith("-")), "")
+        return f"{needs}, and {unknown} is unknown{did_you_mean(unknown, error.argument.names) or '.'}" if unknown else f"{needs}."
     return " ".join(str(error).split())
 
 

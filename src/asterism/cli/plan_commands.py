@@ -114,4 +114,6 @@ def _device_lines(profile: AgentProfile) -> list[Text]:
         line = Text("  ").append(plain(skill.name), "cyan").append(f"({parameters}){gives}")
         lines.append(line.append("  idempotent" if skill.idempotent else "", "green"))
         lines.append(Text(f"      {plain(skill.description)}", "dim"))
+        if untyped := [plain(name) for name, it in skill.parameters.get("properties", {}).items() if not it.keys() - {"default"}]:
+            lines.append(Text(f"      without a type, so any value is accepted: {', '.join(untyped)}", "yellow"))
     return lines

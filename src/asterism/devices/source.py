@@ -91,6 +91,11 @@ def imported(place: str, folder: Path) -> ModuleType:
         return _import_file(path) if path else importlib.import_module(place)
     except InvalidInput as error:
         raise InvalidInput(f"{place}: {error}") from error
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise InvalidInput(f"{place} does not import: {error_with_line(error)}") from error
+        why = f"{type(error).__name__}: {error}; name a file (folder/file.py), or a module that is installed"
+        raise InvalidInput(f"{place} does not import: {why}") from None
     except (Exception, SystemExit) as error:  # boundary: the import of user code may raise anything
         raise InvalidInput(f"{place} does not import: {error_with_line(error)}") from error
 

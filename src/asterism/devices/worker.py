@@ -27,7 +27,7 @@ import msgspec
 
 from asterism.constellation.profile import Skill
 from asterism.devices import command, source
-from asterism.devices.skill import Contract, SkillContext, contract_of, plain
+from asterism.devices.skill import Contract, SkillContext, contract_of, plain, type_name
 from asterism.devices.worker_protocol import (
     AttemptError,
     CommandJob,
@@ -220,12 +220,10 @@ def _check_promise(packed: msgspec.Raw, contract: Contract) -> None:
 
     Raises AttemptError ``bad_result``.
     """
-    if contract.returns is None:
-        return
     try:
-        msgspec.json.decode(packed, type=contract.returns, strict=False)
+        contract.check_result(packed)
     except msgspec.ValidationError as error:
-        message = f"skill {contract.skill.name} declares that it returns {contract.returns.__name__}, and did not: {error}"
+        message = f"skill {contract.skill.name} declares that it returns {type_name(contract.returns)}, and did not: {error}"
         raise AttemptError("bad_result", message) from error
 
 

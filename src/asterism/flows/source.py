@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from asterism.devices.source import imported
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, did_you_mean
 from asterism.flows.agent import StandardAgent
 
 ENTRY_POINTS = "asterism.flows"
@@ -35,7 +35,7 @@ def agents_of(source: str, folder: Path) -> list[type[StandardAgent]]:
         and name in ("", value.__name__)
     ]
     if not found:
-        raise InvalidInput(f"{place} has no flow agent {name}".rstrip())
+        raise InvalidInput(f"{place} has no flow agent {name}".rstrip() + did_you_mean(name, vars(module)))
     return found
 
 
