@@ -203,6 +203,34 @@ def _words(error: object) -> str:
     return _STATUS_CODE.sub("", first)[:300]
 
 
+def syntax_error(text: str) -> str:
+    """Return in words why a condition does not parse; empty if it does, or if the compiler's words suffice."""
+    try:
+        _compile(text)
+    except InvalidInput as error:
+        found = _SYNTAX.search(str(error))
+        if found is None:
+            return ""
+        place, odd = f"at character {found['column']}", found["odd"].strip()
+        if found["missing"]:
+            why = f"{found['missing']} is missing {'at its end' if odd == '<EOF>' else place}"
+        elif odd == "<EOF>":
+            why = "it ends too early"
+        else:
+            why = f"{odd!r} {place} is not expected there"
+        hint = _MEANT.get(odd) or next((hint for word, hint in _MEANT.items() if re.search(rf"\b{re.escape(word)}\b", text)), "")
+        return f"the condition {text!r} does not parse: {why}{hint}"
+    return ""
+
+
+_SYNTAX = re.compile(
+    r":\d+:(?P<column>\d+): Syntax error: (?:missing (?P<missing>'[^']*') at|extraneous input|mismatched input|token recognition error at:)"
+    r" '(?P<odd>.*?)'(?: expecting|$)"
+)
+_MEANT = {"=": "; == compares", "and": "; CEL writes &&", "or": "; CEL writes ||", "not": "; CEL writes !"}
+"""Hints for what other languages write, by the text that CEL does not expect."""
+
+
 @functools.lru_cache(maxsize=4096)
 def _compile(text: str) -> Any:
     """Compile a condition with every free name declared dynamic, as there is no result yet."""

@@ -10,16 +10,18 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from asterism.constellation.batch import apply_edits
+from asterism.constellation.condition import syntax_error
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import MAX_NESTED, PlanDocument
-from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused
+from asterism.constellation.edits import AddTask, Applied, BuildConstellation, Edit, EditRefused, UpdateTask
 from asterism.constellation.profile import AgentProfile, Fleet
 from asterism.constellation.resolution import best_match, check_line, check_task, skill_for
 from asterism.constellation.task import TaskStar
+from asterism.errors import did_you_mean
 
-Match = Callable[[str, str, AgentProfile], str]
-"""``(path of the task, words, profile) -> name of the skill that clearly matches``; empty for
-none."""
+Match = Callable[[str, str, AgentProfile], str | None]
+"""``(path of the task, words, profile) -> name of the skill that clearly matches``; empty for none,
+None where only an exact name counts."""
 
 
 def nested_plan(task: TaskStar) -> PlanDocument:
@@ -30,6 +32,45 @@ def nested_plan(task: TaskStar) -> PlanDocument:
 def first_match(_: str, words: str, profile: AgentProfile) -> str:
     """Return the matching skill without recording it, for callers without a journal."""
     return best_match(words, profile)
+
+
+def exact_names(edits: Iterable[Edit], match: Match = first_match) -> Match:
+    """Return a match that accepts only exact names in what these edits write.
+
+    Other tasks keep the match by their words, which a planner's plan may have used.
+    """
+    written: set[str] = set()
+    for edit in edits:
+        if isinstance(edit, AddTask):
+            written.add(edit.task.task_id)
+        elif isinstance(edit, BuildConstellation):
+            written.update(task.task_id for task in edit.plan.tasks)
+        elif isinstance(edit, UpdateTask) and edit.changes.keys() & {"name", "device", "skill", "constellation"}:
+            written.add(edit.task_id)
+    return lambda path, words, profile: None if path.partition("/")[0] in written else match(path, words, profile)
+
+
+def check_plan(plan: PlanDocument, fleet: Fleet, path: str = "") -> None:
+    """Check what a person's plan names: skills by their exact names, the ends of dependencies, and conditions.
+
+    The run checks all of a plan; here a mistake is told with what was meant.
+
+    Raises:
+        EditRefused: a name is unknown, or a condition does not parse.
+    """
+    ids = [task.task_id for task in plan.tasks]
+    for line in plan.dependencies:
+        where = f"dependency {path}{line.line_id}"
+        for end, task_id in (("from", line.source), ("to", line.target)):
+            if task_id not in ids:
+                raise EditRefused("unknown_task", where, f"{end}: there is no task {task_id!r}{did_you_mean(task_id, ids)}")
+        if line.condition and (why := syntax_error(line.condition)):
+            raise EditRefused("bad_content", where, why)
+    for task in plan.tasks:
+        if task.constellation is not None:
+            check_plan(msgspec.convert(task.constellation, PlanDocument), fleet, f"{path}{task.task_id}/")
+        else:
+            skill_for(msgspec.structs.replace(task, task_id=f"{path}{task.task_id}"), fleet, lambda *_: None)
 
 
 def apply_on_fleet(

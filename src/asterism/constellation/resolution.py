@@ -1,8 +1,9 @@
 """Resolution of a plan's tasks on a fleet: device, skill and arguments.
 
-A task names a device and, optionally, a skill. Without one, the skill of the task's name is used,
-else the one clear match of its words on that device; otherwise the task is refused. Agents accept
-natural language and need no skill, nor does a task with a nested constellation.
+A task names a device and, optionally, a skill. Without one, the skill of the task's name is used.
+A planner's task may also be matched by its words, if one skill of the device fits clearly; a plan
+file and a live edit name their skills exactly. Agents accept natural language and need no skill, nor
+does a task with a nested constellation.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import Any
 
 from asterism.constellation.condition import Condition
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import TaskSpec
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.line import TaskStarLine
 from asterism.constellation.profile import AgentProfile, Fleet, Skill, skill_of
 from asterism.constellation.references import INPUTS, MissingReference, references, resolve
 from asterism.constellation.skill_ranker import clear_match, rank
 from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.errors import did_you_mean
 
 REPORTED = ("summary", "total_tasks", "completed", "failed", "skipped", "cancelled", "results")
 """Fields of the result of a task with a nested constellation."""
@@ -31,13 +34,14 @@ def best_match(words: str, profile: AgentProfile) -> str:
     return match.name if match else ""
 
 
-def skill_for(task: TaskStar, fleet: Fleet, match: Callable[[str, AgentProfile], str] = best_match) -> str:
+def skill_for(task: TaskStar | TaskSpec, fleet: Fleet, match: Callable[[str, AgentProfile], str | None] = best_match) -> str:
     """Return the name of a task's skill; empty on a device that accepts natural language.
 
     Args:
         task: the task, with its device and perhaps a skill.
         fleet: profiles by device id.
-        match: finds a skill by words; called only if no name matches.
+        match: finds a skill by words; called only if no name matches. It returns None where only an
+            exact name counts.
 
     Raises:
         EditRefused: ``unknown_device`` or ``unknown_skill``, with similar skills; ``bad_content``
@@ -63,6 +67,10 @@ def skill_for(task: TaskStar, fleet: Fleet, match: Callable[[str, AgentProfile],
         return task.name
     words = f"{task.name.replace('_', ' ')} {task.description}".strip()
     matched = match(words, profile)
+    if matched is None:
+        why = f"{profile.device_id} has no skill {task.name!r}" if task.name else f"it names no skill of {profile.device_id}"
+        names = [skill.name for skill in profile.skills]
+        raise EditRefused("unknown_skill", task.task_id, f"{why}{did_you_mean(task.name, names) or f'; {_nearest(words, profile)}'}")
     if not matched:
         raise EditRefused(
             "unknown_skill", task.task_id, f"no skill of {profile.device_id} clearly fits {words!r}; {_nearest(words, profile)}"

@@ -9,6 +9,7 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import EditRefused
+from asterism.constellation.nesting import check_plan
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.kernel.run import Run
@@ -59,6 +60,8 @@ async def rehearse(goal: Goal, fleet: Fleet, planner: Planner) -> tuple[PlanDocu
     plan = goal.plan or await _planned(goal.request, fleet, planner)
     rehearsal = Run(CONSTELLATION_AGENT, "plan")
     try:
+        if goal.plan is not None:
+            check_plan(goal.plan, fleet)
         rehearsal.take(ConstellationSubmitted(request=goal.request, fleet=tuple(fleet.values()), plan=plan), at=0.0, actor="")
     except EditRefused as refused:
         raise InvalidInput(f"the plan cannot be run on this fleet: {refused}") from refused

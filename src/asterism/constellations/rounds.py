@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.nesting import check_plan
 from asterism.constellations.goal import Goal, goal_of
 from asterism.constellations.resumption import check_constellation, first_event_of, model_of
 from asterism.errors import InvalidInput
@@ -64,6 +65,8 @@ async def submit(
         EditRefused: the plan cannot run on this fleet; nothing is written.
     """
     goal = goal if isinstance(goal, Goal) else goal_of(goal)
+    if goal.plan is not None:
+        check_plan(goal.plan, client.fleet)
     first = _submitted(client, goal, options or after.options, model or after.model, after)
     return await client.submit(CONSTELLATION_AGENT, first, title=goal.title, actor=actor, session=after.session)
 

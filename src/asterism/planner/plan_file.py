@@ -38,6 +38,7 @@ LOCK_TRIES, LOCK_WAIT_S = 500, 0.02
 """Attempts to lock a file that another process holds, and the seconds between them."""
 
 _TOO_LARGE = f"a plan file may have at most {MAX_FILE // 1024**2} MiB; move large data to files that the tasks read"
+_IN_SECONDS = re.compile(r"(?:timeout_s|deadline_s|backoff_s): Expected")
 _NAMED_AS_FILE = re.compile(r"\S+\.(?:json|ya?ml)", re.IGNORECASE)
 
 
@@ -78,10 +79,12 @@ def read_plan(path: Path) -> PlanDocument:
     except RecursionError as error:
         raise InvalidInput(f"{path}: lists and objects are nested too deeply") from error
     except InvalidInput as error:
-        raise InvalidInput(f"{path}: {error}") from error
+        hint = "; it is a number of seconds, such as 60" if _IN_SECONDS.search(str(error)) else ""
+        raise InvalidInput(f"{path}: {error}{hint}") from error
     except (ValueError, KeyError, AttributeError, TypeError) as error:  # PyYAML raises these for a tag that does not fit its value
         form = "JSON" if path.suffix.lower() == ".json" else "YAML"
-        raise InvalidInput(f"{path}: not {form}: {error}") from error
+        hint = "; JSON has its names and texts in double quotes, and neither comments nor a comma after the last item"
+        raise InvalidInput(f"{path}: not {form}: {error}{hint if form == 'JSON' else ''}") from error
 
 
 def _text_of(path: Path) -> str:
@@ -170,7 +173,7 @@ class PlanFile:
 
     def _edit(self, edit: Edit) -> Accepted:
         edited = TaskConstellation.from_dict(self._constellation.to_dict())
-        applied = apply(edited, [edit], self._fleet)
+        applied = apply(edited, [edit], self._fleet, exact=True)
         if not edited.tasks:
             raise EditRefused("bad_content", self._path.name, "a plan needs at least one task; delete the file instead")
         if applied.changed:

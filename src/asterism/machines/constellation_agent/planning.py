@@ -14,7 +14,7 @@ from asterism.constellation.changes import Change, changes, written
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused, Refusal, parse_action
-from asterism.constellation.nesting import apply_on_fleet
+from asterism.constellation.nesting import apply_on_fleet, exact_names
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import best_match
 from asterism.errors import Refused
@@ -35,6 +35,8 @@ FINISH, FAIL = ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL
 
 MAX_ACTIONS = 1000
 """Number of edits in one batch from outside."""
+EXACT_NAMES = 4
+"""Rules from which on a live edit names its skills exactly."""
 SKILLS_RESTORED = 2
 """Rules from which on a refused batch leaves the skill of a task that it replaced."""
 
@@ -129,8 +131,9 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
         edits = [parse_action(action) for action in event.actions]
         # A refusal is a note, which a replay does not step with, so it must leave no trace; undoing
         # edits would change the order.
-        _rehearsed(memory, schedule.constellation, edits, context)
-        _change(memory, schedule, edits, context)
+        exact = context.rules >= EXACT_NAMES
+        _rehearsed(memory, schedule.constellation, edits, context, exact=exact)
+        _change(memory, schedule, edits, context, exact=exact)
     except EditRefused as refused:
         if event.base_version == now:
             raise
@@ -180,20 +183,22 @@ def _as_edits(event: Planned, context: StepContext) -> Planned:
     return Planned(effect_id=event.effect_id, thought=event.thought, status=event.status, actions=actions, result=event.result)
 
 
-def _rehearsed(memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext) -> list[Change]:
+def _rehearsed(
+    memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext, *, exact: bool = False
+) -> list[Change]:
     """Return the changes that edits would make.
 
     Raises:
         EditRefused: the edits are invalid.
     """
     draft = TaskConstellation.from_dict(constellation.to_dict())
-    _checked(memory, draft, edits, context)
+    _checked(memory, draft, edits, context, exact=exact)
     return changes(written(constellation), written(draft))
 
 
-def _change(memory: ConstellationMemory, schedule: TaskSchedule, edits: list[Edit], context: StepContext) -> None:
+def _change(memory: ConstellationMemory, schedule: TaskSchedule, edits: list[Edit], context: StepContext, *, exact: bool = False) -> None:
     """Apply a batch of edits and update the schedule."""
-    applied = _checked(memory, schedule.constellation, edits, context)
+    applied = _checked(memory, schedule.constellation, edits, context, exact=exact)
     _wake_at_deadlines(memory, schedule.constellation, applied.tasks)
     if applied.notes:
         context.side_effect("notes", lambda: list(applied.notes))
@@ -308,12 +313,15 @@ def expire_approval(memory: ConstellationMemory, context: StepContext) -> Conste
 # -- applying --------------------------------------------------------------------------------------
 
 
-def _checked(memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext) -> Applied:
-    """Apply edits after checking them against the fleet."""
+def _checked(
+    memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext, *, exact: bool = False
+) -> Applied:
+    """Apply edits after checking them against the fleet; ``exact`` refuses skills that are not named exactly."""
 
-    def match(path: str, words: str, profile: AgentProfile) -> str:
+    def by_words(path: str, words: str, profile: AgentProfile) -> str | None:
         return context.side_effect(f"skill of {path}", lambda: best_match(words, profile))
 
+    match = exact_names(edits, by_words) if exact else by_words
     return apply_on_fleet(constellation, edits, memory.fleet, match, inputs=memory.inputs, restore_by_id=context.rules < SKILLS_RESTORED)
 
 

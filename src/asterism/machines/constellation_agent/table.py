@@ -280,7 +280,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         AttemptProgressed: row(_progressed),
     },
     starts=first_event,
-    rules=3,
+    rules=4,
 )
 
 ConstellationAgent = CONSTELLATION_AGENT
