@@ -7,7 +7,7 @@ that it touches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -27,6 +27,7 @@ from asterism.constellation.edits import (
     UpdateTask,
 )
 from asterism.constellation.line import DependencyType, TaskStarLine
+from asterism.constellation.references import RESERVED
 from asterism.constellation.task import EDITABLE, TaskStar
 from asterism.errors import InvalidInput
 
@@ -34,7 +35,9 @@ Check = Callable[[Applied], None]
 """A check of an applied batch; it raises EditRefused to undo the batch."""
 
 
-def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: Check | None = None, *, partial: bool = False) -> Applied:
+def apply_edits(
+    constellation: TaskConstellation, edits: Iterable[Edit], check: Check | None = None, *, partial: bool = False, extended: bool = True
+) -> Applied:
     """Apply a batch of edits, as a whole or not at all.
 
     Args:
@@ -43,11 +46,12 @@ def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: 
         check: final check with further knowledge (devices, skills).
         partial: True if more edits of the same batch follow, so that references are not checked
             yet.
+        extended: False for entries of rules before reserved ids.
 
     Raises:
         EditRefused: an edit is invalid; the constellation is unchanged.
     """
-    batch = _Batch(constellation)
+    batch = _Batch(constellation, RESERVED if extended else ())
     try:
         for edit in edits:
             batch.apply(edit)
@@ -67,8 +71,9 @@ def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: 
 class _Batch:
     """A batch in progress: its changes so far, and how to undo them."""
 
-    def __init__(self, constellation: TaskConstellation) -> None:
+    def __init__(self, constellation: TaskConstellation, reserved: Collection[str]) -> None:
         self._it = constellation
+        self._reserved = reserved
         # Function and argument, which is cheaper than a closure
         self._undo: list[tuple[Callable[..., object], Any]] = []
         self._tasks: dict[str, None] = {}
@@ -144,6 +149,8 @@ class _Batch:
                 raise EditRefused("different_content", spec.task_id, "a task of that id is there with different content; use update_task")
             self._notes.append(f"add_task {spec.task_id}: it is there already")
             return
+        if spec.task_id in self._reserved:
+            raise EditRefused("bad_content", spec.task_id, f"this id is taken, as ${{{spec.task_id}}} refers to something else")
         if len(self._it.tasks) >= MAX_TASKS:
             raise EditRefused("too_many", spec.task_id, f"a constellation has at most {MAX_TASKS} tasks")
         self._put_task(task_of(spec))
@@ -282,6 +289,8 @@ class _Batch:
     def _write(self, task: TaskStar, fields: Mapping[str, Any]) -> None:
         for field, value in fields.items():
             setattr(task, field, value)
+        if "join" in fields:
+            self._it.dirty[task.task_id] = True
         self._it.inputs_changed(task.task_id)
 
     def _drop_line(self, line: TaskStarLine) -> None:

@@ -83,16 +83,18 @@ class TaskConstellation:
         return list(self._out[task_id])
 
     def is_ready(self, task_id: str) -> bool:
-        """Return True if every dependency of the task is satisfied."""
-        return self._open[task_id] == 0
+        """Return True if the dependencies of the task that it waits for are satisfied: all, or any."""
+        unsatisfied = self._open[task_id]
+        return not unsatisfied or (self.tasks[task_id].join == "any" and unsatisfied < len(self._in[task_id]))
 
     def is_unsatisfiable(self, task_id: str) -> bool:
-        """Return True if a dependency of the task can no longer be satisfied."""
-        return self._refused[task_id] > 0
+        """Return True if a dependency of the task can no longer be satisfied; with ``join: any``, if none can."""
+        refused = self._refused[task_id]
+        return refused > 0 and (self.tasks[task_id].join == "all" or refused == len(self._in[task_id]))
 
     def ready_tasks(self) -> list[TaskStar]:
         """Return the unstarted tasks whose dependencies are satisfied, oldest first."""
-        return [task for task in self.in_order() if task.status in EDITABLE and self._open[task.task_id] == 0]
+        return [task for task in self.in_order() if task.status in EDITABLE and self.is_ready(task.task_id)]
 
     def ordinal(self, task_id: str) -> int:
         """Return the position in the order of creation, which breaks ties."""
@@ -199,7 +201,7 @@ class TaskConstellation:
 
     def _count(self, line: TaskStarLine, step: int) -> None:
         target, verdict = line.target, line.verdict
-        changed = self.dirty.get(target, False)
+        changed = self.dirty.get(target, False) or self.tasks[target].join == "any"
         if verdict is None or not verdict.satisfied:
             if verdict is not None:
                 self._refused[target] += step

@@ -12,9 +12,10 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 
+from asterism.constellation.condition import InputCondition, syntax_error
 from asterism.constellation.line import DependencyType
 from asterism.constellation.references import INPUTS
-from asterism.constellation.task import ErrorCode, RetryPolicy
+from asterism.constellation.task import ErrorCode, Join, RetryPolicy
 from asterism.errors import InvalidInput
 from asterism.kernel.data import check_encodable, check_json, round_trip
 
@@ -45,6 +46,8 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     retry: RetryPolicy = RetryPolicy()
     requires_approval: bool = False
     constellation: dict[str, Any] | None = None
+    when: str = ""
+    join: Join = "all"
 
 
 class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -105,7 +108,16 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
     if not _ID.fullmatch(spec.task_id):
         raise InvalidInput(f"{where}.task_id: {spec.task_id!r} is not usable; letters, digits, _ and -, 64 at most")
     check_json(spec.inputs, f"{where}.inputs")
+    if spec.when:
+        _check_when(spec.when, f"{where}.when")
     return spec
+
+
+def _check_when(text: str, where: str) -> None:
+    try:
+        InputCondition(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {syntax_error(text, over_inputs=True) or error}") from None
 
 
 def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:

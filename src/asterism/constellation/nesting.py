@@ -82,6 +82,7 @@ def apply_on_fleet(
     inputs: Collection[str] = (),
     partial: bool = False,
     restore_by_id: bool = False,
+    extended: bool = True,
 ) -> Applied:
     """Apply a batch of edits and check it against the fleet, as a whole or not at all.
 
@@ -95,6 +96,7 @@ def apply_on_fleet(
             not checked yet.
         restore_by_id: True repeats an error of earlier rules, so that their entries replay: a task that
             a refused batch removed and added again loses its skill.
+        extended: False for entries of rules before ``${task.error}`` and reserved ids.
 
     Raises:
         EditRefused: an edit is invalid; the constellation is unchanged.
@@ -106,10 +108,10 @@ def apply_on_fleet(
         if partial:
             _look_up(applied, constellation, fleet, match)
         else:
-            check_applied(applied, constellation, fleet, match, inputs=inputs)
+            check_applied(applied, constellation, fleet, match, inputs=inputs, extended=extended)
 
     try:
-        return apply_edits(constellation, edits, check, partial=partial)
+        return apply_edits(constellation, edits, check, partial=partial, extended=extended)
     except BaseException:  # boundary: whatever was raised, nothing of the batch may stay
         for task, skill in before:
             found = constellation.tasks.get(task.task_id, task) if restore_by_id else task
@@ -118,7 +120,14 @@ def apply_on_fleet(
 
 
 def check_applied(
-    applied: Applied, constellation: TaskConstellation, fleet: Fleet, match: Match, *, inputs: Collection[str] = (), path: str = ""
+    applied: Applied,
+    constellation: TaskConstellation,
+    fleet: Fleet,
+    match: Match,
+    *,
+    inputs: Collection[str] = (),
+    path: str = "",
+    extended: bool = True,
 ) -> None:
     """Resolve the skills of touched tasks and check the batch against the fleet.
 
@@ -132,15 +141,16 @@ def check_applied(
         match: finds a skill by words.
         inputs: names that ``${inputs.…}`` may refer to.
         path: path of the constellation, ending in a slash; empty for the outermost.
+        extended: as for ``apply_on_fleet``.
 
     Raises:
         EditRefused: a check failed; its subject begins with the path.
     """
     touched = _look_up(applied, constellation, fleet, match, path)
     for task in touched:
-        check_task(task, constellation, fleet, inputs)
+        check_task(task, constellation, fleet, inputs, extended=extended)
         if task.constellation is not None:
-            _check_nested(task, fleet, match, f"{path}{task.task_id}/")
+            _check_nested(task, fleet, match, f"{path}{task.task_id}/", extended=extended)
     lines = [line for line_id in applied.lines if (line := constellation.lines[line_id]).condition]
     lines += [line for task in touched for line in constellation.lines_out(task.task_id) if line.condition]
     for line in lines:
@@ -155,16 +165,16 @@ def _look_up(applied: Applied, constellation: TaskConstellation, fleet: Fleet, m
     return touched
 
 
-def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str) -> None:
+def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str, *, extended: bool) -> None:
     if path.count("/") >= MAX_NESTED:
         raise EditRefused("too_many", task.task_id, f"more than {MAX_NESTED} constellations within each other")
     nested = TaskConstellation()
 
     def check(applied: Applied) -> None:
-        check_applied(applied, nested, fleet, match, inputs=task.inputs, path=path)
+        check_applied(applied, nested, fleet, match, inputs=task.inputs, path=path, extended=extended)
 
     try:
-        apply_edits(nested, [BuildConstellation(plan=nested_plan(task))], check)
+        apply_edits(nested, [BuildConstellation(plan=nested_plan(task))], check, extended=extended)
     except EditRefused as refused:
         found = refused.refusal
         raise EditRefused(found.code, f"{task.task_id}/{found.what}", found.why) from None

@@ -1,8 +1,9 @@
 """References ``${task_id.field}``, with which a task's inputs use results of tasks upstream.
 
 A string that is a single reference becomes the value itself; within a longer string it becomes
-text. ``${task_id}`` is the whole result; ``${task_id.a.b}`` goes deeper. In a nested constellation,
-``${inputs.field}`` is an input of the task that the constellation carries out.
+text. ``${task_id}`` is the whole result; ``${task_id.a.b}`` goes deeper. ``${task_id.error}`` is the
+error of a task that failed, null of one that completed. In a nested constellation, ``${inputs.field}``
+is an input of the task that the constellation carries out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from typing import Any
 
 INPUTS = "inputs"
 """Name that refers to the inputs of the task that a nested constellation carries out."""
+
+RESERVED = ("params", "item", "index", "run")
+"""Further names that refer to something else than a task. New plans have no tasks of these ids; in a
+journal that has one, the name refers to the task."""
+ERROR = "error"
+"""Field that refers to a task's error, unless its result has a field of that name."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)\}")
 
@@ -36,12 +43,13 @@ def references(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
             stack.extend(reversed(item))
 
 
-def resolve(value: Any, result_of: Callable[[str], Any]) -> Any:
+def resolve(value: Any, value_of: Callable[[str, str], Any]) -> Any:
     """Return a JSON value with every reference replaced.
 
     Args:
         value: inputs as planned.
-        result_of: task id -> result; raises MissingReference if there is none.
+        value_of: task id and path, such as ``a.b`` -> result; raises MissingReference if there is
+            none.
 
     Raises:
         MissingReference: a task has no result, or the result has no such field.
@@ -49,17 +57,17 @@ def resolve(value: Any, result_of: Callable[[str], Any]) -> Any:
     if isinstance(value, str):
         whole = _REFERENCE.fullmatch(value)
         if whole:
-            return _look_up(whole, result_of)
-        return _REFERENCE.sub(lambda match: _as_text(_look_up(match, result_of)), value)
+            return _look_up(whole, value_of)
+        return _REFERENCE.sub(lambda match: _as_text(_look_up(match, value_of)), value)
     if isinstance(value, dict):
-        return {key: resolve(item, result_of) for key, item in value.items()}
+        return {key: resolve(item, value_of) for key, item in value.items()}
     if isinstance(value, list):
-        return [resolve(item, result_of) for item in value]
+        return [resolve(item, value_of) for item in value]
     return value
 
 
-def _look_up(match: re.Match[str], result_of: Callable[[str], Any]) -> Any:
-    found = result_of(match[1])
+def _look_up(match: re.Match[str], value_of: Callable[[str, str], Any]) -> Any:
+    found = value_of(match[1], match[2][1:])
     for field in match[2].split(".")[1:]:
         if isinstance(found, dict) and field in found:
             found = found[field]

@@ -48,6 +48,8 @@ _TASK = {
     "retry": "When a failed attempt is tried again.",
     "requires_approval": "A person must say yes before it runs.",
     "constellation": "A plan of tasks and dependencies that carries it out, in place of device and skill.",
+    "when": "CEL over its own inputs by name, such as: size(parts) > 2. If it is not met, the task is skipped.",
+    "join": "all: it starts when every dependency is satisfied. any: it starts with the first.",
 }
 _LINE = {
     "id": "Unique id; by default from->to.",

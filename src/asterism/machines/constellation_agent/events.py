@@ -242,6 +242,8 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
             ``Dispatch``; the scheduled effect is a ``StartChild``.
         deadline_at: seconds since the epoch, including time in a queue; None for none.
         recovery: recovery after a crash, from the skill.
+        sources: of a task with ``join: any``, ids of the predecessors that had completed, whose results
+            it receives; None for all.
     """
 
     task_id: str
@@ -255,6 +257,7 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     deadline_at: float | None = None
     recovery: RecoveryPolicy = RecoveryPolicy.DO_NOT_RETRY
     plan: dict[str, Any] | None = None
+    sources: tuple[str, ...] | None = None
 
     @property
     def actor(self) -> str:

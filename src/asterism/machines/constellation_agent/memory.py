@@ -20,6 +20,8 @@ from asterism.machines.run_control import RunMemory
 from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
 
+EXTENDED = 4
+"""Rules from which on plans have reserved ids and ``${task.error}``, and live edits exact names."""
 NAMED = 10
 """Number of tasks that a summary names."""
 UNLIMITED = 2**53

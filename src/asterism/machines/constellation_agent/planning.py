@@ -22,7 +22,7 @@ from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on, shown_plan
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Edited, Planned
-from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.memory import EXTENDED, ConstellationMemory
 from asterism.machines.constellation_agent.planner_requests import ask_again, may_ask_again, what_moved
 from asterism.machines.constellation_agent.planning_state import AwaitingApproval, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.run_end import finish, give_up, why_not_finished
@@ -35,8 +35,6 @@ FINISH, FAIL = ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL
 
 MAX_ACTIONS = 1000
 """Number of edits in one batch from outside."""
-EXACT_NAMES = 4
-"""Rules from which on a live edit names its skills exactly."""
 SKILLS_RESTORED = 2
 """Rules from which on a refused batch leaves the skill of a task that it replaced."""
 
@@ -131,7 +129,7 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
         edits = [parse_action(action) for action in event.actions]
         # A refusal is a note, which a replay does not step with, so it must leave no trace; undoing
         # edits would change the order.
-        exact = context.rules >= EXACT_NAMES
+        exact = context.rules >= EXTENDED
         _rehearsed(memory, schedule.constellation, edits, context, exact=exact)
         _change(memory, schedule, edits, context, exact=exact)
     except EditRefused as refused:
@@ -322,7 +320,15 @@ def _checked(
         return context.side_effect(f"skill of {path}", lambda: best_match(words, profile))
 
     match = exact_names(edits, by_words) if exact else by_words
-    return apply_on_fleet(constellation, edits, memory.fleet, match, inputs=memory.inputs, restore_by_id=context.rules < SKILLS_RESTORED)
+    return apply_on_fleet(
+        constellation,
+        edits,
+        memory.fleet,
+        match,
+        inputs=memory.inputs,
+        restore_by_id=context.rules < SKILLS_RESTORED,
+        extended=context.rules >= EXTENDED,
+    )
 
 
 def _wake_at_deadlines(memory: ConstellationMemory, constellation: TaskConstellation, task_ids: Iterable[str]) -> None:

@@ -85,6 +85,8 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
 def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> AttemptRequest:
     constellation = run.memory.constellation
     results = predecessor_results(constellation.tasks[effect.task_id], constellation)
+    if effect.sources is not None:  # others may have completed since
+        results = {task_id: result for task_id, result in results.items() if task_id in effect.sources}
     return AttemptRequest(attempt=effect, results=results, folder=run.memory.working_directory)
 
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.condition import InputCondition
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import skill_of
 from asterism.constellation.references import MissingReference, references
-from asterism.constellation.resolution import arguments_of, check_inputs, fallback_devices
+from asterism.constellation.resolution import arguments_of, check_inputs, fallback_devices, predecessor_results
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
 from asterism.machines import common_rows
 from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
-from asterism.machines.constellation_agent.memory import About, AttemptInquiry, ConstellationMemory
+from asterism.machines.constellation_agent.memory import EXTENDED, NAMED, About, AttemptInquiry, ConstellationMemory
 from asterism.machines.constellation_agent.nested_runs import child_for, is_child
 from asterism.machines.constellation_agent.planning_state import Awaiting
 from asterism.machines.run_control import Answered, AskPerson, Verb, check_verb, expiry, no_longer_open
@@ -56,10 +57,15 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
             return False
         task.device = fallback
     try:
-        arguments = arguments_of(task, schedule.constellation, memory.fleet, memory.inputs)
+        arguments = arguments_of(task, schedule.constellation, memory.fleet, memory.inputs, extended=context.rules >= EXTENDED)
     except MissingReference as missing:
         settle_task(memory, schedule, task, Skipped(error=TaskError(code="no_result", message=str(missing))), context)
         return True
+    if task.when and not task.started_at:
+        met, why = _met(task, arguments, context)
+        if not met:
+            settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
+            return True
     attempt = _attempt(memory, task, arguments)
     # An approval holds for exactly what was shown, so not for a fallback device.
     if (task.requires_approval or task.approved) and task.approved != _shown(attempt):
@@ -72,6 +78,12 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     move_task(schedule, task, Started(effect_id=effect), context)
     _note_moved(memory, task, context)
     return True
+
+
+def _met(task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tuple[bool, str]:
+    """Return if the ``when`` of a task is met, and else the reason; recorded, as the evaluation of a condition is."""
+    met, why = context.side_effect(f"when of {task.task_id}", lambda: [*InputCondition(task.when).evaluate(arguments)])
+    return bool(met), str(why)
 
 
 def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
@@ -88,6 +100,7 @@ def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, A
         deadline_at=None if task.deadline_s is None else memory.started_at + task.deadline_s,
         recovery=RecoveryPolicy.RETRY_SAME_KEY if skill is not None and skill.idempotent else RecoveryPolicy.DO_NOT_RETRY,
         plan=task.constellation,
+        sources=tuple(predecessor_results(task, memory.constellation)) if task.join == "any" else None,
     )
 
 
@@ -272,10 +285,11 @@ def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, cont
         progress = False
         for task_id in tuple(schedule.unsatisfiable):
             lines = [line for line in schedule.constellation.lines_in(task_id) if line.verdict is not None and not line.verdict.satisfied]
-            final = next((line for line in lines if line.source not in open_batches), None)
-            if final is not None and final.verdict is not None:
-                error = TaskError(code="unsatisfied", message=final.verdict.reason)
-                settle_task(memory, schedule, schedule.constellation.tasks[task_id], Skipped(error=error), context)
+            task = schedule.constellation.tasks[task_id]
+            final = [line.verdict.reason for line in lines if line.source not in open_batches and line.verdict is not None]
+            if final and (task.join == "all" or len(final) == len(lines)):
+                why = final[0] if task.join == "all" else f"none of its dependencies is satisfied: {'; '.join(final[:NAMED])}"
+                settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
                 progress = changed = True
     return changed
 
