@@ -6,9 +6,9 @@
 - ``loop_command``: loop run. ``flow_commands``: chat, flow run.
 - ``journal_commands``: fork, export, import, prune.
 
-Shared by the commands: ``options`` declares parameters, ``run_access`` opens the database and reads a run,
-``foreground`` drives a run and handles signals, ``reporters`` show its progress, ``keyboard`` reads input,
-``rendering`` draws journals, ``output`` prints, and ``exit_codes`` names the exit codes.
+Shared by the commands: ``options`` declares parameters, ``plan_values`` reads those of a plan, ``run_access`` opens
+the database and reads a run, ``foreground`` drives a run and handles signals, ``reporters`` show its progress,
+``keyboard`` reads input, ``rendering`` draws journals, ``output`` prints, and ``exit_codes`` names the exit codes.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a
 person, 130 cancelled or interrupted.

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import msgspec
 from cyclopts import Parameter
 from rich.text import Text
 
@@ -16,10 +15,11 @@ from asterism.bootstrap import open_planner, read_fleet
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model
 from asterism.cli.output import console, put, put_line
+from asterism.cli.plan_values import Values, with_values
 from asterism.cli.rendering.graph import mermaid_flowchart
 from asterism.cli.rendering.task_lines import plan_lines
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import PlanDocument
+from asterism.constellation.documents import PlanDocument, as_file
 from asterism.constellation.profile import AgentProfile
 from asterism.constellations.goal import Goal, goal_of, rehearse
 from asterism.errors import InvalidInput
@@ -49,15 +49,16 @@ def plan(
     model: Model = None,
     backup_model: BackupModel = None,
     mermaid: Mermaid = False,
+    values: Values = (),
     json: Annotated[bool, Parameter(name="--json", negative=(), help="Print a plan file for `asterism run`.")] = False,
 ) -> int:
     """Show the plan for a request or a file without running it. The plan is checked as for a run."""
     if mermaid and json:
         raise InvalidInput("--mermaid and --json exclude each other; choose one")
-    goal, choice = goal_of(what), model_choice(model, backup_model)
+    goal, choice = with_values(goal_of(what), values), model_choice(model, backup_model)
     document, constellation = asyncio.run(_planned(goal, fleet, choice))
     if json:
-        put(json_text.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False))
+        put(json_text.dumps(as_file(document), indent=2, ensure_ascii=False))
     elif mermaid:
         put(mermaid_flowchart(constellation).rstrip())
     else:

@@ -29,9 +29,10 @@ from asterism.cli.options import (
     raised_limits,
 )
 from asterism.cli.output import put
+from asterism.cli.plan_values import Values, with_values
 from asterism.cli.run_access import actor, check_sendable, connected, resume_hint
-from asterism.constellations.goal import goal_of, rehearse
-from asterism.constellations.resumption import first_event_of, fleet_file_of
+from asterism.constellations.goal import Goal, goal_of, rehearse
+from asterism.constellations.resumption import first_event_of, fleet_file_of, has_finally_tasks
 from asterism.constellations.rounds import round_after, submit
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
 from asterism.kernel.machine import Event, kind_of
@@ -60,6 +61,7 @@ def run(
     model: Model = None,
     backup_model: BackupModel = None,
     record: Record = None,
+    values: Values = (),
     behaviour: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
     """Run a request in words, or a plan file."""
@@ -70,11 +72,12 @@ def run(
     if choice is None and behaviour.replan not in (None, "never"):
         raise InvalidInput(f"--replan {behaviour.replan} needs a model; choose one with --model")
     options = behaviour.options("when_needed" if choice else "never")
-    return asyncio.run(_run(what, fleet, database_path(database), options, choice, as_json=json, result_file=result_file))
+    goal = with_values(goal_of(what), values, asks=True)
+    return asyncio.run(_run(goal, fleet, database_path(database), options, choice, as_json=json, result_file=result_file))
 
 
 async def _run(
-    what: str,
+    goal: Goal,
     fleet_file: Path,
     database: Path,
     options: RunOptions,
@@ -83,7 +86,6 @@ async def _run(
     as_json: bool,
     result_file: Path | None,
 ) -> int:
-    goal = goal_of(what)
     if goal.plan is not None and options.replan == "never":
         choice = None  # the run never asks it
     await check_database(database)
@@ -115,13 +117,16 @@ def follow(
     database: Database = None,
     json: JsonEvents = False,
     result_file: ResultFile = None,
+    values: Values = (),
 ) -> int:
     """Run a follow-up request with the fleet, model and options of an ended run. The planner knows the earlier rounds."""
-    return asyncio.run(_follow(named, what, fleet, database, as_json=json, result_file=result_file))
+    goal = with_values(goal_of(what), values, asks=True)
+    return asyncio.run(_follow(named, goal, fleet, database, as_json=json, result_file=result_file))
 
 
-async def _follow(named: str, what: str, fleet_file: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None) -> int:
-    goal = goal_of(what)
+async def _follow(
+    named: str, goal: Goal, fleet_file: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None
+) -> int:
     path = database_path(database)
     async with connected(database) as client:
         row = await find_run(client.store, named)
@@ -304,7 +309,8 @@ async def _cancel(named: str, reason: str, database: Path | None) -> int:
     async with connected(database) as client:
         row = await _unfinished(client, named)
         path = database_path(database)
-        if row.parent and not (await client.describe(row.root)).owner:  # the rest of its tree continues, and needs its devices
+        is_unowned = not (await client.describe(row.root)).owner
+        if is_unowned and (row.parent or await has_finally_tasks(client, row)):  # the rest of its tree, and these, need devices
             await _post(client, row, Cancel(reason=reason))
             return await drive_unowned(client, row, path, None, unpause=False)
         async with open_runtime(client.store, {}, path) as runtime:  # drives the run if no process does; a cancel needs no devices

@@ -14,10 +14,12 @@ from asterism.constellation.condition import syntax_error
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import MAX_NESTED, PlanDocument
 from asterism.constellation.edits import AddTask, Applied, BuildConstellation, Edit, EditRefused, UpdateTask
+from asterism.constellation.parameters import values_of
 from asterism.constellation.profile import AgentProfile, Fleet
+from asterism.constellation.references import references
 from asterism.constellation.resolution import best_match, check_line, check_task, skill_for
 from asterism.constellation.task import TaskStar
-from asterism.errors import did_you_mean
+from asterism.errors import InvalidInput, did_you_mean
 
 Match = Callable[[str, str, AgentProfile], str | None]
 """``(path of the task, words, profile) -> name of the skill that clearly matches``; empty for none,
@@ -80,6 +82,7 @@ def apply_on_fleet(
     match: Match = first_match,
     *,
     inputs: Collection[str] = (),
+    params: Collection[str] = (),
     partial: bool = False,
     restore_by_id: bool = False,
     extended: bool = True,
@@ -92,6 +95,7 @@ def apply_on_fleet(
         fleet: profiles by device id.
         match: finds a skill by words; called only if no name matches.
         inputs: names that ``${inputs.…}`` may refer to.
+        params: names that ``${params.…}`` may refer to.
         partial: True if more edits of the same batch follow, so that arguments and references are
             not checked yet.
         restore_by_id: True repeats an error of earlier rules, so that their entries replay: a task that
@@ -108,7 +112,7 @@ def apply_on_fleet(
         if partial:
             _look_up(applied, constellation, fleet, match)
         else:
-            check_applied(applied, constellation, fleet, match, inputs=inputs, extended=extended)
+            check_applied(applied, constellation, fleet, match, inputs=inputs, params=params, extended=extended)
 
     try:
         return apply_edits(constellation, edits, check, partial=partial, extended=extended)
@@ -126,6 +130,7 @@ def check_applied(
     match: Match,
     *,
     inputs: Collection[str] = (),
+    params: Collection[str] = (),
     path: str = "",
     extended: bool = True,
 ) -> None:
@@ -140,6 +145,7 @@ def check_applied(
         fleet: profiles by device id.
         match: finds a skill by words.
         inputs: names that ``${inputs.…}`` may refer to.
+        params: names that ``${params.…}`` may refer to.
         path: path of the constellation, ending in a slash; empty for the outermost.
         extended: as for ``apply_on_fleet``.
 
@@ -148,7 +154,7 @@ def check_applied(
     """
     touched = _look_up(applied, constellation, fleet, match, path)
     for task in touched:
-        check_task(task, constellation, fleet, inputs, extended=extended)
+        check_task(task, constellation, fleet, inputs, params=params, extended=extended)
         if task.constellation is not None:
             _check_nested(task, fleet, match, f"{path}{task.task_id}/", extended=extended)
     lines = [line for line_id in applied.lines if (line := constellation.lines[line_id]).condition]
@@ -168,13 +174,24 @@ def _look_up(applied: Applied, constellation: TaskConstellation, fleet: Fleet, m
 def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str, *, extended: bool) -> None:
     if path.count("/") >= MAX_NESTED:
         raise EditRefused("too_many", task.task_id, f"more than {MAX_NESTED} constellations within each other")
-    nested = TaskConstellation()
+    nested, plan = TaskConstellation(), nested_plan(task)
+    _check_params(task, plan)
 
     def check(applied: Applied) -> None:
-        check_applied(applied, nested, fleet, match, inputs=task.inputs, path=path, extended=extended)
+        check_applied(applied, nested, fleet, match, inputs=task.inputs, params=plan.params, path=path, extended=extended)
 
     try:
-        apply_edits(nested, [BuildConstellation(plan=nested_plan(task))], check, extended=extended)
+        apply_edits(nested, [BuildConstellation(plan=msgspec.structs.replace(plan, params={}))], check, extended=extended)
     except EditRefused as refused:
         found = refused.refusal
         raise EditRefused(found.code, f"{task.task_id}/{found.what}", found.why) from None
+
+
+def _check_params(task: TaskStar, plan: PlanDocument) -> None:
+    """Check that the inputs of a task fill the parameters of its nested plan; references are checked when it starts."""
+    given = {name: value for name, value in task.inputs.items() if name in plan.params}
+    literal = {name: value for name, value in given.items() if next(references(value), None) is None}
+    try:
+        values_of({name: it for name, it in plan.params.items() if name not in given or name in literal}, literal)
+    except InvalidInput as error:
+        raise EditRefused("bad_argument", f"{task.task_id}.inputs", str(error)) from None

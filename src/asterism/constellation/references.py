@@ -16,7 +16,12 @@ from typing import Any
 INPUTS = "inputs"
 """Name that refers to the inputs of the task that a nested constellation carries out."""
 
-RESERVED = ("params", "item", "index", "run")
+PARAMS = "params"
+"""Name that refers to the parameters of the plan."""
+RUN = "run"
+"""Name with which a handler refers to the run: ``${run.error}``, ``${run.outcome}``, ``${run.id}``."""
+RUN_FIELDS = ("error", "outcome", "id")
+RESERVED = (PARAMS, "item", "index", RUN)
 """Further names that refer to something else than a task. New plans have no tasks of these ids; in a
 journal that has one, the name refers to the task."""
 ERROR = "error"
@@ -43,13 +48,14 @@ def references(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
             stack.extend(reversed(item))
 
 
-def resolve(value: Any, value_of: Callable[[str, str], Any]) -> Any:
+def resolve(value: Any, value_of: Callable[[str, str], Any], *, lenient: bool = False) -> Any:
     """Return a JSON value with every reference replaced.
 
     Args:
         value: inputs as planned.
         value_of: task id and path, such as ``a.b`` -> result; raises MissingReference if there is
             none.
+        lenient: True to take null for a missing value, and an empty text within a text.
 
     Raises:
         MissingReference: a task has no result, or the result has no such field.
@@ -57,16 +63,26 @@ def resolve(value: Any, value_of: Callable[[str, str], Any]) -> Any:
     if isinstance(value, str):
         whole = _REFERENCE.fullmatch(value)
         if whole:
-            return _look_up(whole, value_of)
-        return _REFERENCE.sub(lambda match: _as_text(_look_up(match, value_of)), value)
+            return _look_up(whole, value_of, lenient=lenient)
+        empty = "" if lenient else "null"
+        return _REFERENCE.sub(lambda match: _as_text(_look_up(match, value_of, lenient=lenient), empty), value)
     if isinstance(value, dict):
-        return {key: resolve(item, value_of) for key, item in value.items()}
+        return {key: resolve(item, value_of, lenient=lenient) for key, item in value.items()}
     if isinstance(value, list):
-        return [resolve(item, value_of) for item in value]
+        return [resolve(item, value_of, lenient=lenient) for item in value]
     return value
 
 
-def _look_up(match: re.Match[str], value_of: Callable[[str, str], Any]) -> Any:
+def _look_up(match: re.Match[str], value_of: Callable[[str, str], Any], *, lenient: bool) -> Any:
+    try:
+        return _found(match, value_of)
+    except MissingReference:
+        if lenient:
+            return None
+        raise
+
+
+def _found(match: re.Match[str], value_of: Callable[[str, str], Any]) -> Any:
     found = value_of(match[1], match[2][1:])
     for field in match[2].split(".")[1:]:
         if isinstance(found, dict) and field in found:
@@ -78,5 +94,7 @@ def _look_up(match: re.Match[str], value_of: Callable[[str, str], Any]) -> Any:
     return found
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: Any, empty: str) -> str:
+    if value is None:
+        return empty
     return value if isinstance(value, str) else json.dumps(value)

@@ -17,13 +17,14 @@ from asterism.constellation.documents import TaskSpec
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.line import TaskStarLine, admits_failure
 from asterism.constellation.profile import AgentProfile, Fleet, Skill, skill_of
-from asterism.constellation.references import ERROR, INPUTS, MissingReference, references, resolve
+from asterism.constellation.references import ERROR, INPUTS, PARAMS, RUN_FIELDS, MissingReference, references, resolve
 from asterism.constellation.skill_ranker import clear_match, rank
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import did_you_mean
 
 REPORTED = ("summary", "total_tasks", "completed", "failed", "skipped", "cancelled", "results")
 """Fields of the result of a task with a nested constellation."""
+NOTHING: Mapping[str, Any] = {}
 NEAREST = 3
 """Number of similar skills that a refusal names."""
 
@@ -84,11 +85,17 @@ def _nearest(words: str, profile: AgentProfile) -> str:
 
 
 def check_task(
-    task: TaskStar, constellation: TaskConstellation, fleet: Fleet, inputs: Collection[str] = (), *, extended: bool = True
+    task: TaskStar,
+    constellation: TaskConstellation,
+    fleet: Fleet,
+    inputs: Collection[str] = (),
+    *,
+    params: Collection[str] = (),
+    extended: bool = True,
 ) -> None:
     """Check a task's inputs against its skill, and its references against the results they read.
 
-    ``inputs`` are the names that ``${inputs.…}`` may refer to. Without ``extended``, as for entries of
+    ``inputs`` and ``params`` are the names that ``${inputs.…}`` and ``${params.…}`` may refer to. Without ``extended``, as for entries of
     earlier rules, ``${task.error}`` is a field like any other.
 
     Raises:
@@ -107,6 +114,9 @@ def check_task(
                 why = f"it refers to ${{{'.'.join((INPUTS, *path))}}}, and its constellation is given {', '.join(inputs) or 'no inputs'}"
                 raise EditRefused("bad_reference", task.task_id, why)
             continue
+        if source not in constellation.tasks:
+            _check_name(task.task_id, source, path, params if source == PARAMS else RUN_FIELDS)
+            continue
         fields = _fields_of(constellation.tasks[source], fleet)
         if path and fields is not None and path[0] not in fields:
             if extended and path == (ERROR,):
@@ -114,6 +124,13 @@ def check_task(
                 continue
             why = f"the result of {source} has no {path[0]!r}; it has {', '.join(sorted(fields))}"
             raise EditRefused("bad_reference", task.task_id, why)
+
+
+def _check_name(task_id: str, source: str, path: tuple[str, ...], names: Collection[str]) -> None:
+    if path and path[0] in names:
+        return
+    there = did_you_mean(path[0] if path else "", names) or f"; there is {', '.join(names) or 'none'}"
+    raise EditRefused("bad_reference", task_id, f"it refers to ${{{'.'.join((source, *path))}}}{there}")
 
 
 def _check_when(task: TaskStar, skill: Skill | None) -> None:
@@ -205,12 +222,14 @@ def arguments_of(
     fleet: Fleet,
     inputs: Mapping[str, Any] | None = None,
     *,
+    scopes: Mapping[str, Any] = NOTHING,
     extended: bool = True,
 ) -> dict[str, Any]:
     """Return the arguments of an attempt: the task's inputs with their references resolved.
 
     Missing arguments are taken by name from the results of direct predecessors; of several, the one
-    created last wins. ``${inputs.…}`` reads from ``inputs``. ``extended`` is as for ``check_task``.
+    created last wins. ``${inputs.…}`` reads from ``inputs``, and a name that is no task's from
+    ``scopes``. A handler gets null for a missing value. ``extended`` is as for ``check_task``.
 
     Raises:
         MissingReference: a source ended without a result, or its result lacks the field.
@@ -220,6 +239,8 @@ def arguments_of(
         if source == INPUTS:
             return inputs or {}
         found = constellation.tasks.get(source)
+        if found is None and source in scopes:
+            return scopes[source]
         if extended and path == ERROR and found is not None and found.settled and not _has_error_field(found):
             return {ERROR: found.error.message if found.error else None}
         if found is None or found.status is not TaskStatus.COMPLETED:
@@ -228,7 +249,7 @@ def arguments_of(
             raise MissingReference(f"{source} ended without a result" if found else f"{source} was removed")
         return found.result
 
-    arguments: dict[str, Any] = resolve(task.inputs, value_of)
+    arguments: dict[str, Any] = resolve(task.inputs, value_of, lenient=task.role != "task")
     skill = _skill_of(task, fleet)
     wanted = [name for name in skill.parameter_names() if name not in arguments] if skill else []
     if wanted:

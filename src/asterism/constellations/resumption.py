@@ -67,6 +67,16 @@ def check_constellation(row: RunRow) -> None:
         raise InvalidInput(f"run {row.run_id} belongs to machine {row.machine!r}; this works only for constellations")
 
 
+async def has_finally_tasks(client: Client, root: RunRow) -> bool:
+    """Return True if a cancel of a run lets ``finally`` tasks run: its own, or those of an unfinished child run."""
+    for row in await client.store.runs(root=root.root, limit=MAX_RUNS):
+        if row.status != "ended" and row.machine == CONSTELLATION_AGENT.name:
+            memory = (await client.load(row.run_id)).memory
+            if memory.ending is None and any(task.role == "finally" for task in memory.constellation.tasks.values()):
+                return True
+    return False
+
+
 async def check_devices(client: Client, root: RunRow, devices: Mapping[str, Device]) -> None:
     """Check that the devices have the skills for the remaining tasks of a run and its child runs.
 

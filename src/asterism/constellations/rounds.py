@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.nesting import check_plan
-from asterism.constellations.goal import Goal, goal_of
+from asterism.constellations.goal import Goal, goal_of, params_of
 from asterism.constellations.resumption import check_constellation, first_event_of, model_of
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
@@ -80,6 +80,7 @@ def _submitted(client: Client, goal: Goal, options: RunOptions, model: ModelChoi
         options=options,
         planner=msgspec.to_builtins(model) if model else {},
         plan=goal.plan,
+        params=params_of(goal),
         previous_rounds=after.previous_rounds,
     )
 

@@ -7,7 +7,7 @@ where they store the result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -93,7 +93,13 @@ class MemoryDraft:
 
 
 def apply(
-    constellation: TaskConstellation, edits: list[Edit], fleet: Fleet | None, *, partial: bool = False, exact: bool = False
+    constellation: TaskConstellation,
+    edits: list[Edit],
+    fleet: Fleet | None,
+    *,
+    partial: bool = False,
+    exact: bool = False,
+    params: Collection[str] = (),
 ) -> Applied:
     """Apply a batch with or without a fleet; ``exact`` refuses skills that are not named exactly.
 
@@ -102,4 +108,4 @@ def apply(
     """
     if fleet is None:
         return apply_edits(constellation, edits, partial=partial)
-    return apply_on_fleet(constellation, edits, fleet, exact_names(edits) if exact else first_match, partial=partial)
+    return apply_on_fleet(constellation, edits, fleet, exact_names(edits) if exact else first_match, params=params, partial=partial)

@@ -22,7 +22,7 @@ import yaml
 
 from asterism.constellation.batch import line_spec_of, spec_of
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import LineSpec, PlanDocument, parse_plan
+from asterism.constellation.documents import LineSpec, PlanDocument, as_file, parse_plan
 from asterism.constellation.edits import Edit, EditRefused, parse_action
 from asterism.constellation.line import TaskStarLine
 from asterism.constellation.profile import Fleet
@@ -173,7 +173,7 @@ class PlanFile:
 
     def _edit(self, edit: Edit) -> Accepted:
         edited = TaskConstellation.from_dict(self._constellation.to_dict())
-        applied = apply(edited, [edit], self._fleet, exact=True)
+        applied = apply(edited, [edit], self._fleet, exact=True, params=self._plan.params)
         if not edited.tasks:
             raise EditRefused("bad_content", self._path.name, "a plan needs at least one task; delete the file instead")
         if applied.changed:
@@ -187,8 +187,7 @@ class PlanFile:
         return Accepted(constellation=edited, changed=applied.changed, notes=applied.notes)
 
     def _write(self, plan: PlanDocument) -> None:
-        value = msgspec.to_builtins(plan)
-        value["tasks"] = [{name: it for name, it in task.items() if (name, it) != ("retry", {})} for task in value.get("tasks", ())]
+        value = as_file(plan)
         as_json = self._path.suffix.lower() == ".json"
         text = (
             json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -49,6 +49,7 @@ def drafted(memory: ConstellationMemory, plan: PlanDocument, context: StepContex
         EditRefused: the plan is invalid; nothing has changed.
     """
     generation = memory.restarts
+    plan = msgspec.structs.replace(plan, params={}) if memory.params else plan
     constellation = TaskConstellation(plan.constellation_id or f"{context.run_id}-g{generation}", plan.name, generation=generation)
     _checked(memory, constellation, [BuildConstellation(plan=plan)], context)
     return constellation
@@ -122,6 +123,8 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
     Raises:
         EditRefused: the edits are invalid; nothing has changed.
     """
+    if memory.ending is not None:
+        raise EditRefused("ended", "run", "its tasks have ended, and only its on_failure and finally tasks still run")
     if len(event.actions) > MAX_ACTIONS:
         raise EditRefused("too_many", "actions", f"{len(event.actions)} edits at once; at most {MAX_ACTIONS}")
     now = schedule.constellation.version
@@ -219,7 +222,7 @@ def _take_status(memory: ConstellationMemory, schedule: TaskSchedule, event: Pla
     if event.status is FINISH:
         refused = why_not_finished(memory, schedule, decided)
         if not refused:
-            return finish(memory)
+            return finish(memory, context)
         memory.planning = decided
         if may_ask_again(memory):
             ask_again(memory, context, f"FINISH is refused: {refused}. Remove those tasks, or CONTINUE.")
@@ -326,6 +329,7 @@ def _checked(
         memory.fleet,
         match,
         inputs=memory.inputs,
+        params=memory.params,
         restore_by_id=context.rules < SKILLS_RESTORED,
         extended=context.rules >= EXTENDED,
     )

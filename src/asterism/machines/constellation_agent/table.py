@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
+from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import EditRefused
-from asterism.errors import Refused
+from asterism.constellation.parameters import values_of
+from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Machine, StepContext, row
 from asterism.machines.children import ChildEnded
 from asterism.machines.common_rows import DEFECT, RunControl, define_machine, why_cancelled, why_transition_failed
@@ -30,7 +33,7 @@ from asterism.machines.constellation_agent.events import (
     RunOptions,
 )
 from asterism.machines.constellation_agent.fork import ask_approval_again, decide_again
-from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.memory import ConstellationMemory, DecidedEnd
 from asterism.machines.constellation_agent.nested_runs import as_task_end
 from asterism.machines.constellation_agent.planner_requests import ask_planner, defer, raise_limits
 from asterism.machines.constellation_agent.planning import (
@@ -44,7 +47,7 @@ from asterism.machines.constellation_agent.planning import (
 )
 from asterism.machines.constellation_agent.planning_state import Awaiting, AwaitingApproval, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.requests import REQUESTS
-from asterism.machines.constellation_agent.run_end import end, give_up, is_done
+from asterism.machines.constellation_agent.run_end import end, give_up, go_on_ending, has_handlers, is_done, stop_late_handlers
 from asterism.machines.constellation_agent.tasks import expire, skip_unsatisfiable, start_ready, take_answer, take_end
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired, TransitionFailed, Unpause, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule
@@ -64,15 +67,24 @@ def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, conte
     state = START
     if event.plan is not None:
         try:
+            memory.params = _params(event.plan, event)
             state = take_given(memory, event.plan, context)
         except EditRefused:
-            memory.fleet, memory.started_at, memory.inputs, memory.options = {}, 0.0, {}, RunOptions()
+            memory.fleet, memory.started_at, memory.inputs, memory.params, memory.options = {}, 0.0, {}, {}, RunOptions()
             raise
     memory.request, memory.previous_rounds = event.request, event.previous_rounds
     memory.working_directory, memory.fleet_file = event.working_directory, event.fleet_file
     context.touch("device", *memory.fleet)
     memory.wake_up_at(context.at + event.options.wall_limit_s)
     return state
+
+
+def _params(plan: PlanDocument, event: ConstellationSubmitted) -> dict[str, Any]:
+    given = event.params or {name: value for name, value in event.inputs.items() if name in plan.params}
+    try:
+        return values_of(plan.params, given)
+    except InvalidInput as error:
+        raise EditRefused("bad_argument", "params", str(error)) from None
 
 
 def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
@@ -112,14 +124,18 @@ def _plan_answered(memory: ConstellationMemory, event: Answered, context: StepCo
 
 
 def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
-    if _past_limit(memory, context):
-        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
     schedule = _schedule(memory)
+    is_late = memory.ending is None and _past_limit(memory, context)
+    if is_late:
+        state = give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
+        return _end_handlers(memory, schedule, memory.ending, context, changed=True) if memory.ending else state
     # A timer that fires makes an entry; without it a replay would fire again
     changed = memory.timers_due(context.at)
     if changed:
         expire(memory, schedule, context)
         expire_approval(memory, context)
+    if memory.ending:
+        return _end_handlers(memory, schedule, memory.ending, context, changed=changed)
     if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)):
         ask_planner(memory, context)
         changed = True
@@ -127,13 +143,36 @@ def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepCo
     while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
         changed = True
     if is_done(memory, schedule):
+        if memory.paused and has_handlers(memory):
+            return CONTINUE if changed else None
         if memory.options.replan == "when_needed" and memory.unseen and memory.paused:
             return CONTINUE if changed else None
         if memory.options.replan != "when_needed" or not memory.unseen or memory.asks >= memory.options.max_asks:
-            return end(memory, schedule, context)
+            state = end(memory, schedule, context)
+            return _end_handlers(memory, schedule, memory.ending, context, changed=True) if memory.ending else state
         ask_planner(memory, context, PlanRequest(batch=tuple(memory.unseen)))
         changed = True
     return CONTINUE if changed else None
+
+
+def _end_handlers(
+    memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext, *, changed: bool
+) -> Status | None:
+    """Run the handlers of a run whose end is decided, and end it after them."""
+    stop_late_handlers(memory, schedule, ending, context)
+    while ending is not None:  # bounded: each iteration but the last begins the handlers of the next role, or skips some
+        while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
+            changed = True
+        if not is_done(memory, schedule):
+            break
+        before = ending.role
+        state = go_on_ending(memory, schedule, ending, context)
+        if state is not CONTINUE:
+            return state
+        if memory.ending is None or memory.ending.role == before:
+            break
+        ending, changed = memory.ending, True
+    return CONTINUE if changed or context.effects else None
 
 
 def _edited(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:
@@ -258,6 +297,8 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
             AttemptEnded: row(_task_ended, CONTINUE),
             ChildEnded: row(_child_ended, CONTINUE),
             Answered: row(_answered, CONTINUE, FINISH, FAIL, START),
+            Cancel: row(_cancelled, CONTINUE, FINISH, FAIL),
+            TransitionFailed: row(_transition_failed, CONTINUE, FINISH, FAIL),
         },
         FINISH: {BatchEnded: row(_stay, FINISH)},
         FAIL: {BatchEnded: row(_stay, FAIL)},

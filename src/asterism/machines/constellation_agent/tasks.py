@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
 from asterism.constellation.condition import InputCondition
+from asterism.constellation.documents import HANDLERS
 from asterism.constellation.edits import EditRefused
+from asterism.constellation.nesting import nested_plan
+from asterism.constellation.parameters import values_of
 from asterism.constellation.profile import skill_of
-from asterism.constellation.references import MissingReference, references
+from asterism.constellation.references import PARAMS, RUN, MissingReference, references
 from asterism.constellation.resolution import arguments_of, check_inputs, fallback_devices, predecessor_results
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
-from asterism.errors import Refused
+from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
 from asterism.machines import common_rows
 from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
@@ -57,7 +61,10 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
             return False
         task.device = fallback
     try:
-        arguments = arguments_of(task, schedule.constellation, memory.fleet, memory.inputs, extended=context.rules >= EXTENDED)
+        arguments = _arguments(memory, task, context)
+    except InvalidInput as error:
+        settle_task(memory, schedule, task, Failed(error=TaskError(code="bad_arguments", message=str(error))), context)
+        return True
     except MissingReference as missing:
         settle_task(memory, schedule, task, Skipped(error=TaskError(code="no_result", message=str(missing))), context)
         return True
@@ -78,6 +85,24 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     move_task(schedule, task, Started(effect_id=effect), context)
     _note_moved(memory, task, context)
     return True
+
+
+def _arguments(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> dict[str, Any]:
+    """Return the arguments of an attempt.
+
+    Raises:
+        MissingReference: a value that it refers to is missing.
+        InvalidInput: a value does not fit the parameters of a nested plan.
+    """
+    scopes: dict[str, Any] = {PARAMS: memory.params}
+    if memory.ending is not None:
+        outcome = memory.ending.code if memory.ending.code in ("finished", "cancelled") else "failed"
+        scopes[RUN] = {"error": memory.ending.reason or None, "outcome": outcome, "id": context.run_id}
+    extended = context.rules >= EXTENDED
+    arguments = arguments_of(task, memory.constellation, memory.fleet, memory.inputs, scopes=scopes if extended else {}, extended=extended)
+    if task.constellation is not None and (params := nested_plan(task).params):
+        values_of(params, {name: arguments[name] for name in params if name in arguments})
+    return arguments
 
 
 def _met(task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tuple[bool, str]:
@@ -243,7 +268,7 @@ def _backoff_s(task: TaskStar, effect_id: str, context: StepContext) -> float:
 def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:
     """Settle a task and add it to those that the planner is to consider."""
     move_task(schedule, task, event, context)
-    if task.status is TaskStatus.SKIPPED:
+    if task.status is TaskStatus.SKIPPED or memory.ending is not None:
         return
     memory.unseen[task.task_id] = None
     _note_moved(memory, task, context)
@@ -319,10 +344,14 @@ def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepCon
     memory.questions.pop(effect_id, None)
 
 
-def stop_all(memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext) -> None:
-    """Cancel every unsettled task and its outstanding effect."""
+def stop_all(
+    memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext, roles: Collection[str] = ("task", *HANDLERS)
+) -> None:
+    """Cancel every unsettled task of these roles and its outstanding effect."""
     schedule.startable.clear()
     for task in schedule.constellation.in_order():
+        if task.role not in roles:
+            continue
         if task.effect_id:
             cancel_attempt(memory, task.effect_id, context, why)
         if not task.settled:
