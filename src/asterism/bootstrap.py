@@ -5,6 +5,7 @@ It builds runtimes and closes them.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -14,15 +15,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from asterism.constellation.profile import Fleet
+from asterism.constellations.app import App
+from asterism.constellations.goal import AnyGoal
+from asterism.constellations.handle import RunResult
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.constellations.resumption import check_devices, first_event_of, fleet_file_below, fleet_file_of, model_of
 from asterism.devices.device_notices import announcing_listener, lost_device_events
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.fleet import open_fleet
+from asterism.devices.here import HERE, HereDevice, here_of
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
+from asterism.devices.source import refuse_during_import
 from asterism.devices.worker_ledger import reap_orphans
-from asterism.errors import MissingExtra, StoreUnavailable
+from asterism.errors import InvalidInput, MissingExtra, StoreUnavailable
 from asterism.flows.device import FLOW_KIND
 from asterism.flows.models import ModelExtractor, ModelRouter
 from asterism.flows.orchestrator import Router
@@ -32,7 +38,7 @@ from asterism.kernel.machine import Effect, Machine
 from asterism.loops.definition import open_performers
 from asterism.loops.device import AGENT_KIND
 from asterism.loops.resumption import check_definitions
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, RunOptions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
@@ -48,7 +54,6 @@ from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.registration import Registration, registered
-from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path, model_choice
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
@@ -92,20 +97,26 @@ async def check_database(database: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def open_devices(fleet_file: Path | None, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
-    """Open the devices of a fleet file; yield their profiles and the devices.
-
-    Without a file there are none.
+    """Open the devices of a fleet file; yield their profiles, and the devices together with the device ``here``.
 
     Raises:
         InvalidInput: the fleet file cannot be used; no file is left behind.
     """
-    if fleet_file is None:
-        yield {}, {}
-        return
     with _without_leftovers(database):
-        async with WorkerPool(workers_folder(database)) as pool:
-            devices = await open_fleet(fleet_file, {"local": local_kind(pool), "agent": AGENT_KIND, "flow": FLOW_KIND})
-            yield {device_id: device.profile for device_id, device in devices.items()}, devices
+        async with contextlib.AsyncExitStack() as stack:
+            pools: list[WorkerPool] = []
+
+            def pool() -> WorkerPool:
+                if not pools:
+                    pools.append(WorkerPool(workers_folder(database)))
+                    stack.push_async_callback(pools[0].close)
+                return pools[0]
+
+            here = HereDevice(pool)
+            devices = (
+                await open_fleet(fleet_file, {"local": local_kind(pool()), "agent": AGENT_KIND, "flow": FLOW_KIND}) if fleet_file else {}
+            )
+            yield {device_id: device.profile for device_id, device in devices.items()}, {**devices, HERE: here}
 
 
 @contextlib.contextmanager
@@ -122,12 +133,14 @@ def _without_leftovers(database: Path) -> Iterator[None]:
                     folder.rmdir()
 
 
-async def read_fleet(fleet_file: Path) -> Fleet:
-    """Return the profiles of the devices of a fleet file; the devices are opened only for this.
+async def read_fleet(fleet_file: Path | None) -> Fleet:
+    """Return the profiles of the devices of a fleet file, if any; the devices are opened only for this.
 
     Raises:
         InvalidInput: the fleet file cannot be used.
     """
+    if fleet_file is None:
+        return {}
     with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
         async with open_devices(fleet_file, Path(folder, "none.db")) as (fleet, _):
             return fleet
@@ -182,7 +195,7 @@ async def open_runtime(
     fleet_file: Path | None = None,
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
-) -> AsyncIterator[Runtime]:
+) -> AsyncIterator[App]:
     """Open a runtime that can drive every machine, constellations on these devices.
 
     Raises:
@@ -190,6 +203,8 @@ async def open_runtime(
     """
     clock = SystemClock()
     fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
+    here = here_of(devices)
+    profiles = {name: device.profile for name, device in devices.items() if device is not here}
     on_started: list[Callable[[Attempt], None]] = []
 
     def started(attempt: Attempt) -> None:
@@ -201,7 +216,7 @@ async def open_runtime(
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
             **loops,
-            **flow_performers(process_secret_store(), extractor, [device.profile for device in devices.values()], fleet_file=fleet),
+            **flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet),
         }
         telemetry: Telemetry | None = None
         if telemetry_wanted(os.environ):
@@ -231,14 +246,16 @@ async def open_runtime(
             stack.callback(dispatcher.subscribe(announcing_listener(driver.announce)))
             if telemetry:
                 stack.callback(telemetry.close)
+            if here:
+                stack.callback(here.close)
             async with driver.opened():
-                yield Runtime(store, driver, clock, fleet={name: device.profile for name, device in devices.items()}, fleet_file=fleet)
+                yield App(store, driver, clock, fleet=profiles, fleet_file=fleet, here=here)
 
 
 @contextlib.asynccontextmanager
 async def open_worker(
     client: Client, root: RunRow, database: Path, *, fleet_file: Path | None = None, model: ModelChoice | None = None
-) -> AsyncIterator[Runtime]:
+) -> AsyncIterator[App]:
     """Open a runtime that can resume a run and its children, with the devices and model of the run.
 
     Args:
@@ -285,12 +302,13 @@ async def connect(
         create: make the database if it does not exist.
 
     Raises:
-        InvalidInput: the fleet file cannot be used, or another machine has the name of a registered
-            one.
+        InvalidInput: the fleet file cannot be used, another machine has the name of a registered one,
+            or a module that is being imported calls this.
         StoreUnavailable: the database cannot be used, or it does not exist and ``create`` is False.
     """
+    refuse_during_import()
     known = registered(MACHINES, machines)  # rejected before a database is made
-    profiles = await read_fleet(Path(fleet)) if fleet is not None else {}
+    profiles = await read_fleet(Path(fleet) if fleet is not None else None)
     async with open_store(database_path(Path(database) if database is not None else None), create=create) as store:
         yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet or ""))
 
@@ -304,7 +322,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     extractor: Extractor | None = None,
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
-) -> AsyncIterator[Runtime]:
+) -> AsyncIterator[App]:
     """Open a runtime over a database.
 
     Within the ``async with``, everything that names no other runtime runs in it.
@@ -319,10 +337,11 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         machines: the program's own machines, in addition to the built-in ones.
 
     Raises:
-        InvalidInput: the fleet file cannot be used, or another machine has the name of a registered
-            one.
+        InvalidInput: the fleet file cannot be used, another machine has the name of a registered one,
+            or a module that is being imported calls this.
         StoreUnavailable: the database cannot be used.
     """
+    refuse_during_import()
     registered(MACHINES, machines)  # rejected before a database is made
     path = database_path(Path(database) if database is not None else None)
     async with contextlib.AsyncExitStack() as stack:
@@ -343,3 +362,23 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         token = CURRENT.set(runtime)
         stack.callback(CURRENT.reset, token)
         yield runtime
+
+
+def run(
+    goal: AnyGoal, options: RunOptions | None = None, /, *, database: Path | str | None = None, fleet: Path | str | None = None
+) -> RunResult:
+    """Open a runtime, run a goal in it as ``App.run`` does, and close it: for scripts without an event loop.
+
+    Raises:
+        InvalidInput: as ``open`` and ``App.run``; or an event loop runs here already.
+    """
+    refuse_during_import()
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise InvalidInput("asterism.run cannot be called in a running event loop, as in a notebook; use: await app.run(…)")
+
+    async def main() -> RunResult:
+        async with open(database, fleet=fleet) as app:
+            return await app.run(goal, options)
+
+    return asyncio.run(main())

@@ -118,6 +118,20 @@ class RunStuck(AsterismError):
         )
 
 
+class RunFailed(AsterismError):
+    """A run did not finish, and its program asked to be informed by an error.
+
+    Attributes:
+        run_id: id of the run.
+        outcome: its outcome: failed, cancelled, waiting or paused.
+    """
+
+    def __init__(self, run_id: str, outcome: str, why: str) -> None:
+        self.run_id = run_id
+        self.outcome = outcome
+        super().__init__(f"run {run_id} is {outcome}: {why}" if why else f"run {run_id} is {outcome}")
+
+
 class StaleOwner(AsterismError):
     """This process no longer owns the run: another one has acquired it. Stop driving the run."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json as json_text
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from asterism.bootstrap import open_planner, read_fleet
 from asterism.cli.exit_codes import FINISHED
-from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model
+from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model, WhatToRun
 from asterism.cli.output import console, put, put_line
 from asterism.cli.plan_values import Values, with_values
 from asterism.cli.rendering.graph import mermaid_flowchart
@@ -21,7 +20,8 @@ from asterism.cli.rendering.task_lines import plan_lines
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument, as_file
 from asterism.constellation.profile import AgentProfile
-from asterism.constellations.goal import Goal, goal_of, rehearse
+from asterism.constellations.definition import plan_text
+from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
 from asterism.errors import InvalidInput
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine
@@ -42,23 +42,24 @@ _MACHINES: Mapping[str, Machine[Any]] = {
 
 
 def plan(
-    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="A request in words, or a plan file (.json, .yaml, .yml).")],
+    what: WhatToRun,
     /,
     *,
-    fleet: FleetFile,
+    fleet: FleetFile = None,
     model: Model = None,
     backup_model: BackupModel = None,
     mermaid: Mermaid = False,
     values: Values = (),
     json: Annotated[bool, Parameter(name="--json", negative=(), help="Print a plan file for `asterism run`.")] = False,
 ) -> int:
-    """Show the plan for a request or a file without running it. The plan is checked as for a run."""
+    """Show the plan for a request, a file or a constellation without running it. The plan is checked as for a run."""
     if mermaid and json:
         raise InvalidInput("--mermaid and --json exclude each other; choose one")
     goal, choice = with_values(goal_of(what), values), model_choice(model, backup_model)
+    check_fleet_given(goal, fleet, "plan")
     document, constellation = asyncio.run(_planned(goal, fleet, choice))
     if json:
-        put(json_text.dumps(as_file(document), indent=2, ensure_ascii=False))
+        put(plan_text(document).rstrip())
     elif mermaid:
         put(mermaid_flowchart(constellation).rstrip())
     else:
@@ -68,9 +69,9 @@ def plan(
     return FINISHED
 
 
-async def _planned(goal: Goal, fleet_file: Path, choice: ModelChoice | None) -> tuple[PlanDocument, TaskConstellation]:
+async def _planned(goal: Goal, fleet_file: Path | None, choice: ModelChoice | None) -> tuple[PlanDocument, TaskConstellation]:
     async with open_planner(None if goal.plan else choice) as planner:
-        return await rehearse(goal, await read_fleet(fleet_file), planner)
+        return await rehearse(goal, await fleet_for(goal, await read_fleet(fleet_file)), planner)
 
 
 def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")], /) -> int:

@@ -26,14 +26,16 @@ from asterism.cli.options import (
     ResultFile,
     RunFlags,
     RunId,
+    WhatToRun,
     raised_limits,
 )
 from asterism.cli.output import put
 from asterism.cli.plan_values import Values, with_values
 from asterism.cli.run_access import actor, check_sendable, connected, resume_hint
-from asterism.constellations.goal import Goal, goal_of, rehearse
+from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
 from asterism.constellations.resumption import first_event_of, fleet_file_of, has_finally_tasks
 from asterism.constellations.rounds import round_after, submit
+from asterism.devices.here import here_of
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
 from asterism.kernel.machine import Event, kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions
@@ -51,10 +53,10 @@ WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
 
 
 def run(
-    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="A request in words, or a plan file (.json, .yaml, .yml).")],
+    what: WhatToRun,
     /,
     *,
-    fleet: FleetFile,
+    fleet: FleetFile = None,
     database: Database = None,
     json: JsonEvents = False,
     result_file: ResultFile = None,
@@ -64,7 +66,7 @@ def run(
     values: Values = (),
     behaviour: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
-    """Run a request in words, or a plan file."""
+    """Run a request in words, a plan file, or a constellation of a Python file."""
     if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
         problem = "it is a folder" if result_file.is_dir() else f"there is no folder {result_file.parent}"
         raise InvalidInput(f"--result-file {result_file}: {problem}")
@@ -73,12 +75,13 @@ def run(
         raise InvalidInput(f"--replan {behaviour.replan} needs a model; choose one with --model")
     options = behaviour.options("when_needed" if choice else "never")
     goal = with_values(goal_of(what), values, asks=True)
+    check_fleet_given(goal, fleet, "run")
     return asyncio.run(_run(goal, fleet, database_path(database), options, choice, as_json=json, result_file=result_file))
 
 
 async def _run(
     goal: Goal,
-    fleet_file: Path,
+    fleet_file: Path | None,
     database: Path,
     options: RunOptions,
     choice: ModelChoice | None,
@@ -91,13 +94,13 @@ async def _run(
     await check_database(database)
     async with open_planner(choice) as planner, open_devices(fleet_file, database) as (fleet, devices):
         if goal.plan is not None or choice is None:
-            await rehearse(goal, fleet, planner)
+            await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner)
         async with (
             open_store(database, create=True) as store,
             open_runtime(store, devices, database, planner=planner, fleet_file=fleet_file) as runtime,
         ):
             goal = msgspec.structs.replace(goal, title=plain(goal.title))
-            submitted = await submit(runtime, goal, options=options, model=choice, actor=actor())
+            submitted = await submit(runtime, goal, options=options, model=choice, here=runtime.here, actor=actor())
             return await begin(runtime, submitted, as_json=as_json, result_file=result_file)
 
 
@@ -110,7 +113,9 @@ async def begin(runtime: Runtime, submitted: str, *, as_json: bool, result_file:
 
 def follow(
     named: RunId,
-    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="The next request in words, or a plan file.")],
+    what: Annotated[
+        str, Parameter(name="REQUEST_OR_PLAN", help="The next request in words, plan file, or constellation of a Python file.")
+    ],
     /,
     *,
     fleet: OtherFleet = None,
@@ -134,10 +139,10 @@ async def _follow(
         file = fleet_file or fleet_file_of(await first_event_of(client, row), row)
         async with open_planner(after.model) as planner, open_devices(file, path) as (fleet, devices):
             if goal.plan is not None or after.model is None:
-                await rehearse(goal, fleet, planner)
+                await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner)
             async with open_runtime(client.store, devices, path, planner=planner, fleet_file=file) as runtime:
                 goal = msgspec.structs.replace(goal, title=plain(goal.title))
-                submitted = await submit(runtime, goal, after=after, actor=actor())
+                submitted = await submit(runtime, goal, after=after, here=runtime.here, actor=actor())
                 return await begin(runtime, submitted, as_json=as_json, result_file=result_file)
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar
+from asterism.devices.function_source import is_importable
+from asterism.devices.here import HERE
+from asterism.devices.thread import missing_text, registered_function
 from asterism.errors import InvalidInput
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
@@ -31,12 +34,14 @@ async def first_event_of(client: Client, row: RunRow) -> FirstEvent | None:
 
 
 def fleet_file_of(first: FirstEvent | None, row: RunRow) -> Path | None:
-    """Return the fleet file that a run was started with; None for a loop or a conversation without devices.
+    """Return the fleet file that a run was started with; None for a run without devices that a file declares.
 
     Raises:
         InvalidInput: the first event names no fleet file.
     """
     if isinstance(first, LoopSubmitted | ConversationStarted) and not first.fleet_file:
+        return None
+    if isinstance(first, ConstellationSubmitted) and first.fleet and all(profile.device_id == HERE for profile in first.fleet):
         return None
     if first is None or not first.fleet_file:
         raise InvalidInput(f"run {row.run_id} does not name the fleet it was started with; give one with --fleet")
@@ -98,6 +103,10 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
             _check_tasks(row, () if task.settled else nested.tasks.values(), devices)
             continue
         device = devices.get(task.device)
+        if task.device == HERE:
+            if not task.settled and not is_importable(task.resolved_skill) and registered_function(task.resolved_skill) is None:
+                raise InvalidInput(f"run {row.run_id}: {missing_text(task.resolved_skill)}")
+            continue
         if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
             what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"
             raise InvalidInput(f"run {row.run_id}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")

@@ -5,5 +5,6 @@
 - ``local`` is a device whose skills run in processes on this machine. ``skill``, ``source`` and
   ``command`` describe its skills; ``pool``, ``handle``, ``worker``, ``worker_protocol`` and
   ``log_relay`` run them; ``process`` and ``worker_ledger`` clean up after a killed owner.
+- ``here`` (``function_source``, ``thread``) is the device of the functions of this program.
 - ``child`` is a device whose tasks are runs of their own.
 """

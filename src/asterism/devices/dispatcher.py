@@ -301,7 +301,7 @@ class Dispatcher:
     def _give_up(self, item: _Item) -> None:
         """Return the error to the caller after the grace period, and report the stuck slot."""
         attempt = item.attempt
-        stuck = f"device {attempt.device_id!r} was stopped and has not ended after {self._grace_s:g} s"
+        stuck = f"device {attempt.device_id!r} was stopped, has not ended after {self._grace_s:g} s, and may still be running"
         if item.stopped is not None:
             item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
         self._notify(DeviceNotice(device_id=attempt.device_id, kind="stuck", message=stuck, key=attempt.key))

@@ -106,6 +106,12 @@ def is_skill(function: object) -> bool:
     return isinstance(getattr(function, _MARK, None), _Mark)
 
 
+def skill_name(function: Callable[..., Any]) -> str:
+    """Return the name of a function as a skill."""
+    mark = getattr(function, _MARK, None)
+    return (mark.name if mark else "") or function.__name__
+
+
 class Contract(msgspec.Struct, frozen=True):
     """How to call one skill.
 
@@ -138,12 +144,14 @@ class Contract(msgspec.Struct, frozen=True):
 
 
 def contract_of(function: Callable[..., Any]) -> Contract:
-    """Read the contract of a decorated function.
+    """Read the contract of a function; one without ``@skill`` is not idempotent.
 
     Raises:
-        InvalidInput: a type hint cannot be resolved or has no JSON form.
+        InvalidInput: not a function, a parameter cannot be passed by name, or a type hint cannot be resolved or has no
+            JSON form.
     """
-    mark: _Mark = getattr(function, _MARK)
+    mark = getattr(function, _MARK, None) or _Mark("", idempotent=False, tags=(), examples=())
+    _require_named_parameters(function)
     title = mark.name or function.__name__
     try:
         hints = typing.get_type_hints(function, include_extras=True)
@@ -198,7 +206,7 @@ def plain(value: object) -> object:
 
 def _require_named_parameters(function: object) -> None:
     if not inspect.isfunction(function):
-        raise InvalidInput(f"@skill needs a function, not {function!r}")
+        raise InvalidInput(f"a skill is a function, not {function!r}")
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             message = (

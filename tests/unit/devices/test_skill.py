@@ -146,7 +146,7 @@ def test_parameters_without_a_name_are_rejected_with_the_functions_name() -> Non
 
 
 def test_only_functions_are_skills() -> None:
-    with pytest.raises(InvalidInput, match="@skill needs a function, not <class"):
+    with pytest.raises(InvalidInput, match="a skill is a function, not <class"):
         skill(Box)
 
 

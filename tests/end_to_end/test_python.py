@@ -1,0 +1,97 @@
+"""Programs of users that run constellations in Python: at the command line, killed and resumed, and type-checked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+NIGHTLY = """
+import asterism
+from asterism import Constellation, skill
+
+
+@skill(idempotent=True)
+def download(url: str) -> list[str]:
+    return [f"{url}/{number}" for number in range(3)]
+
+
+def count(files: list[str]) -> int:
+    return len(files)
+
+
+nightly = Constellation("nightly")
+files = nightly.task(download, url="http://x")
+nightly.task(count, files=files)
+"""
+MAIN = """
+if __name__ == "__main__":
+    print(asterism.run(nightly).results["count"])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "nightly.py").write_text(NIGHTLY + MAIN, encoding="utf-8")
+    return tmp_path
+
+
+def do(folder: Path, *arguments: str, environment: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments in a folder, on a database there."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "ASTERISM_DATABASE": str(folder / "runs.db"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def asterism(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return do(folder, "-m", "asterism.cli", *arguments)
+
+
+def test_a_script_runs_its_constellation_from_any_folder(folder: Path) -> None:
+    for where, named in ((folder, "nightly.py"), (folder.parent, f"{folder.name}/nightly.py")):
+        done = do(where, named, environment={"ASTERISM_DATABASE": str(folder / "runs.db")})
+        assert (done.stdout, done.returncode) == ("3\n", 0), done.stderr
+
+
+def test_the_commands_run_and_plan_take_a_constellation_from_a_file(folder: Path) -> None:
+    done = asterism(folder, "run", "nightly.py:nightly")
+    assert "FINISH: finished" in done.stdout, done.stderr
+    (folder / "plan.json").write_text(asterism(folder, "plan", "nightly.py:nightly", "--json").stdout, encoding="utf-8")
+    assert "2 tasks: 2 completed" in asterism(folder, "run", "plan.json").stdout
+    assert "2 tasks: 2 completed" in asterism(folder.parent, "run", f"{folder.name}/nightly.py:nightly").stdout
+    refused = asterism(folder, "plan", "nightly.py:nigtly")
+    assert (refused.returncode, refused.stderr) == (2, "asterism: nightly.py: there is no nigtly; its constellations are: nightly\n")
+
+
+def test_a_script_that_would_run_itself_again_when_it_is_imported_is_refused_in_one_line(folder: Path) -> None:
+    (folder / "nightly.py").write_text(NIGHTLY + "print(asterism.run(nightly).results)\n", encoding="utf-8")
+    why = 'nightly.py: it starts a run when it is imported; put that code under `if __name__ == "__main__":`'
+    assert do(folder, "nightly.py").stderr.rstrip().endswith(f"asterism.errors.InvalidInput: nightly.py:download: {why}")
+    assert asterism(folder, "run", "nightly.py:nightly").stderr == f"asterism: {why}\n"
+
+
+def test_a_package_whose_modules_import_each_other_is_run_as_a_module_and_as_a_file(tmp_path: Path) -> None:
+    package = tmp_path / "acme" / "jobs"
+    package.mkdir(parents=True)
+    for part in (package.parent, package):
+        (part / "__init__.py").touch()
+    (package / "steps.py").write_text("from acme.words import WORD\n\n\ndef say() -> str:\n    return WORD\n", encoding="utf-8")
+    (package.parent / "words.py").write_text('WORD = "hello"\n', encoding="utf-8")
+    program = "import asterism\nfrom acme.jobs.steps import say\n\nit = asterism.Constellation('it')\nit.task(say)\n"
+    main = "if __name__ == '__main__':\n    print(asterism.run(it).results)\n"
+    (package / "it.py").write_text(program + main, encoding="utf-8")
+    (tmp_path / "main.py").write_text(program + main, encoding="utf-8")
+    assert do(tmp_path, "-m", "acme.jobs.it").stdout == "{'say': 'hello'}\n"
+    database = {"ASTERISM_DATABASE": str(tmp_path / "runs.db")}
+    assert do(tmp_path.parent, f"{tmp_path.name}/main.py", environment=database).stdout == "{'say': 'hello'}\n"
+    assert do(package, str(tmp_path / "main.py"), environment=database).stdout == "{'say': 'hello'}\n"
+    assert "1 task: 1 completed" in asterism(tmp_path, "run", "acme.jobs.it:it").stdout
