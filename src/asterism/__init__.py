@@ -42,6 +42,8 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.constellations.rounds import Round as Round
     from asterism.constellations.rounds import follow as follow
     from asterism.constellations.rounds import submit as submit
+    from asterism.devices.python_fleet import Device as Device
+    from asterism.devices.python_fleet import Fleet as Fleet
     from asterism.devices.skill import SkillContext as SkillContext
     from asterism.devices.skill import skill as skill
     from asterism.errors import AsterismError as AsterismError
@@ -98,6 +100,7 @@ _PUBLIC = {
     "asterism.constellations.goal": ("Goal",),
     "asterism.constellations.handle": ("RunHandle", "RunResult"),
     "asterism.constellations.rounds": ("Round", "follow", "submit"),
+    "asterism.devices.python_fleet": ("Device", "Fleet"),
     "asterism.devices.skill": ("SkillContext", "skill"),
     "asterism.errors": ("AsterismError", "IllegalTransition", "InvalidInput", "MissingExtra", "Refused", "RunFailed", "RunNotFound"),
     "asterism.flows.agent": ("StandardAgent", "flowagent"),

@@ -14,18 +14,20 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from asterism.constellation.profile import Fleet
+from asterism.constellation.profile import HERE
+from asterism.constellation.profile import Fleet as Profiles
 from asterism.constellations.app import App
 from asterism.constellations.goal import AnyGoal
 from asterism.constellations.handle import RunResult
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
-from asterism.constellations.resumption import check_devices, first_event_of, fleet_file_below, fleet_file_of, model_of
+from asterism.constellations.resumption import check_devices, declared_fleet, first_event_of, fleet_file_below, fleet_file_of, model_of
 from asterism.devices.device_notices import announcing_listener, lost_device_events
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.fleet import open_fleet
-from asterism.devices.here import HERE, HereDevice, here_of
+from asterism.devices.here import HereDevice, here_of
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
+from asterism.devices.python_fleet import Fleet
 from asterism.devices.source import refuse_during_import
 from asterism.devices.worker_ledger import reap_orphans
 from asterism.errors import InvalidInput, MissingExtra, StoreUnavailable
@@ -96,8 +98,8 @@ async def check_database(database: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def open_devices(fleet_file: Path | None, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
-    """Open the devices of a fleet file; yield their profiles, and the devices together with the device ``here``.
+async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncIterator[tuple[Profiles, Mapping[str, Device]]]:
+    """Open the devices of a fleet, or of a fleet file; yield their profiles, and the devices together with the device ``here``.
 
     Raises:
         InvalidInput: the fleet file cannot be used; no file is left behind.
@@ -113,10 +115,17 @@ async def open_devices(fleet_file: Path | None, database: Path) -> AsyncIterator
                 return pools[0]
 
             here = HereDevice(pool)
-            devices = (
-                await open_fleet(fleet_file, {"local": local_kind(pool()), "agent": AGENT_KIND, "flow": FLOW_KIND}) if fleet_file else {}
-            )
-            yield {device_id: device.profile for device_id, device in devices.items()}, {**devices, HERE: here}
+            if fleet is None:
+                yield {}, {HERE: here}
+                return
+            kinds = {"local": local_kind(pool()), "agent": AGENT_KIND, "flow": FLOW_KIND}
+            if isinstance(fleet, Fleet):
+                devices = await fleet.open_devices(kinds)  # noqa: ASYNC240 - a Fleet, not a Path
+                profiles = fleet.described(devices)  # noqa: ASYNC240 - as above
+            else:
+                devices = await open_fleet(fleet, kinds)
+                profiles = {device_id: device.profile for device_id, device in devices.items()}
+            yield profiles, {**devices, HERE: here}
 
 
 @contextlib.contextmanager
@@ -133,17 +142,17 @@ def _without_leftovers(database: Path) -> Iterator[None]:
                     folder.rmdir()
 
 
-async def read_fleet(fleet_file: Path | None) -> Fleet:
-    """Return the profiles of the devices of a fleet file, if any; the devices are opened only for this.
+async def read_fleet(fleet: Path | Fleet | None) -> Profiles:
+    """Return the profiles of the devices of a fleet or a fleet file, if any; the devices are opened only for this.
 
     Raises:
         InvalidInput: the fleet file cannot be used.
     """
-    if fleet_file is None:
+    if fleet is None:
         return {}
     with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
-        async with open_devices(fleet_file, Path(folder, "none.db")) as (fleet, _):
-            return fleet
+        async with open_devices(fleet, Path(folder, "none.db")) as (profiles, _):
+            return profiles
 
 
 class ModelServices(NamedTuple):
@@ -193,10 +202,13 @@ async def open_runtime(
     planner: Planner | None = None,
     extractor: Extractor | None = None,
     fleet_file: Path | None = None,
+    profiles: Profiles | None = None,
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
 ) -> AsyncIterator[App]:
     """Open a runtime that can drive every machine, constellations on these devices.
+
+    ``profiles`` describe the devices; by default their own profiles.
 
     Raises:
         InvalidInput: another machine has the name of a registered one.
@@ -204,7 +216,8 @@ async def open_runtime(
     clock = SystemClock()
     fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
     here = here_of(devices)
-    profiles = {name: device.profile for name, device in devices.items() if device is not here}
+    if profiles is None:
+        profiles = {name: device.profile for name, device in devices.items() if device is not here}
     on_started: list[Callable[[Attempt], None]] = []
 
     def started(attempt: Attempt) -> None:
@@ -274,12 +287,19 @@ async def open_worker(
     """
     first = await first_event_of(client, root)
     fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)
+    fleet = fleet_file or await declared_fleet(client, root)
     await check_definitions(client, root)
     model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))
-    async with open_model_services(model) as services, open_devices(fleet_file, database) as (_, devices):
+    async with open_model_services(model) as services, open_devices(fleet, database) as (profiles, devices):
         await check_devices(client, root, devices)
         async with open_runtime(
-            client.store, devices, database, planner=services.planner, extractor=services.extractor, fleet_file=fleet_file
+            client.store,
+            devices,
+            database,
+            planner=services.planner,
+            extractor=services.extractor,
+            fleet_file=fleet_file,
+            profiles=profiles,
         ) as runtime:
             yield runtime
 
@@ -288,7 +308,7 @@ async def open_worker(
 async def connect(
     database: Path | str | None = None,
     *,
-    fleet: Path | str | None = None,
+    fleet: Path | str | Fleet | None = None,
     machines: Sequence[Registration] = (),
     create: bool = True,
 ) -> AsyncIterator[Client]:
@@ -296,8 +316,8 @@ async def connect(
 
     Args:
         database: file with the journals; by default that of the commands.
-        fleet: fleet file with the devices of submitted constellations; the devices are described,
-            and not kept open.
+        fleet: the devices of submitted constellations, as a fleet file or a ``Fleet``; the devices
+            are described, and not kept open.
         machines: the program's own machines, in addition to the built-in ones.
         create: make the database if it does not exist.
 
@@ -308,16 +328,16 @@ async def connect(
     """
     refuse_during_import()
     known = registered(MACHINES, machines)  # rejected before a database is made
-    profiles = await read_fleet(Path(fleet) if fleet is not None else None)
+    profiles = await read_fleet(_fleet(fleet))
     async with open_store(database_path(Path(database) if database is not None else None), create=create) as store:
-        yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet or ""))
+        yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=_file(fleet))
 
 
 @contextlib.asynccontextmanager
 async def open(  # noqa: A001 - `asterism.open()` is its name
     database: Path | str | None = None,
     *,
-    fleet: Path | str | None = None,
+    fleet: Path | str | Fleet | None = None,
     planner: Planner | None = None,
     extractor: Extractor | None = None,
     observers: Sequence[Observer] = (),
@@ -330,7 +350,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     Args:
         database: file with the journals, made if it does not exist; by default that of the
             commands.
-        fleet: fleet file with the devices; without one there are none.
+        fleet: the devices, as a fleet file or a ``Fleet``; by default none but the device ``here``.
         planner: by default the offline planner, which needs no model.
         extractor: extracts fields from messages; by default by rules, without a model.
         observers: notified of all appended entries and problems.
@@ -345,7 +365,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     registered(MACHINES, machines)  # rejected before a database is made
     path = database_path(Path(database) if database is not None else None)
     async with contextlib.AsyncExitStack() as stack:
-        _, devices = await stack.enter_async_context(open_devices(Path(fleet) if fleet is not None else None, path))
+        profiles, devices = await stack.enter_async_context(open_devices(_fleet(fleet), path))
         store = await stack.enter_async_context(open_store(path, create=True))
         runtime = await stack.enter_async_context(
             open_runtime(
@@ -354,7 +374,8 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
                 path,
                 planner=planner,
                 extractor=extractor,
-                fleet_file=Path(fleet) if fleet else None,
+                fleet_file=Path(file) if (file := _file(fleet)) else None,
+                profiles=profiles,
                 observers=observers,
                 machines=machines,
             )
@@ -364,8 +385,16 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         yield runtime
 
 
+def _fleet(given: Path | str | Fleet | None) -> Path | Fleet | None:
+    return Path(given) if isinstance(given, str) else given
+
+
+def _file(given: Path | str | Fleet | None) -> str:
+    return "" if given is None or isinstance(given, Fleet) else str(given)
+
+
 def run(
-    goal: AnyGoal, options: RunOptions | None = None, /, *, database: Path | str | None = None, fleet: Path | str | None = None
+    goal: AnyGoal, options: RunOptions | None = None, /, *, database: Path | str | None = None, fleet: Path | str | Fleet | None = None
 ) -> RunResult:
     """Open a runtime, run a goal in it as ``App.run`` does, and close it: for scripts without an event loop.
 

@@ -33,7 +33,7 @@ from asterism.cli.output import put
 from asterism.cli.plan_values import Values, with_values
 from asterism.cli.run_access import actor, check_sendable, connected, resume_hint
 from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
-from asterism.constellations.resumption import first_event_of, fleet_file_of, has_finally_tasks
+from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of, has_finally_tasks
 from asterism.constellations.rounds import round_after, submit
 from asterism.devices.here import here_of
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
@@ -137,10 +137,10 @@ async def _follow(
         row = await find_run(client.store, named)
         after = await round_after(client, row)
         file = fleet_file or fleet_file_of(await first_event_of(client, row), row)
-        async with open_planner(after.model) as planner, open_devices(file, path) as (fleet, devices):
+        async with open_planner(after.model) as planner, open_devices(file or await declared_fleet(client, row), path) as (fleet, devices):
             if goal.plan is not None or after.model is None:
                 await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner)
-            async with open_runtime(client.store, devices, path, planner=planner, fleet_file=file) as runtime:
+            async with open_runtime(client.store, devices, path, planner=planner, fleet_file=file, profiles=fleet) as runtime:
                 goal = msgspec.structs.replace(goal, title=plain(goal.title))
                 submitted = await submit(runtime, goal, after=after, here=runtime.here, actor=actor())
                 return await begin(runtime, submitted, as_json=as_json, result_file=result_file)

@@ -20,11 +20,11 @@ import msgspec
 
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
 from asterism.constellation.line import DependencyType
-from asterism.constellation.references import INPUTS, references
-from asterism.constellation.task import RetryPolicy
+from asterism.constellation.profile import HERE
+from asterism.constellation.references import INPUTS, RESERVED, references
+from asterism.constellation.task import Join, RetryPolicy
 from asterism.devices import thread
 from asterism.devices.function_source import is_importable, rebase, source_of
-from asterism.devices.here import HERE
 from asterism.devices.skill import skill_name
 from asterism.errors import InvalidInput
 from asterism.kernel.data import as_json, round_trip
@@ -60,7 +60,7 @@ class Reference:
         return f"<{type(self).__name__} {self} of constellation {self.constellation.name!r}>"
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"{self} has no value before the task has run; use condition={{task: …}} to decide by it")
+        raise TypeError(f"{self} has no value before the task has run; use when= or condition= to decide by it")
 
     def __iter__(self) -> NoReturn:
         raise TypeError(f"{self} has no items before the task has run")
@@ -100,6 +100,8 @@ class Constellation:
         after: Tasks = (),
         even_if_failed: Tasks = (),
         condition: Mapping[Task, str] = {},
+        when: str = "",
+        join: Join = "all",
         requires_approval: bool = False,
         timeout_s: float | None = None,
         deadline_s: float | None = None,
@@ -120,6 +122,8 @@ class Constellation:
             after: tasks that must complete first, although no input uses them.
             even_if_failed: tasks that must complete or fail first.
             condition: by task, a condition over its result (CEL) that must hold.
+            when: a condition over its own inputs by name (CEL); if it does not hold, the task is skipped.
+            join: ``any`` to start with the first of its dependencies that is satisfied.
             requires_approval: True if a person must approve it, with its exact arguments.
             timeout_s: time limit of one attempt, in seconds.
             deadline_s: time limit from the start of the run, in seconds.
@@ -146,8 +150,10 @@ class Constellation:
         fields = {
             "task_id": task_id,
             **called,
-            "name": "" if called["name"] == task_id else called["name"],
+            "name": "" if called.get("skill") and called["name"] == task_id else called["name"],
             "inputs": values,
+            "when": when,
+            "join": join,
             "requires_approval": requires_approval,
             "timeout_s": timeout_s,
             "deadline_s": deadline_s,
@@ -219,7 +225,7 @@ class Constellation:
     def _free_id(self, name: str) -> str:
         wanted = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:_MAX_ID] or "task"
         numbered = (f"{wanted}_{number}" for number in range(2, len(self._tasks) + 3))
-        return next(it for it in (wanted, *numbered) if it not in self._tasks and it != INPUTS)
+        return next(it for it in (wanted, *numbered) if it not in self._tasks and it not in (INPUTS, *RESERVED))
 
     def _keep(self, source: str, function: Callable[..., Any]) -> None:
         """Make a function that only this process has known to its device."""

@@ -14,9 +14,9 @@ from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.nesting import check_plan
 from asterism.constellation.parameters import missing_of, values_of
-from asterism.constellation.profile import Fleet
+from asterism.constellation.profile import HERE, Fleet
 from asterism.constellations.definition import Constellation, devices_of, rebase_plan, sources_of
-from asterism.devices.here import HERE, HereDevice
+from asterism.devices.here import HereDevice
 from asterism.devices.pool import WorkerPool
 from asterism.devices.source import imported
 from asterism.errors import InvalidInput

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.profile import HERE
 from asterism.constellation.task import TaskStar
 from asterism.devices.function_source import is_importable
-from asterism.devices.here import HERE
+from asterism.devices.python_fleet import Fleet
 from asterism.devices.thread import missing_text, registered_function
 from asterism.errors import InvalidInput
 from asterism.kernel.packing import packer
@@ -41,7 +42,11 @@ def fleet_file_of(first: FirstEvent | None, row: RunRow) -> Path | None:
     """
     if isinstance(first, LoopSubmitted | ConversationStarted) and not first.fleet_file:
         return None
-    if isinstance(first, ConstellationSubmitted) and first.fleet and all(profile.device_id == HERE for profile in first.fleet):
+    if (
+        isinstance(first, ConstellationSubmitted)
+        and first.fleet
+        and all(profile.device_id == HERE or profile.table for profile in first.fleet)
+    ):
         return None
     if first is None or not first.fleet_file:
         raise InvalidInput(f"run {row.run_id} does not name the fleet it was started with; give one with --fleet")
@@ -55,6 +60,12 @@ async def fleet_file_below(client: Client, root: RunRow) -> Path | None:
         if first is not None and first.fleet_file:
             return Path(first.fleet_file)
     return None
+
+
+async def declared_fleet(client: Client, root: RunRow) -> Fleet | None:
+    """Return the devices of this run and of its child runs that were declared in Python; None if there are none."""
+    events = [await first_event_of(client, row) for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS)]
+    return Fleet.from_profiles(profile for event in events if isinstance(event, ConstellationSubmitted) for profile in event.fleet)
 
 
 def model_of(first: FirstEvent | None) -> ModelChoice | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.profile import HERE, AgentProfile, Skill
 from asterism.devices import thread
 from asterism.devices.function_source import is_importable
 from asterism.devices.pool import RESULT_BYTES, WorkerPool, WorkerSettings
@@ -23,8 +23,6 @@ from asterism.devices.worker_protocol import FunctionJob
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
 
-HERE = "here"
-"""Its id; no other device may have it."""
 MIN_CONCURRENCY = 4
 """Attempts at a time on a machine with fewer processors: many functions wait for a network."""
 
