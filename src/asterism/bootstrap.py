@@ -119,13 +119,8 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
                 yield {}, {HERE: here}
                 return
             kinds = {"local": local_kind(pool()), "agent": AGENT_KIND, "flow": FLOW_KIND}
-            if isinstance(fleet, Fleet):
-                devices = await fleet.open_devices(kinds)  # noqa: ASYNC240 - a Fleet, not a Path
-                profiles = fleet.described(devices)  # noqa: ASYNC240 - as above
-            else:
-                devices = await open_fleet(fleet, kinds)
-                profiles = {device_id: device.profile for device_id, device in devices.items()}
-            yield profiles, {**devices, HERE: here}
+            devices = await (fleet.open_devices(kinds) if isinstance(fleet, Fleet) else open_fleet(fleet, kinds))  # noqa: ASYNC240 - no disk
+            yield (fleet if isinstance(fleet, Fleet) else Fleet()).described(devices), {**devices, HERE: here}
 
 
 @contextlib.contextmanager
@@ -292,14 +287,9 @@ async def open_worker(
     model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))
     async with open_model_services(model) as services, open_devices(fleet, database) as (profiles, devices):
         await check_devices(client, root, devices)
+        planner, extractor, _ = services
         async with open_runtime(
-            client.store,
-            devices,
-            database,
-            planner=services.planner,
-            extractor=services.extractor,
-            fleet_file=fleet_file,
-            profiles=profiles,
+            client.store, devices, database, planner=planner, extractor=extractor, fleet_file=fleet_file, profiles=profiles
         ) as runtime:
             yield runtime
 
@@ -328,9 +318,9 @@ async def connect(
     """
     refuse_during_import()
     known = registered(MACHINES, machines)  # rejected before a database is made
-    profiles = await read_fleet(_fleet(fleet))
+    profiles = await read_fleet(Path(fleet) if isinstance(fleet, str) else fleet)
     async with open_store(database_path(Path(database) if database is not None else None), create=create) as store:
-        yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=_file(fleet))
+        yield Client(store, SystemClock(), known, fleet=profiles, fleet_file="" if isinstance(fleet, Fleet) else str(fleet or ""))
 
 
 @contextlib.asynccontextmanager
@@ -365,7 +355,8 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     registered(MACHINES, machines)  # rejected before a database is made
     path = database_path(Path(database) if database is not None else None)
     async with contextlib.AsyncExitStack() as stack:
-        profiles, devices = await stack.enter_async_context(open_devices(_fleet(fleet), path))
+        fleet = Path(fleet) if isinstance(fleet, str) else fleet
+        profiles, devices = await stack.enter_async_context(open_devices(fleet, path))
         store = await stack.enter_async_context(open_store(path, create=True))
         runtime = await stack.enter_async_context(
             open_runtime(
@@ -374,7 +365,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
                 path,
                 planner=planner,
                 extractor=extractor,
-                fleet_file=Path(file) if (file := _file(fleet)) else None,
+                fleet_file=fleet if isinstance(fleet, Path) else None,
                 profiles=profiles,
                 observers=observers,
                 machines=machines,
@@ -383,14 +374,6 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         token = CURRENT.set(runtime)
         stack.callback(CURRENT.reset, token)
         yield runtime
-
-
-def _fleet(given: Path | str | Fleet | None) -> Path | Fleet | None:
-    return Path(given) if isinstance(given, str) else given
-
-
-def _file(given: Path | str | Fleet | None) -> str:
-    return "" if given is None or isinstance(given, Fleet) else str(given)
 
 
 def run(

@@ -95,3 +95,84 @@ def test_a_package_whose_modules_import_each_other_is_run_as_a_module_and_as_a_f
     assert do(tmp_path.parent, f"{tmp_path.name}/main.py", environment=database).stdout == "{'say': 'hello'}\n"
     assert do(package, str(tmp_path / "main.py"), environment=database).stdout == "{'say': 'hello'}\n"
     assert "1 task: 1 completed" in asterism(tmp_path, "run", "acme.jobs.it:it").stdout
+
+
+def test_the_plan_of_a_run_can_be_written_as_a_plan_file_and_run_again(folder: Path) -> None:
+    run = asterism(folder, "run", "nightly.py:nightly").stdout.split()[1]
+    (folder / "again.json").write_text(asterism(folder, "show", run, "--plan").stdout, encoding="utf-8")
+    assert (folder / "again.json").read_text(encoding="utf-8") == asterism(folder, "plan", "nightly.py:nightly", "--json").stdout
+    assert "2 tasks: 2 completed" in asterism(folder, "run", "again.json").stdout
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    database = {"ASTERISM_DATABASE": str(folder / "runs.db")}
+    shown = do(elsewhere, "-m", "asterism.cli", "show", run, "--plan", environment=database).stdout
+    assert f'"skill": "{folder}/nightly.py:download"' in shown
+
+
+CLEAN = """
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import asterism
+from asterism import Constellation, Device, Fleet, RetryPolicy, RunOptions, SkillContext, skill
+
+
+@skill(idempotent=True)
+def download(url: str) -> list[str]:
+    return [url]
+
+
+async def publish(first: str, context: SkillContext) -> dict[str, int]:
+    context.progress(0.5, first)
+    return {"sent": 1}
+
+
+nightly = Constellation("nightly")
+files = nightly.task(download, url="x", retry=RetryPolicy(max_attempts=3), timeout_s=60)
+sent = nightly.task(publish, first=files[0], when="first != ''", requires_approval=True)
+nightly.task("echo", device="shell", text=f"{sent['sent']} sent", even_if_failed=[files], condition={sent: "sent > 0"})
+
+
+async def main() -> None:
+    fleet = Fleet(Device("laptop", skills=[download], concurrency=2))
+    async with asterism.open(Path("runs.db"), fleet=fleet) as app:
+        ended = await app.run(nightly, RunOptions(wall_limit_s=60))
+        outcome: str = ended.outcome
+        reveal_type(ended.results)
+        handle = await app.start("plan.json")
+        async for delta in handle.progress():
+            text: str = delta.text
+            print(outcome, text)
+        if ended.outcome == "waiting":
+            await handle.answer("approve", inquiry_id=ended.inquiries[0].inquiry_id)
+        (await app.run_of(ended.run_id).result()).raise_for_outcome()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+    print(asterism.run(nightly).results.get("publish"))
+"""
+WRONG = """
+import asterism
+
+plan = asterism.Constellation("plan")
+task = plan.task(3)
+plan.task(print, after=["a"], timeout_s="1m")
+ended = asterism.run(plan)
+ended.outcom
+for item in task:
+    print(item)
+"""
+
+
+@pytest.mark.slow
+def test_a_type_checker_accepts_programs_and_finds_their_mistakes(tmp_path: Path) -> None:
+    (tmp_path / "clean.py").write_text(CLEAN, encoding="utf-8")
+    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
+    done = do(tmp_path, "-m", "mypy", "--strict", "--no-incremental", "clean.py", "wrong.py")
+    assert 'clean.py:32: note: Revealed type is "dict[str, Any]"' in done.stdout.replace("builtins.", "")
+    assert "clean.py:" not in "\n".join(line for line in done.stdout.splitlines() if ": error:" in line)
+    wrong = [line.split(":")[1] for line in done.stdout.splitlines() if line.startswith("wrong.py") and ": error:" in line]
+    assert sorted(set(wrong)) == ["5", "6", "8", "9"], done.stdout

@@ -13,11 +13,14 @@ from typing import Any
 from asterism.bootstrap import MACHINES, connect, open_store
 from asterism.cli.rendering.registry import renderer_for
 from asterism.cli.rendering.renderer import HistoryLine, RunRenderer
+from asterism.constellations.definition import plan_of, plan_text, rebase_plan
+from asterism.constellations.resumption import check_constellation
 from asterism.kernel.journal import Record, check_whole
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.runtime import registration
 from asterism.runtime.client import Client
+from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
 from asterism.settings import database_path
 
@@ -93,3 +96,17 @@ async def pending_answers(store: Store, asked: Iterable[InquiryRow]) -> dict[str
     """Return the answers that are written but not yet delivered to their runs, by inquiry id."""
     inbox = await store.inbox([row.run_id for row in asked])
     return {str(row.key).partition("#")[0]: row for row in inbox}  # a key that was edited by hand may not be text
+
+
+async def plan_of_run(named: str, database: Path | None) -> str:
+    """Return the plan of a run, as the text of a plan file in the current folder.
+
+    Raises:
+        InvalidInput: the run is not a constellation's, or has no plan yet.
+    """
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
+        check_constellation(row)
+        memory = (await client.load(row.run_id)).memory
+    plan, here = plan_of(memory.constellation, row.title), Path.cwd()
+    return plan_text(rebase_plan(plan, Path(memory.working_directory or here), here)).rstrip()

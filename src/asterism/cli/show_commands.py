@@ -23,7 +23,7 @@ from asterism.cli.rendering.proposals import answer_line, answered_line, proposa
 from asterism.cli.rendering.registry import differences, renderer_for
 from asterism.cli.rendering.renderer import HistoryLine, RunRenderer
 from asterism.cli.reporters import json_line, log_line
-from asterism.cli.run_access import machine_of, pending_answers, read_run, reading
+from asterism.cli.run_access import machine_of, pending_answers, plan_of_run, read_run, reading
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.constellations.resumption import check_constellation
 from asterism.errors import InvalidInput, RunNotFound
@@ -120,8 +120,21 @@ async def _read(store: Store, row: RunRow, tree: Sequence[RunRow]) -> RunDetails
     return RunDetails(row, renderer, records, history, decisions, children)
 
 
-def show(named: RunId, /, *, database: Database = None, mermaid: Mermaid = False, json: Json = False) -> int:
+def show(
+    named: RunId,
+    /,
+    *,
+    database: Database = None,
+    mermaid: Mermaid = False,
+    plan: Annotated[bool, Parameter(name="--plan", negative=(), help="Print its plan, as a plan file in the current folder.")] = False,
+    json: Json = False,
+) -> int:
     """Show a run: its plan, its states, the history of its tasks, metrics and planning."""
+    if mermaid + plan + json > 1:
+        raise InvalidInput("--mermaid, --plan and --json exclude each other; choose one")
+    if plan:
+        put(asyncio.run(plan_of_run(named, database)))
+        return FINISHED
     return asyncio.run(_show(named, database, as_mermaid=mermaid, as_json=json))
 
 

@@ -18,6 +18,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from asterism.constellation.batch import line_spec_of, spec_of
+from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
 from asterism.constellation.line import DependencyType
 from asterism.constellation.profile import HERE
@@ -28,6 +30,7 @@ from asterism.devices.function_source import is_importable, rebase, source_of
 from asterism.devices.skill import skill_name
 from asterism.errors import InvalidInput
 from asterism.kernel.data import as_json, round_trip
+from asterism.planner.plan_file import as_written
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_ID = 60
@@ -138,31 +141,15 @@ class Constellation:
         Raises:
             InvalidInput: an argument is invalid, or a function has no parameter of this name.
         """
-        given = {**inputs, **more}
         called = _described(what, device)
         task_id = task_id or self._free_id(called["name"])
-        if task_id in self._tasks:
-            raise InvalidInput(f"task {task_id}: another task of constellation {self.name!r} has this id")
-        if not isinstance(what, str | Constellation):
-            _check_names(task_id, what, given)
-            self._keep(called.get("skill", ""), what)
-        values = {name: as_json(self._written(value, f"{task_id}.{name}"), f"{task_id}.{name}") for name, value in given.items()}
-        fields = {
-            "task_id": task_id,
-            **called,
-            "name": "" if called.get("skill") and called["name"] == task_id else called["name"],
-            "inputs": values,
-            "when": when,
-            "join": join,
-            "requires_approval": requires_approval,
-            "timeout_s": timeout_s,
-            "deadline_s": deadline_s,
-            "retry": round_trip(retry),
-            "priority": priority,
-        }
-        spec = parse_task(fields, f"task {task_id}")
+        values = self._values(task_id, what, called, {**inputs, **more})
+        limits = {"timeout_s": timeout_s, "deadline_s": deadline_s, "retry": round_trip(retry), "priority": priority}
+        gates = {"when": when, "join": join, "requires_approval": requires_approval}
+        spec = parse_task({**called, "task_id": task_id, "inputs": values, **limits, **gates}, f"task {task_id}")
         self._depend(task_id, values, self._known(after), self._known(even_if_failed), condition)
-        self._tasks[task_id] = spec
+        is_named = spec.skill and spec.name == task_id
+        self._tasks[task_id] = msgspec.structs.replace(spec, name="") if is_named else spec
         return Task(self, task_id)
 
     def __getitem__(self, task_id: str) -> Task:
@@ -227,9 +214,20 @@ class Constellation:
         numbered = (f"{wanted}_{number}" for number in range(2, len(self._tasks) + 3))
         return next(it for it in (wanted, *numbered) if it not in self._tasks and it not in (INPUTS, *RESERVED))
 
+    def _values(
+        self, task_id: str, what: Callable[..., Any] | Constellation | str, called: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Any:
+        """Return the inputs of a new task as JSON."""
+        if task_id in self._tasks:
+            raise InvalidInput(f"task {task_id}: another task of constellation {self.name!r} has this id")
+        if not isinstance(what, str | Constellation):
+            _check_names(task_id, what, given)
+            self._keep(called["skill"], what)
+        return {name: as_json(self._written(value, f"{task_id}.{name}"), f"{task_id}.{name}") for name, value in given.items()}
+
     def _keep(self, source: str, function: Callable[..., Any]) -> None:
         """Make a function that only this process has known to its device."""
-        if is_importable(source) or not source:
+        if is_importable(source):
             return
         if self._functions.setdefault(source, function) is not function:
             raise InvalidInput(
@@ -280,6 +278,21 @@ def plan_text(plan: PlanDocument) -> str:
     value = msgspec.to_builtins(plan)
     value["tasks"] = [{name: it for name, it in task.items() if (name, it) != ("retry", {})} for task in value.get("tasks", ())]
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def plan_of(constellation: TaskConstellation, name: str) -> PlanDocument:
+    """Return the plan of the constellation of a run, with the skills that its tasks have now.
+
+    Raises:
+        InvalidInput: the run has no plan yet.
+    """
+    if not constellation.tasks:
+        raise InvalidInput("this run has no plan yet")
+    return PlanDocument(
+        name=name,
+        tasks=tuple(msgspec.structs.replace(spec_of(task), skill=task.resolved_skill or task.skill) for task in constellation.in_order()),
+        dependencies=tuple(as_written(line_spec_of(line)) for line in constellation.lines.values()),
+    )
 
 
 def sources_of(plan: PlanDocument) -> Iterator[str]:

@@ -19,7 +19,7 @@ from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import Device as DevicePort
 
 
-class Definition(Protocol):
+class NamedDefinition(Protocol):
     """An object that other processes find by its name, such as a loop."""
 
     @property
@@ -51,7 +51,7 @@ class DeclaredDevice:
         *,
         skills: Iterable[Callable[..., Any] | str] = (),
         commands: Sequence[Mapping[str, Any]] = (),
-        loop: Definition | str = "",
+        loop: NamedDefinition | str = "",
         flow: type | str = "",
         concurrency: int = 1,
         description: str = "",
@@ -115,6 +115,6 @@ class Fleet:
         return await open_tables(check_tables(self.tables, kinds, "the fleet"), kinds, self.folder, "the fleet")
 
     def described(self, devices: Mapping[str, DevicePort]) -> dict[str, AgentProfile]:
-        """Return the profiles of its devices, with their tables."""
+        """Return the profiles of devices, each with its table if it has one here."""
         tables = {table["id"]: table for table in self.tables}
-        return {name: msgspec.structs.replace(device.profile, table=tables[name]) for name, device in devices.items()}
+        return {name: msgspec.structs.replace(device.profile, table=tables.get(name, {})) for name, device in devices.items()}

@@ -24,7 +24,6 @@ from asterism.constellation.batch import line_spec_of, spec_of
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, PlanDocument, as_file, parse_plan
 from asterism.constellation.edits import Edit, EditRefused, parse_action
-from asterism.constellation.line import TaskStarLine
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.kernel.data import each_once
@@ -180,7 +179,7 @@ class PlanFile:
             plan = msgspec.structs.replace(
                 self._plan,
                 tasks=tuple(spec_of(task) for task in edited.in_order()),
-                dependencies=tuple(_as_written(line) for line in edited.lines.values()),
+                dependencies=tuple(as_written(line_spec_of(line)) for line in edited.lines.values()),
             )
             self._write(plan)
             self._plan, self._constellation = plan, edited
@@ -205,8 +204,7 @@ class PlanFile:
         draft.replace(self._path)
 
 
-def _as_written(line: TaskStarLine) -> LineSpec:
+def as_written(spec: LineSpec) -> LineSpec:
     """Return a dependency without the fields that have their default value."""
-    spec = line_spec_of(line)
     kind = None if spec.dependency_type is msgspec.structs.replace(spec, type=None).dependency_type else spec.type
     return msgspec.structs.replace(spec, id="" if spec.id == f"{spec.source}->{spec.target}" else spec.id, type=kind)
