@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.bootstrap import run as run
     from asterism.constellation.constellation import TaskConstellation as TaskConstellation
     from asterism.constellation.line import TaskStarLine as TaskStarLine
+    from asterism.constellation.parameters import Param as Param
     from asterism.constellation.profile import AgentProfile as AgentProfile
     from asterism.constellation.task import RetryPolicy as RetryPolicy
     from asterism.constellation.task import TaskStar as TaskStar
@@ -93,6 +94,7 @@ _PUBLIC = {
     "asterism.bootstrap": ("connect", "open", "run"),
     "asterism.constellation.constellation": ("TaskConstellation",),
     "asterism.constellation.line": ("TaskStarLine",),
+    "asterism.constellation.parameters": ("Param",),
     "asterism.constellation.profile": ("AgentProfile",),
     "asterism.constellation.task": ("RetryPolicy", "TaskStar"),
     "asterism.constellations.app": ("App",),

@@ -377,13 +377,15 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
 
 
 def run(
-    goal: AnyGoal, options: RunOptions | None = None, /, *, database: Path | str | None = None, fleet: Path | str | Fleet | None = None
+    goal: AnyGoal,
+    options: RunOptions | None = None,
+    /,
+    *,
+    database: Path | str | None = None,
+    fleet: Path | str | Fleet | None = None,
+    **params: Any,
 ) -> RunResult:
-    """Open a runtime, run a goal in it as ``App.run`` does, and close it: for scripts without an event loop.
-
-    Raises:
-        InvalidInput: as ``open`` and ``App.run``; or an event loop runs here already.
-    """
+    """Open a runtime, run a goal in it as ``App.run`` does, and close it; InvalidInput in a running event loop."""
     refuse_during_import()
     with contextlib.suppress(RuntimeError):
         asyncio.get_running_loop()
@@ -391,6 +393,6 @@ def run(
 
     async def main() -> RunResult:
         async with open(database, fleet=fleet) as app:
-            return await app.run(goal, options)
+            return await app.run(goal, options, **params)
 
     return asyncio.run(main())

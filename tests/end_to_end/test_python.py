@@ -12,7 +12,7 @@ import pytest
 
 NIGHTLY = """
 import asterism
-from asterism import Constellation, skill
+from asterism import Constellation, Param, skill
 
 
 @skill(idempotent=True)
@@ -24,8 +24,8 @@ def count(files: list[str]) -> int:
     return len(files)
 
 
-nightly = Constellation("nightly")
-files = nightly.task(download, url="http://x")
+nightly = Constellation("nightly", params={"url": Param(default="http://x")})
+files = nightly.task(download, url=nightly.params.url)
 nightly.task(count, files=files)
 """
 MAIN = """
@@ -65,6 +65,7 @@ def test_a_script_runs_its_constellation_from_any_folder(folder: Path) -> None:
 def test_the_commands_run_and_plan_take_a_constellation_from_a_file(folder: Path) -> None:
     done = asterism(folder, "run", "nightly.py:nightly")
     assert "FINISH: finished" in done.stdout, done.stderr
+    assert '["http://y/0"' in asterism(folder, "run", "nightly.py:nightly", "--set", "url=http://y").stdout
     (folder / "plan.json").write_text(asterism(folder, "plan", "nightly.py:nightly", "--json").stdout, encoding="utf-8")
     assert "2 tasks: 2 completed" in asterism(folder, "run", "plan.json").stdout
     assert "2 tasks: 2 completed" in asterism(folder.parent, "run", f"{folder.name}/nightly.py:nightly").stdout
@@ -116,7 +117,7 @@ import asyncio
 from pathlib import Path
 
 import asterism
-from asterism import Constellation, Device, Fleet, RetryPolicy, RunOptions, SkillContext, skill
+from asterism import Constellation, Device, Fleet, Param, RetryPolicy, RunOptions, SkillContext, skill
 
 
 @skill(idempotent=True)
@@ -129,16 +130,18 @@ async def publish(first: str, context: SkillContext) -> dict[str, int]:
     return {"sent": 1}
 
 
-nightly = Constellation("nightly")
-files = nightly.task(download, url="x", retry=RetryPolicy(max_attempts=3), timeout_s=60)
+nightly = Constellation("nightly", params={"url": str, "tries": Param(type="int", default=1)})
+files = nightly.task(download, url=nightly.params.url, retry=RetryPolicy(max_attempts=3), timeout_s=60)
 sent = nightly.task(publish, first=files[0], when="first != ''", requires_approval=True)
 nightly.task("echo", device="shell", text=f"{sent['sent']} sent", even_if_failed=[files], condition={sent: "sent > 0"})
+nightly.on_failure(publish, first="${run.error}")
+nightly.finally_(publish, first="")
 
 
 async def main() -> None:
     fleet = Fleet(Device("laptop", skills=[download], concurrency=2))
     async with asterism.open(Path("runs.db"), fleet=fleet) as app:
-        ended = await app.run(nightly, RunOptions(wall_limit_s=60))
+        ended = await app.run(nightly, RunOptions(wall_limit_s=60), url="x")
         outcome: str = ended.outcome
         reveal_type(ended.results)
         handle = await app.start("plan.json")
@@ -152,7 +155,7 @@ async def main() -> None:
 
 if __name__ == "__main__":
     asyncio.run(main())
-    print(asterism.run(nightly).results.get("publish"))
+    print(asterism.run(nightly, url="x").results.get("publish"))
 """
 WRONG = """
 import asterism
@@ -172,7 +175,7 @@ def test_a_type_checker_accepts_programs_and_finds_their_mistakes(tmp_path: Path
     (tmp_path / "clean.py").write_text(CLEAN, encoding="utf-8")
     (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
     done = do(tmp_path, "-m", "mypy", "--strict", "--no-incremental", "clean.py", "wrong.py")
-    assert 'clean.py:32: note: Revealed type is "dict[str, Any]"' in done.stdout.replace("builtins.", "")
+    assert 'clean.py:34: note: Revealed type is "dict[str, Any]"' in done.stdout.replace("builtins.", "")
     assert "clean.py:" not in "\n".join(line for line in done.stdout.splitlines() if ": error:" in line)
     wrong = [line.split(":")[1] for line in done.stdout.splitlines() if line.startswith("wrong.py") and ": error:" in line]
     assert sorted(set(wrong)) == ["5", "6", "8", "9"], done.stdout

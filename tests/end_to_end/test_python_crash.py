@@ -36,13 +36,22 @@ def publish(first: str, context: SkillContext) -> str:
     return first
 
 
-nightly = Constellation("nightly")
-files = nightly.task(download, url="http://x")
+@skill(idempotent=True)
+def fail(context: SkillContext) -> None:
+    note(context)
+    raise ValueError("no paper")
+
+
+nightly = Constellation("nightly", params={"url": str})
+files = nightly.task(download, url=nightly.params.url)
 parts = [nightly.task(publish, first=files[number]) for number in range(3)]
 nightly.task(publish, task_id="end", first=parts[2], when="first != ''")
+nightly.task(fail, after=files)
+nightly.on_failure(publish, task_id="alert", first="${run.error}")
+nightly.finally_(publish, task_id="clean", first=files[0])
 
 if __name__ == "__main__":
-    print(asterism.run(nightly).results["end"])
+    print(asterism.run(nightly, url="http://x").results["end"])
 """
 KILLED = """
 import asyncio, os, signal, sys
@@ -58,7 +67,7 @@ class Killer:
 
 async def main():
     async with asterism.open(observers=[Killer()]) as app:
-        await app.run(nightly)
+        await app.run(nightly, url="http://x")
 
 asyncio.run(main())
 """
@@ -82,7 +91,7 @@ def effects(folder: Path) -> Counter[str]:
     return Counter(line.split()[0] for line in set(lines))
 
 
-ONCE = Counter({"download": 1, "publish": 1, "publish_2": 1, "publish_3": 1, "end": 1})
+ONCE = Counter({"download": 1, "publish": 1, "publish_2": 1, "publish_3": 1, "fail": 1, "end": 1, "alert": 1, "clean": 1})
 
 
 @pytest.mark.slow
@@ -98,6 +107,6 @@ def test_each_effect_of_a_program_that_is_killed_at_any_entry_is_made_once(tmp_p
             break
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         resumed = python(folder, "-m", "asterism.cli", "resume")
-        assert "no runs to resume" in resumed.stdout or "5 tasks: 5 completed" in resumed.stdout, (entry, resumed.stdout, resumed.stderr)
+        assert "no runs to resume" in resumed.stdout or "FAIL: failed" in resumed.stdout, (entry, resumed.stdout, resumed.stderr)
         assert effects(folder) == ONCE, entry
     assert entry > 10

@@ -18,10 +18,10 @@ from asterism.cli.plan_values import Values, with_values
 from asterism.cli.rendering.graph import mermaid_flowchart
 from asterism.cli.rendering.task_lines import plan_lines
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import PlanDocument, as_file
+from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile
-from asterism.constellations.definition import plan_text
 from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
+from asterism.constellations.plans import plan_text
 from asterism.errors import InvalidInput
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine

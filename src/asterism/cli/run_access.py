@@ -13,11 +13,12 @@ from typing import Any
 from asterism.bootstrap import MACHINES, connect, open_store
 from asterism.cli.rendering.registry import renderer_for
 from asterism.cli.rendering.renderer import HistoryLine, RunRenderer
-from asterism.constellations.definition import plan_of, plan_text, rebase_plan
-from asterism.constellations.resumption import check_constellation
+from asterism.constellations.plans import plan_of, plan_text, rebase_plan
+from asterism.constellations.resumption import check_constellation, first_event_of
 from asterism.kernel.journal import Record, check_whole
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.runtime import registration
 from asterism.runtime.client import Client
 from asterism.runtime.lookup import find_run
@@ -107,6 +108,7 @@ async def plan_of_run(named: str, database: Path | None) -> str:
     async with connected(database) as client:
         row = await find_run(client.store, named)
         check_constellation(row)
-        memory = (await client.load(row.run_id)).memory
-    plan, here = plan_of(memory.constellation, row.title), Path.cwd()
+        memory, first = (await client.load(row.run_id)).memory, await first_event_of(client, row)
+    params = first.plan.params if isinstance(first, ConstellationSubmitted) and first.plan else {}
+    plan, here = plan_of(memory.constellation, row.title, params), Path.cwd()
     return plan_text(rebase_plan(plan, Path(memory.working_directory or here), here)).rstrip()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from asterism.constellation.profile import Fleet
-from asterism.constellations.goal import AnyGoal
+from asterism.constellations.goal import AnyGoal, goal_of
 from asterism.constellations.handle import RunHandle, RunResult
 from asterism.constellations.rounds import submit
 from asterism.devices.here import HereDevice
@@ -35,22 +37,23 @@ class App(Runtime):
         super().__init__(store, driver, clock, fleet=fleet, fleet_file=fleet_file)
         self.here = here
 
-    async def run(self, goal: AnyGoal, options: RunOptions | None = None, /) -> RunResult:
+    async def run(self, goal: AnyGoal, options: RunOptions | None = None, /, **params: Any) -> RunResult:
         """Run a goal until it ends, or until only a person can move it on.
 
         Args:
             goal: a constellation, a request in words, the path of a plan file, or a plan.
             options: options and limits of the run.
+            params: values of the parameters of its plan.
 
         Raises:
             InvalidInput: the goal is invalid; nothing was written.
             EditRefused: its plan cannot run on these devices; nothing was written.
         """
-        return await (await self.start(goal, options)).result()
+        return await (await self.start(goal, options, **params)).result()
 
-    async def start(self, goal: AnyGoal, options: RunOptions | None = None, /) -> RunHandle:
+    async def start(self, goal: AnyGoal, options: RunOptions | None = None, /, **params: Any) -> RunHandle:
         """Start a run of a goal in the background, and return its handle; arguments and errors as of ``run``."""
-        handle = self.run_of(await submit(self, goal, options=options, here=self.here))
+        handle = self.run_of(await submit(self, goal_of(goal, params), options=options, here=self.here))
         handle.drive()
         return handle
 

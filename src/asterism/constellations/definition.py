@@ -12,25 +12,24 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
-from asterism.constellation.batch import line_spec_of, spec_of
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
+from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, as_file, parse_line, parse_plan, parse_task
 from asterism.constellation.line import DependencyType
+from asterism.constellation.parameters import Param, parse_params
 from asterism.constellation.profile import HERE
-from asterism.constellation.references import INPUTS, RESERVED, references
+from asterism.constellation.references import INPUTS, PARAMS, RESERVED, references
 from asterism.constellation.task import Join, RetryPolicy
+from asterism.constellations.plans import plan_text, rebase_plan, rebase_task
 from asterism.devices import thread
-from asterism.devices.function_source import is_importable, rebase, source_of
+from asterism.devices.function_source import is_importable, source_of
 from asterism.devices.skill import skill_name
 from asterism.errors import InvalidInput
 from asterism.kernel.data import as_json, round_trip
-from asterism.planner.plan_file import as_written
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_ID = 60
@@ -73,6 +72,23 @@ class Task(Reference):
     """A task of a constellation. As an input of another task, it is its whole result."""
 
 
+class Params:
+    """The parameters of a constellation: ``nightly.params.url`` is the value of ``url`` in a run."""
+
+    def __init__(self, constellation: Constellation, declared: Mapping[str, Param]) -> None:
+        self._constellation = constellation
+        self._declared = declared
+
+    def __getattr__(self, name: str) -> Reference:
+        """Return a parameter as an input of a task."""
+        if name not in self._declared:
+            has = ", ".join(self._declared) or "none"
+            raise AttributeError(f"constellation {self._constellation.name!r} has no parameter {name!r}; it has {has}")
+        return Reference(self._constellation, PARAMS, (name,))
+
+    __getitem__ = __getattr__
+
+
 Tasks = Task | Iterable[Task]
 
 
@@ -81,14 +97,18 @@ class Constellation:
 
     Args:
         name: its name, for people.
+        params: its parameters, with their types (``str``, ``int``, ``float``, ``bool``, ``list`` or ``dict``), or as a
+            ``Param`` with a default; ``app.run(nightly, url=…)`` gives their values.
         folder: base of relative sources of functions in its plan; by default the folder of the file that makes it.
     """
 
-    def __init__(self, name: str, *, folder: Path | None = None) -> None:
+    def __init__(self, name: str, *, params: Mapping[str, type | Param] = {}, folder: Path | None = None) -> None:
         caller = inspect.currentframe()
         file = caller.f_back.f_globals.get("__file__", "") if caller and caller.f_back else ""
         self.name = name
         self.folder = folder or (Path(file).absolute().parent if file else Path.cwd())
+        self._params = parse_params({key: it.__name__ if isinstance(it, type) else round_trip(it) for key, it in params.items()})
+        self.params = Params(self, self._params)
         self._tasks: dict[str, TaskSpec] = {}
         self._lines: dict[str, LineSpec] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
@@ -141,16 +161,56 @@ class Constellation:
         Raises:
             InvalidInput: an argument is invalid, or a function has no parameter of this name.
         """
-        called = _described(what, device)
-        task_id = task_id or self._free_id(called["name"])
-        values = self._values(task_id, what, called, {**inputs, **more})
         limits = {"timeout_s": timeout_s, "deadline_s": deadline_s, "retry": round_trip(retry), "priority": priority}
-        gates = {"when": when, "join": join, "requires_approval": requires_approval}
-        spec = parse_task({**called, "task_id": task_id, "inputs": values, **limits, **gates}, f"task {task_id}")
-        self._depend(task_id, values, self._known(after), self._known(even_if_failed), condition)
-        is_named = spec.skill and spec.name == task_id
-        self._tasks[task_id] = msgspec.structs.replace(spec, name="") if is_named else spec
-        return Task(self, task_id)
+        fields = {"task_id": task_id, "when": when, "join": join, "requires_approval": requires_approval, **limits}
+        self._known((*_listed(after), *_listed(even_if_failed), *condition))
+        task = self._add(what, device, fields, {**inputs, **more})
+        self._depend(task.task_id, self._known(after), self._known(even_if_failed), condition)
+        return task
+
+    def on_failure(
+        self,
+        what: Callable[..., Any] | Constellation | str,
+        /,
+        *,
+        device: str = "",
+        task_id: str = "",
+        after: Tasks = (),
+        when: str = "",
+        timeout_s: float | None = None,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
+        inputs: Mapping[str, Any] = {},
+        **more: Any,
+    ) -> Task:
+        """Add a task that runs if the run has failed, when all other tasks are settled.
+
+        It changes neither the outcome nor the reason. Its inputs may refer to every task, and to ``${run.error}``,
+        ``${run.outcome}`` and ``${run.id}``. Arguments and errors are those of ``task``.
+        """
+        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "on_failure"}
+        task = self._add(what, device, fields, {**inputs, **more})
+        self._depend(task.task_id, self._known(after))
+        return task
+
+    def finally_(
+        self,
+        what: Callable[..., Any] | Constellation | str,
+        /,
+        *,
+        device: str = "",
+        task_id: str = "",
+        after: Tasks = (),
+        when: str = "",
+        timeout_s: float | None = None,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
+        inputs: Mapping[str, Any] = {},
+        **more: Any,
+    ) -> Task:
+        """Add a task that runs at the end in any case, also after a cancel; otherwise as ``on_failure``."""
+        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "finally"}
+        task = self._add(what, device, fields, {**inputs, **more})
+        self._depend(task.task_id, self._known(after))
+        return task
 
     def __getitem__(self, task_id: str) -> Task:
         """Return a task by its id.
@@ -173,8 +233,9 @@ class Constellation:
         Raises:
             InvalidInput: there is no task.
         """
-        tasks = [_rebased(spec, self.folder, folder or self.folder) for spec in self._tasks.values()]
-        whole = {"name": self.name, "tasks": round_trip(tasks), "dependencies": round_trip(list(self._lines.values()))}
+        tasks = [rebase_task(spec, self.folder, folder or self.folder) for spec in self._tasks.values()]
+        lines = list(self._lines.values())
+        whole = {"name": self.name, "params": round_trip(self._params), "tasks": round_trip(tasks), "dependencies": round_trip(lines)}
         return parse_plan(whole, f"constellation {self.name!r}")
 
     def to_json(self) -> str:
@@ -193,8 +254,8 @@ class Constellation:
             InvalidInput: the plan is invalid.
         """
         document = plan if isinstance(plan, PlanDocument) else parse_plan(plan)
-        made = cls(document.name, folder=folder or Path.cwd())
-        made._tasks = {spec.task_id: _rebased(spec, made.folder, None) for spec in document.tasks}
+        made = cls(document.name, params=document.params, folder=folder or Path.cwd())
+        made._tasks = {spec.task_id: rebase_task(spec, made.folder) for spec in document.tasks}
         made._lines = {line.line_id: line for line in document.dependencies}
         return made
 
@@ -214,16 +275,22 @@ class Constellation:
         numbered = (f"{wanted}_{number}" for number in range(2, len(self._tasks) + 3))
         return next(it for it in (wanted, *numbered) if it not in self._tasks and it not in (INPUTS, *RESERVED))
 
-    def _values(
-        self, task_id: str, what: Callable[..., Any] | Constellation | str, called: Mapping[str, Any], given: Mapping[str, Any]
-    ) -> Any:
-        """Return the inputs of a new task as JSON."""
+    def _add(
+        self, what: Callable[..., Any] | Constellation | str, device: str, fields: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Task:
+        """Add a task without its dependencies."""
+        called = _described(what, device)
+        task_id = fields["task_id"] or self._free_id(called["name"])
         if task_id in self._tasks:
             raise InvalidInput(f"task {task_id}: another task of constellation {self.name!r} has this id")
         if not isinstance(what, str | Constellation):
             _check_names(task_id, what, given)
             self._keep(called["skill"], what)
-        return {name: as_json(self._written(value, f"{task_id}.{name}"), f"{task_id}.{name}") for name, value in given.items()}
+        values = {name: as_json(self._written(value, f"{task_id}.{name}"), f"{task_id}.{name}") for name, value in given.items()}
+        spec = parse_task({**called, **fields, "task_id": task_id, "inputs": values}, f"task {task_id}")
+        is_named = spec.skill and spec.name == task_id
+        self._tasks[task_id] = msgspec.structs.replace(spec, name="") if is_named else spec
+        return Task(self, task_id)
 
     def _keep(self, source: str, function: Callable[..., Any]) -> None:
         """Make a function that only this process has known to its device."""
@@ -250,16 +317,17 @@ class Constellation:
                 return value
 
     def _known(self, tasks: Tasks) -> list[str]:
-        listed = [tasks] if isinstance(tasks, Task) else list(tasks)
-        for task in listed:
+        for task in _listed(tasks):
             if not isinstance(task, Task):
                 raise InvalidInput(f"{task!r} is not a task; pass what task(…) has returned")
             self._written(task, task.task_id)
-        return [task.task_id for task in listed]
+        return [task.task_id for task in _listed(tasks)]
 
-    def _depend(self, task_id: str, values: Any, after: list[str], even_if_failed: list[str], condition: Mapping[Task, str]) -> None:
-        conditions = dict(zip(self._known(condition), condition.values(), strict=True))
-        used = [source for source, _ in references(values) if source in self._tasks]
+    def _depend(self, task_id: str, after: list[str], even_if_failed: Sequence[str] = (), condition: Mapping[Task, str] = {}) -> None:
+        conditions = {task.task_id: text for task, text in condition.items()}
+        role = self._tasks[task_id].role
+        named = [source for source, _ in references(self._tasks[task_id].inputs) if source in self._tasks]
+        used = [source for source in named if self._tasks[source].role == role]  # a handler refers to other tasks without waiting
         for source in dict.fromkeys((*used, *after, *even_if_failed, *conditions)):
             line = {"from": source, "to": task_id}
             if source in conditions:
@@ -273,58 +341,8 @@ class Constellation:
 _OPTIONS = frozenset(name for name, it in inspect.signature(Constellation.task).parameters.items() if it.kind is it.KEYWORD_ONLY)
 
 
-def plan_text(plan: PlanDocument) -> str:
-    """Return a plan as the text of a plan file."""
-    value = msgspec.to_builtins(plan)
-    value["tasks"] = [{name: it for name, it in task.items() if (name, it) != ("retry", {})} for task in value.get("tasks", ())]
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-
-
-def plan_of(constellation: TaskConstellation, name: str) -> PlanDocument:
-    """Return the plan of the constellation of a run, with the skills that its tasks have now.
-
-    Raises:
-        InvalidInput: the run has no plan yet.
-    """
-    if not constellation.tasks:
-        raise InvalidInput("this run has no plan yet")
-    return PlanDocument(
-        name=name,
-        tasks=tuple(msgspec.structs.replace(spec_of(task), skill=task.resolved_skill or task.skill) for task in constellation.in_order()),
-        dependencies=tuple(as_written(line_spec_of(line)) for line in constellation.lines.values()),
-    )
-
-
-def sources_of(plan: PlanDocument) -> Iterator[str]:
-    """Yield the sources of all functions of a plan, and of the plans in it."""
-    for spec in plan.tasks:
-        if spec.constellation is not None:
-            yield from sources_of(msgspec.convert(spec.constellation, PlanDocument))
-        elif spec.device == HERE:
-            yield spec.skill or spec.name
-
-
-def devices_of(plan: PlanDocument) -> Iterator[str]:
-    """Yield the device of every task of a plan, and of the plans in it."""
-    for spec in plan.tasks:
-        if spec.constellation is None:
-            yield spec.device
-        else:
-            yield from devices_of(msgspec.convert(spec.constellation, PlanDocument))
-
-
-def rebase_plan(plan: PlanDocument, old: Path, new: Path | None = None) -> PlanDocument:
-    """Return a plan whose functions have sources relative to another folder, or absolute ones."""
-    return msgspec.structs.replace(plan, tasks=tuple(_rebased(spec, old, new) for spec in plan.tasks))
-
-
-def _rebased(spec: TaskSpec, old: Path, new: Path | None) -> TaskSpec:
-    if spec.constellation is not None:
-        nested = rebase_plan(msgspec.convert(spec.constellation, PlanDocument), old, new)
-        return msgspec.structs.replace(spec, constellation=round_trip(nested))
-    if spec.device == HERE:
-        return msgspec.structs.replace(spec, skill=rebase(spec.skill or spec.name, old, new))
-    return spec
+def _listed(tasks: Tasks) -> list[Task]:
+    return [tasks] if isinstance(tasks, Task) else list(tasks)
 
 
 def _described(what: Callable[..., Any] | Constellation | str, device: str) -> dict[str, Any]:
@@ -333,7 +351,7 @@ def _described(what: Callable[..., Any] | Constellation | str, device: str) -> d
         case Constellation():
             if device:
                 raise InvalidInput(f"constellation {what.name!r} runs on the devices of its tasks; leave out device={device!r}")
-            return {"name": what.name, "constellation": round_trip(rebase_plan(what.plan(), what.folder))}
+            return {"name": what.name, "constellation": as_file(rebase_plan(what.plan(), what.folder))}
         case str():
             if not device:
                 raise InvalidInput(f"{what!r} names a skill; name its device, too: device=…")

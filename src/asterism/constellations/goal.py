@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from asterism.constellation.edits import EditRefused
 from asterism.constellation.nesting import check_plan
 from asterism.constellation.parameters import missing_of, values_of
 from asterism.constellation.profile import HERE, Fleet
-from asterism.constellations.definition import Constellation, devices_of, rebase_plan, sources_of
+from asterism.constellations.definition import Constellation
+from asterism.constellations.plans import devices_of, rebase_plan, sources_of
 from asterism.devices.here import HereDevice
 from asterism.devices.pool import WorkerPool
 from asterism.devices.source import imported
@@ -52,12 +54,17 @@ constellation as ``file.py:name`` or ``package.module:name``."""
 _DEFINED = re.compile(r"(?P<place>[^\s:]+(?:\.py|\.\w+)):(?P<name>[A-Za-z_]\w*)")
 
 
-def goal_of(given: AnyGoal) -> Goal:
-    """Return the goal for anything that one is made of.
+def goal_of(given: AnyGoal, params: Mapping[str, Any] = {}) -> Goal:
+    """Return the goal for anything that one is made of, with values of its plan's parameters.
 
     Raises:
         InvalidInput: the plan file or the constellation does not exist, or is invalid.
     """
+    goal = _goal_of(given)
+    return msgspec.structs.replace(goal, params={**goal.params, **params}) if params else goal
+
+
+def _goal_of(given: AnyGoal) -> Goal:
     match given:
         case Goal():
             return given

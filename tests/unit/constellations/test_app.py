@@ -206,6 +206,24 @@ def test_a_run_waits_for_a_function_that_this_process_does_not_have(tmp_path: Pa
     within(scene, tmp_path)
 
 
+def test_parameters_are_given_by_name_and_handlers_change_no_outcome(tmp_path: Path) -> None:
+    plan = Constellation("handled", params={"text": str})
+    plan.task(fail, text=plan.params.text)
+    plan.on_failure(publish, task_id="alert", first="${run.error}", files=2)
+    plan.finally_(count, files=["a"])
+
+    async def scene(app: App) -> None:
+        ended = await app.run(plan, text="no paper")
+        assert (ended.outcome, ended.results["count"]) == ("failed", {"files": 1})
+        assert ended.results["alert"].startswith("fail (tests.errands:fail) is FAILED: ValueError: no paper")
+        with pytest.raises(InvalidInput, match=r"the plan needs text \(str\)"):
+            await app.run(plan)
+        with pytest.raises(InvalidInput, match="text: it is str, not int"):
+            await app.run(plan, text=3)
+
+    within(scene, tmp_path)
+
+
 def test_a_request_in_words_and_a_goal_that_cannot_run_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     async def scene(app: App) -> None:
         plan = Constellation("elsewhere")

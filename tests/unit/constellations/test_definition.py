@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from asterism import Constellation, InvalidInput, RetryPolicy, skill
+from asterism import Constellation, InvalidInput, Param, RetryPolicy, skill
 from asterism.constellation.documents import parse_plan
-from asterism.constellations.definition import plan_text, rebase_plan
+from asterism.constellations.plans import plan_text, rebase_plan
 from tests.errands import count, download, fail, nightly, publish
 
 ROOT = Path(__file__).parents[3]
@@ -141,3 +141,30 @@ def test_two_functions_of_one_name_that_cannot_be_imported_are_refused() -> None
     plan.task(first)
     with pytest.raises(InvalidInput, match=r"two functions of this constellation are called <.*>:.*<lambda>@\d+; name them with def"):
         plan.task(second)
+
+
+def test_parameters_and_handlers_are_written_as_in_a_plan_file() -> None:
+    plan = Constellation("nightly", params={"url": str, "tries": Param(type="int", default=3)})
+    got = plan.task(download, url=plan.params.url)
+    told = plan.on_failure(fail, text=f"${{run.error}} after {plan.params['tries']} of {got}")
+    plan.on_failure(fail, after=told)
+    plan.finally_(count, files=got)
+    assert json.loads(plan_text(plan.plan(ROOT))) == {
+        "name": "nightly",
+        "params": {"url": {}, "tries": {"type": "int", "default": 3}},
+        "tasks": [{"task_id": "download", "device": "here", "skill": "tests.errands:download", "inputs": {"url": "${params.url}"}}],
+        "dependencies": [{"from": "fail", "to": "fail_2"}],
+        "on_failure": [
+            {
+                "task_id": "fail",
+                "device": "here",
+                "skill": "tests.errands:fail",
+                "inputs": {"text": "${run.error} after ${params.tries} of ${download}"},
+            },
+            {"task_id": "fail_2", "name": "fail", "device": "here", "skill": "tests.errands:fail"},
+        ],
+        "finally": [{"task_id": "count", "device": "here", "skill": "tests.errands:count", "inputs": {"files": "${download}"}}],
+    }
+    assert Constellation.from_json(plan.to_json(), folder=plan.folder).plan() == plan.plan()
+    with pytest.raises(AttributeError, match="constellation 'nightly' has no parameter 'ulr'; it has url, tries"):
+        plan.params.ulr  # noqa: B018 - looking it up is the test
