@@ -150,6 +150,12 @@ def test_arguments_are_converted_and_results_are_json(tmp_path: Path) -> None:
         ("return_nan", {}, "bad_result", r"not JSON: Out of range float"),
         ("return_a_surrogate", {}, "bad_result", r"not JSON"),
         ("return_a_circle", {}, "bad_result", r"not JSON"),
+        (
+            "wrong_type",
+            {},
+            "bad_result",
+            r"skill wrong_type declares that it returns dict\[str, int\], and did not: Expected `int`, got `str`",
+        ),
         ("missing", {}, "raised", r"has no function missing; its skills are: answer, complain"),
     ],
 )

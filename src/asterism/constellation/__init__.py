@@ -3,7 +3,7 @@
 - ``task``, ``line``, ``constellation``: the model; ``graph`` and ``analysis``: its shape;
   ``constellation_snapshot``: snapshots.
 - ``condition`` and ``references``: expressions over results.
-- ``documents``: plans as people and models write them; ``edits``, ``batch`` and ``changes``: edits
+- ``documents`` and ``parameters``: plans as people and models write them; ``edits``, ``batch`` and ``changes``: edits
   of a constellation.
 - ``profile``, ``skill_ranker``, ``resolution`` and ``nesting``: devices, skills and checks against
   them.

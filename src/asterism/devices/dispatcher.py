@@ -284,7 +284,7 @@ class Dispatcher:
 
     def _give_up(self, item: _Item) -> None:
         """Return the error to the caller after the grace period; the slot is stuck."""
-        stuck = f"device {item.attempt.device_id!r} was stopped and has not ended after {self._grace_s:g} s"
+        stuck = f"device {item.attempt.device_id!r} was stopped, has not ended after {self._grace_s:g} s, and may still be running"
         if item.stopped is not None:
             item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
 

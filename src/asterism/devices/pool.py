@@ -90,12 +90,12 @@ class WorkerPool:
         for worker in idle:
             await self._discard(worker)
 
-    async def describe(self, settings: WorkerSettings, sources: Sequence[str]) -> tuple[Skill | str, ...]:
+    async def describe(self, settings: WorkerSettings, sources: Sequence[str], *, plain: bool = False) -> tuple[Skill | str, ...]:
         """Return for each source its skill, or its error in words.
 
-        User code is imported only in a worker.
+        User code is imported only in a worker. ``plain`` accepts functions without ``@skill``.
         """
-        order = DescribeSkills(tuple(sources))
+        order = DescribeSkills(tuple(sources), plain)
         try:
             async with asyncio.timeout(IMPORT_TIMEOUT_S):
                 end = await self._lend(settings, lambda worker: worker.describe(order))

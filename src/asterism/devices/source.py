@@ -1,5 +1,7 @@
 """Sources of skills: ``file.py:function`` relative to a folder, or ``package.module:function``.
 
+A folder may precede a module, as in ``jobs/package.module:function``.
+
 This module imports user code: skills only inside workers, definitions of loops in the process that
 drives them.
 """
@@ -12,6 +14,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +27,8 @@ _LIBRARY = str(Path(os.__file__).parent) + os.sep
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _USER_FOLDERS: set[str] = set()
 """Folders that were added to ``sys.path``; the latest comes first among them."""
+_IMPORTING: ContextVar[str] = ContextVar("asterism_importing", default="")
+"""The file or module of the user that is being imported; empty for none."""
 
 
 def module_part(source: str) -> str:
@@ -31,8 +36,23 @@ def module_part(source: str) -> str:
     return source.rpartition(":")[0]
 
 
-def load(source: str, folder: Path) -> Callable[..., Any]:
+def refuse_during_import() -> None:
+    """Refuse to open a runtime in a module that is being imported for its functions.
+
+    Raises:
+        InvalidInput: a module is being imported; it would start its run again in every process that performs its tasks.
+    """
+    if _IMPORTING.get():
+        raise InvalidInput('it starts a run when it is imported; put that code under `if __name__ == "__main__":`')
+
+
+def load(source: str, folder: Path, *, plain: bool = False) -> Callable[..., Any]:
     """Import the module of a source and find its skill.
+
+    Args:
+        source: the source.
+        folder: base of relative sources.
+        plain: accept a function without ``@skill``.
 
     Raises:
         InvalidInput: the source is malformed, missing, does not import, or is not a skill.
@@ -47,7 +67,7 @@ def load(source: str, folder: Path) -> Callable[..., Any]:
         raise InvalidInput(f"{place} has no function {name}; its skills are: {', '.join(skills) or 'none'}")
     if not callable(found) or isinstance(found, type):
         raise InvalidInput(f"{name} of {place} is not a function but a {type(found).__name__}")
-    if not is_skill(found):
+    if not plain and not is_skill(found):
         raise InvalidInput(f"{name} of {place} is not a skill; add @skill (from asterism import skill) above it")
     return found  # type: ignore[no-any-return]
 
@@ -86,13 +106,22 @@ def imported(place: str, folder: Path) -> ModuleType:
     path = Path(os.path.realpath(folder / place)) if place.endswith(".py") else None
     if path and not path.is_file():
         raise InvalidInput(f"there is no file {place}")
-    _add_to_path(path.parent if path else folder)
+    base, _, module = place.rpartition("/")
+    _add_to_path(path.parent if path else folder / base)
+    token = _IMPORTING.set(place)
     try:
-        return _import_file(path) if path else importlib.import_module(place)
+        return _import_file(path) if path else importlib.import_module(module)
     except InvalidInput as error:
         raise InvalidInput(f"{place}: {error}") from error
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise InvalidInput(f"{place} does not import: {error_with_line(error)}") from error
+        why = f"{type(error).__name__}: {error}; name a file (folder/file.py), or a module that is installed"
+        raise InvalidInput(f"{place} does not import: {why}") from None
     except (Exception, SystemExit) as error:  # boundary: the import of user code may raise anything
         raise InvalidInput(f"{place} does not import: {error_with_line(error)}") from error
+    finally:
+        _IMPORTING.reset(token)
 
 
 def _import_file(path: Path) -> ModuleType:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from asterism.devices.process import group_lives, group_still_runs, start_mark
-from asterism.errors import StoreUnavailable
+from asterism.errors import StoreUnavailable, how_to_write_there
 from asterism.runtime.private_files import make_folder, opener_within
 
 _SUFFIX = ".workers"
@@ -57,7 +57,7 @@ class WorkerLedger:
 
 
 def _unavailable(directory: Path, error: OSError) -> StoreUnavailable:
-    return StoreUnavailable(f"folder {directory}: {error.strerror}; make it writable and free some space, or name another database")
+    return StoreUnavailable(f"folder {directory}: {error.strerror}; {how_to_write_there(error)}")
 
 
 def reap_orphans(directory: Path) -> int:

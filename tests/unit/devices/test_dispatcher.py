@@ -326,7 +326,7 @@ def test_a_stuck_device_occupies_its_slot_but_the_caller_gets_the_result() -> No
     assert at_s == 15
     assert end.error == TaskError(
         code="timeout",
-        message="it took longer than its timeout of 5 s; device 'laptop' was stopped and has not ended after 10 s",
+        message="it took longer than its timeout of 5 s; device 'laptop' was stopped, has not ended after 10 s, and may still be running",
     )
     assert world.started() == [(0, "a"), (65, "b")]
 

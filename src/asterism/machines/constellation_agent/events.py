@@ -56,6 +56,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         max_cost_usd: the same in US dollars; a model without a known price counts as free.
         approve_plan: True if a person must approve each constellation before any task of it runs.
         approve_edits: True if a person must approve each change that the planner makes.
+        finally_limit_s: limit of all ``on_failure`` tasks together, in seconds, and again of all
+            ``finally`` tasks.
     """
 
     replan: Replan = "never"
@@ -69,6 +71,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     max_cost_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
     approve_plan: bool = False
     approve_edits: bool = False
+    finally_limit_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -88,6 +91,8 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
             run.
         previous_rounds: earlier rounds of the session, oldest first, each as
             ``previous_rounds.round_of`` returns it.
+        params: values of the plan's parameters, converted and complete; empty for a plan that
+            carries out a task, whose ``inputs`` fill them.
     """
 
     request: str
@@ -99,6 +104,7 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
     plan: PlanDocument | None = None
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
     previous_rounds: tuple[dict[str, Any], ...] = ()
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Edited(Event, tag="edited", frozen=True, kw_only=True):
@@ -238,6 +244,8 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
             ``Dispatch``; the scheduled effect is a ``StartChild``.
         deadline_at: seconds since the epoch, including time in a queue; None for none.
         recovery: recovery after a crash, from the skill.
+        sources: of a task with ``join: any``, ids of the predecessors that had completed, whose results
+            it receives; None for all.
     """
 
     task_id: str
@@ -251,6 +259,7 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     deadline_at: float | None = None
     recovery: RecoveryPolicy = RecoveryPolicy.DO_NOT_RETRY
     plan: dict[str, Any] | None = None
+    sources: tuple[str, ...] | None = None
 
     @property
     def actor(self) -> str:

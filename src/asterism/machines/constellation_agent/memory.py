@@ -13,13 +13,15 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import Fleet
-from asterism.constellation.task import TaskStatus
+from asterism.constellation.task import Role, TaskStar, TaskStatus
 from asterism.kernel.machine import EffectResult, StepContext
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
 from asterism.machines.run_control import AskPerson, RunMemory, Verb, expiry
 from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
 
+EXTENDED = 4
+"""Rules from which on plans have reserved ids and ``${task.error}``, and live edits exact names."""
 NAMED = 10
 """Number of tasks that a summary names."""
 UNLIMITED = 2**53
@@ -124,6 +126,21 @@ class AttemptInquiry(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float
 
 
+class DecidedEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The decided end of a run whose handlers still run; they change neither code nor reason.
+
+    Attributes:
+        code, reason: code and reason of the end.
+        role: role of the handlers that may run; ``task`` until all cancelled effects have ended.
+        until: end of their time, in seconds since the epoch; 0 before they may run.
+    """
+
+    code: str
+    reason: str
+    role: Role = "task"
+    until: float = 0.0
+
+
 class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
     """The memory of one constellation agent.
 
@@ -141,6 +158,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         limit: reason why the run has paused itself; empty otherwise.
         asks, restarts: number so far.
         summary: the planner's description of the result.
+        params: values of the plan's parameters.
+        ending: the decided end, while handlers run and after them; None before.
     """
 
     request: str = ""
@@ -164,6 +183,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     restarts: int = 0
     used: Usage = Usage()
     summary: dict[str, Any] = {}
+    params: dict[str, Any] = {}
+    ending: DecidedEnd | None = None
     _timers: list[float] = []
 
     @property
@@ -223,6 +244,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         """Move all timers later."""
         self.started_at += by_s
         self._timers = [at + by_s for at in self._timers]
+        if self.ending is not None and self.ending.until:
+            self.ending = msgspec.structs.replace(self.ending, until=self.ending.until + by_s)
         for task in self.constellation.tasks.values():
             if task.not_before:
                 task.not_before += by_s
@@ -244,9 +267,11 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     def result(self) -> dict[str, Any]:
         """Return the result for the user.
 
-        It has a summary and the number of tasks by status; on failure a code and reason.
+        It has a summary and the number of tasks by status; on failure a code and reason. Handlers are
+        not counted; those that failed are named, with their errors.
         """
-        tasks = list(self.constellation.tasks.values())
+        tasks = [task for task in self.constellation.tasks.values() if task.role == "task"]
+        failed = {task.task_id: task.error.message for task in self.constellation.in_order() if _is_failed_handler(task) and task.error}
         counts = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
         return {
             "summary": self.summary.get("summary") or self._summary(counts, len(tasks)),
@@ -255,6 +280,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
             "failed": counts[TaskStatus.FAILED],
             "skipped": counts[TaskStatus.SKIPPED],
             "cancelled": counts[TaskStatus.CANCELLED],
+            **({"handlers_failed": failed} if failed else {}),
             **self.failure_info(),
         }
 
@@ -269,7 +295,16 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         unmet = [
             f"{task.task_id} {task.name}".rstrip() + f" ({task.error.message})"
             for task in self.constellation.in_order()
-            if task.status in (TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.CANCELLED) and task.error
+            if task.role == "task" and task.status in (TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.CANCELLED) and task.error
+        ]
+        unmet += [
+            f"{task.role} task {task.task_id} is {task.status} ({task.error.message})"
+            for task in self.constellation.in_order()
+            if _is_failed_handler(task) and task.error
         ]
         more = [f"and {len(unmet) - NAMED} more"] if len(unmet) > NAMED else []
         return "; ".join([head, *unmet[:NAMED], *more])
+
+
+def _is_failed_handler(task: TaskStar) -> bool:
+    return task.role != "task" and task.status in (TaskStatus.FAILED, TaskStatus.CANCELLED)

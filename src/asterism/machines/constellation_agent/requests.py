@@ -160,6 +160,9 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
 
 def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> Attempt:
     constellation = run.memory.constellation
+    results = predecessor_results(constellation.tasks[effect.task_id], constellation)
+    if effect.sources is not None:  # others may have completed since
+        results = {task_id: result for task_id, result in results.items() if task_id in effect.sources}
     return Attempt(
         key=effect_id,
         run_id=run.id,
@@ -168,7 +171,7 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
         skill=effect.skill,
         description=effect.description,
         arguments=effect.arguments,
-        results=predecessor_results(constellation.tasks[effect.task_id], constellation),
+        results=results,
         number=effect.attempt,
         priority=effect.priority,
         timeout_s=effect.timeout_s,

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument
+from asterism.constellation.condition import InputCondition
+from asterism.constellation.documents import HANDLERS, PlanDocument
 from asterism.constellation.edits import EditRefused
+from asterism.constellation.nesting import nested_plan
+from asterism.constellation.parameters import values_of
 from asterism.constellation.profile import skill_of
-from asterism.constellation.references import MissingReference, references
+from asterism.constellation.references import PARAMS, RUN, MissingReference, references
 from asterism.constellation.resolution import arguments_of, check_inputs, fallback_devices, predecessor_results
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
-from asterism.errors import Refused
+from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
 from asterism.kernel.start import StartRequest
 from asterism.machines import common_rows
 from asterism.machines.children import MIN_LIMIT_S, ChildEnded, StartChild, child_start, child_start_of
 from asterism.machines.constellation_agent.events import AttemptEnded, ConstellationDefinition, Dispatch
-from asterism.machines.constellation_agent.memory import About, AttemptInquiry, Awaiting, ConstellationMemory
+from asterism.machines.constellation_agent.memory import EXTENDED, NAMED, About, AttemptInquiry, Awaiting, ConstellationMemory
 from asterism.machines.run_control import Answered, Verb, check_verb, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
@@ -57,10 +61,18 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
             return False
         task.device = fallback
     try:
-        arguments = arguments_of(task, schedule.constellation, memory.fleet, memory.inputs)
+        arguments = _arguments(memory, task, context)
+    except InvalidInput as error:
+        settle_task(memory, schedule, task, Failed(error=TaskError(code="bad_arguments", message=str(error))), context)
+        return True
     except MissingReference as missing:
         settle_task(memory, schedule, task, Skipped(error=TaskError(code="no_result", message=str(missing))), context)
         return True
+    if task.when and not task.started_at:
+        met, why = _met(task, arguments, context)
+        if not met:
+            settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
+            return True
     attempt = _attempt(memory, task, arguments)
     # An approval holds for exactly what was shown, so not for a fallback device.
     if (task.requires_approval or task.approved) and task.approved != _shown(attempt):
@@ -73,6 +85,30 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     move_task(schedule, task, Started(effect_id=effect), context)
     _note_moved(memory, task, context)
     return True
+
+
+def _arguments(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> dict[str, Any]:
+    """Return the arguments of an attempt.
+
+    Raises:
+        MissingReference: a value that it refers to is missing.
+        InvalidInput: a value does not fit the parameters of a nested plan.
+    """
+    scopes: dict[str, Any] = {PARAMS: memory.params}
+    if memory.ending is not None:
+        outcome = memory.ending.code if memory.ending.code in ("finished", "cancelled") else "failed"
+        scopes[RUN] = {"error": memory.ending.reason or None, "outcome": outcome, "id": context.run_id}
+    extended = context.rules >= EXTENDED
+    arguments = arguments_of(task, memory.constellation, memory.fleet, memory.inputs, scopes=scopes if extended else {}, extended=extended)
+    if task.constellation is not None and (params := nested_plan(task).params):
+        values_of(params, {name: arguments[name] for name in params if name in arguments})
+    return arguments
+
+
+def _met(task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tuple[bool, str]:
+    """Return if the ``when`` of a task is met, and else the reason; recorded, as the evaluation of a condition is."""
+    met, why = context.side_effect(f"when of {task.task_id}", lambda: [*InputCondition(task.when).evaluate(arguments)])
+    return bool(met), str(why)
 
 
 def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
@@ -89,6 +125,7 @@ def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, A
         deadline_at=None if task.deadline_s is None else memory.started_at + task.deadline_s,
         recovery=RecoveryPolicy.RETRY_SAME_KEY if skill is not None and skill.idempotent else RecoveryPolicy.DO_NOT_RETRY,
         plan=task.constellation,
+        sources=tuple(predecessor_results(task, memory.constellation)) if task.join == "any" else None,
     )
 
 
@@ -285,7 +322,7 @@ def _backoff_s(task: TaskStar, effect_id: str, context: StepContext) -> float:
 def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:
     """Settle a task and add it to those that the planner is to consider."""
     move_task(schedule, task, event, context)
-    if task.status is TaskStatus.SKIPPED:
+    if task.status is TaskStatus.SKIPPED or memory.ending is not None:
         return
     memory.unseen[task.task_id] = None
     _note_moved(memory, task, context)
@@ -324,10 +361,11 @@ def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, cont
         progress = False
         for task_id in tuple(schedule.unsatisfiable):
             lines = [line for line in schedule.constellation.lines_in(task_id) if line.verdict is not None and not line.verdict.satisfied]
-            final = next((line for line in lines if line.source not in open_batches), None)
-            if final is not None and final.verdict is not None:
-                error = TaskError(code="unsatisfied", message=final.verdict.reason)
-                settle_task(memory, schedule, schedule.constellation.tasks[task_id], Skipped(error=error), context)
+            task = schedule.constellation.tasks[task_id]
+            final = [line.verdict.reason for line in lines if line.source not in open_batches and line.verdict is not None]
+            if final and (task.join == "all" or len(final) == len(lines)):
+                why = final[0] if task.join == "all" else f"none of its dependencies is satisfied: {'; '.join(final[:NAMED])}"
+                settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
                 progress = changed = True
     return changed
 
@@ -357,10 +395,14 @@ def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepCon
     memory.questions.pop(effect_id, None)
 
 
-def stop_all(memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext) -> None:
-    """Cancel every unsettled task and its outstanding effect."""
+def stop_all(
+    memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext, roles: Collection[str] = ("task", *HANDLERS)
+) -> None:
+    """Cancel every unsettled task of these roles and its outstanding effect."""
     schedule.startable.clear()
     for task in schedule.constellation.in_order():
+        if task.role not in roles:
+            continue
         if task.effect_id:
             cancel_attempt(memory, task.effect_id, context, why)
         if not task.settled:
