@@ -87,7 +87,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         return not any(skill.name == effect.skill and skill.idempotent for skill in (profile.skills if profile else ()))
 
     def is_ending(self) -> bool:
-        return self.replayed.memory.ending is not None and bool(self.replayed.memory.questions)
+        memory = self.replayed.memory
+        return memory.ending is not None and (memory.paused or bool(memory.questions))
 
     def limit_s(self) -> float | None:
         ending = self.replayed.memory.ending
