@@ -181,6 +181,11 @@ def test_every_documented_row_is_sound(name: str, capsys: pytest.CaptureFixture[
     assert main([name]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["agent-1-handlers", "agent-2-handlers"])
+def test_the_rows_with_handlers_are_sound(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name]) == 0, capsys.readouterr().out
+
+
 def test_a_row_lists_each_world_and_the_total(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["loop--", "flow-1"]) == 0
     lines = [line.split(" | ")[:3] for line in capsys.readouterr().out.splitlines()]

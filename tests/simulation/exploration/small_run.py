@@ -99,7 +99,7 @@ class Situation(Generic[M]):
         return twin
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None), tuple})
+_PLAIN = frozenset({str, int, float, bool, type(None), tuple, frozenset})
 
 
 def _copied(value: Any, known: dict[int, Any]) -> Any:

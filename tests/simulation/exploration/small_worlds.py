@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, parse_plan
+from asterism.constellation.documents import PlanDocument, parse_plan, parse_task
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import Effect, Event, kind_of
@@ -34,6 +34,7 @@ from asterism.machines.run_control import Answered, AskPerson, BatchEnded
 from asterism.simulation.invariants import (
     EDITABLE,
     InvariantViolated,
+    early_handler,
     find_cycle,
     held_by,
     read_only_form,
@@ -71,7 +72,9 @@ class AgentSpace(SmallRun[ConstellationMemory]):
 
     def first(self) -> Event:
         """The plan, and one device for all of it."""
-        device = AgentProfile(device_id="d", skills=(Skill(name="work", idempotent=self._idempotent),), concurrency=8)
+        device = AgentProfile(
+            device_id="d", skills=(Skill(name="work", parameters={"properties": {"x": {}}}, idempotent=self._idempotent),), concurrency=8
+        )
         return ConstellationSubmitted(request="small", fleet=(device,), plan=self._plan, options=self._options)
 
     def name_of(self, effect: Effect) -> str:
@@ -106,7 +109,7 @@ class AgentSpace(SmallRun[ConstellationMemory]):
         board = facts.pop("schedule")
         if board is not None:
             facts["constellation"] = board.constellation.to_dict()
-            facts["schedule"] = [sorted(board.startable), sorted(board.running), sorted(board.unsatisfiable)]
+            facts["schedule"] = [sorted(board.startable), sorted(board.running), sorted(board.unsatisfiable), board.role]
         return facts
 
     def why_quiet(self, run: Run[ConstellationMemory]) -> str:
@@ -186,7 +189,7 @@ def _check_tasks(run: Run[ConstellationMemory], running: set[str], held: set[str
             raise InvariantViolated(3, f"{task_id} was changed while it was read-only", run.history)
     begun = [task for task in constellation.tasks.values() if task.status == "RUNNING" and task.task_id not in running]
     for task in begun:
-        if why := unsatisfied_dependency(constellation, task):
+        if why := unsatisfied_dependency(constellation, task) or early_handler(run, task):
             raise InvariantViolated(2, why, run.history)
         if task.task_id in held:
             raise InvariantViolated(2, f"{task.task_id} started while it was held", run.history)
@@ -242,6 +245,15 @@ def _plan(tasks: int, edges: Sequence[tuple[int, int]], each: dict[str, Any]) ->
         "tasks": [{"task_id": f"t{number}", "device": "d", "skill": "work", **each} for number in range(tasks)],
         "dependencies": lines,
     })  # fmt: skip
+
+
+def with_handlers(plan: PlanDocument) -> PlanDocument:
+    """The plan with one task that runs if it fails, and one that runs in any case."""
+    handlers = [
+        {"task_id": role, "device": "d", "skill": "work", "role": role, "inputs": {"x": "${run.error}"}}
+        for role in ("on_failure", "finally")
+    ]
+    return msgspec.structs.replace(plan, tasks=(*plan.tasks, *map(parse_task, handlers)))
 
 
 def small_edits(memory: ConstellationMemory) -> Iterator[Sequence[dict[str, Any]]]:

@@ -95,9 +95,10 @@ def _arguments(memory: ConstellationMemory, task: TaskStar, context: StepContext
         InvalidInput: a value does not fit the parameters of a nested plan.
     """
     scopes: dict[str, Any] = {PARAMS: memory.params}
-    if memory.ending is not None:
+    if memory.ending is not None and RUN in memory.constellation.referring.get(task.task_id, ()):
+        run_id = context.side_effect("run id", lambda: context.run_id)  # a fork replays these entries under another id
         outcome = memory.ending.code if memory.ending.code in ("finished", "cancelled") else "failed"
-        scopes[RUN] = {"error": memory.ending.reason or None, "outcome": outcome, "id": context.run_id}
+        scopes[RUN] = {"error": memory.ending.reason or None, "outcome": outcome, "id": run_id}
     extended = context.rules >= EXTENDED
     arguments = arguments_of(task, memory.constellation, memory.fleet, memory.inputs, scopes=scopes if extended else {}, extended=extended)
     if task.constellation is not None and (params := nested_plan(task).params):

@@ -27,6 +27,7 @@ from asterism.simulation.device import Performance
 from asterism.simulation.invariants import (
     EDITABLE,
     SETTLED,
+    early_handler,
     find_cycle,
     held_by,
     read_only_form,
@@ -61,6 +62,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._tried: dict[str, tuple[TaskStar, int, float]] = {}  # task, number of attempts, earliest next start
         self._ending: TaskStar | None = None
         self._started_at: dict[str, float] = {}
+        self._decided: tuple[str, str] | None = None
 
     def compares_fully(self, written: int) -> bool:
         """Return True for a small constellation, and at intervals for a large one."""
@@ -83,8 +85,17 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         profile = self.replayed.memory.fleet.get(effect.device)
         return not any(skill.name == effect.skill and skill.idempotent for skill in (profile.skills if profile else ()))
 
+    def is_ending(self) -> bool:
+        memory = self.replayed.memory
+        return memory.ending is not None and (memory.paused or bool(memory.questions))
+
     def limit_s(self) -> float | None:
-        return self.replayed.memory.options.wall_limit_s
+        ending = self.replayed.memory.ending
+        if ending is None:
+            return self.replayed.memory.options.wall_limit_s
+        if not ending.until or self.replayed.cancelled_effects or self.replayed.abandoned:
+            return None  # handlers wait for what was cancelled
+        return ending.until - self.began_at
 
     def overdue(self) -> str:
         """Return as the base class does; also an attempt past its timeout or deadline."""
@@ -113,6 +124,17 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._check_graph(entry)
         self._track_result(entry)
         self._check_effects(entry)
+        self._check_ending()
+
+    def _check_ending(self) -> None:
+        """Check that handlers change nothing about the decided end."""
+        memory = self.replayed.memory
+        decided = (memory.ending.code, memory.ending.reason) if memory.ending else None
+        if self._decided is not None and self._decided not in (decided, (memory.code, memory.reason)):
+            raise self.fail(4, f"the end of the run was {self._decided}, but is now {decided or (memory.code, memory.reason)}")
+        self._decided = decided or self._decided
+        if self._decided is not None and memory.code and self._decided != (memory.code, memory.reason):
+            raise self.fail(4, f"the end of the run was {self._decided}, but it has ended as {memory.code}, {memory.reason}")
 
     def _check_graph(self, entry: Entry) -> None:
         memory = self.replayed.memory
@@ -255,7 +277,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
 
     def _check_start(self, task: TaskStar) -> None:
         memory = self.replayed.memory
-        if why := unsatisfied_dependency(memory.constellation, task):
+        if why := unsatisfied_dependency(memory.constellation, task) or early_handler(self.replayed, task):
             raise self.fail(2, why)
         if not isinstance(memory.planning, NotPlanning) and task.task_id in held_by(memory):
             batch = ", ".join(memory.open_request.batch)
