@@ -9,7 +9,7 @@ import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +17,9 @@ from asterism.constellation.profile import Fleet
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.constellations.resumption import check_devices, first_event_of, fleet_file_below, fleet_file_of, model_of
 from asterism.devices.dispatcher import Dispatcher
-from asterism.devices.fleet import open_fleet
+from asterism.devices.fleet import open_fleet, shared_names
 from asterism.devices.local import local_kind
+from asterism.devices.places import Places
 from asterism.devices.pool import WorkerPool
 from asterism.devices.worker_ledger import reap_orphans
 from asterism.errors import MissingExtra, StoreUnavailable
@@ -40,7 +41,7 @@ from asterism.planner.offline.planner import OfflinePlanner
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports.device import Attempt, Device
+from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import Planner
@@ -58,6 +59,13 @@ MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CO
 def workers_folder(database: Path) -> Path:
     """Return the folder in which the processes that use a database list their workers."""
     return database.with_name(database.name + ".workers")
+
+
+def places_of(devices: Mapping[str, Device], fleet_file: Path | None, database: Path) -> Mapping[str, Places]:
+    """Return the places that the devices of a fleet file have in all processes that use a database."""
+    names = shared_names(fleet_file) if fleet_file else {}
+    folder = Path(os.path.realpath(database) + ".places")
+    return {name: Places(folder, names[name], device.profile.concurrency) for name, device in devices.items() if name in names}
 
 
 @contextlib.asynccontextmanager
@@ -188,13 +196,8 @@ async def open_runtime(
     """
     clock = SystemClock()
     fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
-    on_started: list[Callable[[Attempt], None]] = []
-
-    def started(attempt: Attempt) -> None:
-        for listener in on_started:
-            listener(attempt)
-
-    async with Dispatcher(devices, clock.now, on_started=started) as dispatcher, open_performers() as loops:
+    places = places_of(devices, fleet_file, database)
+    async with Dispatcher(devices, clock.now, places=places) as dispatcher, open_performers() as loops:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
@@ -211,7 +214,6 @@ async def open_runtime(
                 queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
                 starter_of=lambda run: driver.starters.get(run, ""),
             )
-            on_started.append(telemetry.taken)
             performers[AskPlanner] = telemetry.within(performers[AskPlanner])
         driver = Driver(
             store=store,

@@ -41,6 +41,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "defect": ("failed", {"a": "CANCELLED", "b": "CANCELLED"}),
     "replaced": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
     "mistyped": ("finished", {"a": "COMPLETED"}),
+    "queue": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}),
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
 OUTCOMES = {

@@ -186,6 +186,26 @@ class AttemptProgressed(Event, tag="attempt_progressed", frozen=True, kw_only=Tr
     message: str = ""
 
 
+class AttemptBegun(Event, tag="attempt_begun", frozen=True, kw_only=True):
+    """A device has begun an attempt that was queued.
+
+    Attributes:
+        of: id of the effect.
+    """
+
+    of: str
+
+
+class AttemptQueued(Event, tag="attempt_queued", frozen=True, kw_only=True):
+    """An attempt that counted as begun waits for others: other runs have the places of its device.
+
+    Attributes:
+        of: id of the effect.
+    """
+
+    of: str
+
+
 class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
     """A device is disconnected; no attempt starts on it until ``DeviceFound``."""
 
@@ -238,6 +258,8 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
             ``Dispatch``; the scheduled effect is a ``StartChild``.
         deadline_at: seconds since the epoch, including time in a queue; None for none.
         recovery: recovery after a crash, from the skill.
+        queued: True if other attempts of this run have all places of the device, so that the attempt
+            begins with an ``AttemptBegun``; False if it counts as begun now.
     """
 
     task_id: str
@@ -251,6 +273,7 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     deadline_at: float | None = None
     recovery: RecoveryPolicy = RecoveryPolicy.DO_NOT_RETRY
     plan: dict[str, Any] | None = None
+    queued: bool = False
 
     @property
     def actor(self) -> str:
