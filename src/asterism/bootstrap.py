@@ -11,7 +11,7 @@ import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +27,7 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports.device import Attempt, Device
+from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import Planner
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from asterism.constellations.app import App
     from asterism.constellations.goal import AnyGoal
     from asterism.constellations.handle import RunResult
+    from asterism.devices.places import Places
     from asterism.devices.python_fleet import Fleet
     from asterism.flows.orchestrator import Router
     from asterism.flows.performer import Extractor
@@ -53,6 +54,16 @@ MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CO
 def workers_folder(database: Path) -> Path:
     """Return the folder in which the processes that use a database list their workers."""
     return database.with_name(database.name + ".workers")
+
+
+def places_of(devices: Mapping[str, Device], fleet_file: Path | None, database: Path) -> Mapping[str, Places]:
+    """Return the places that the devices of a fleet file have in all processes that use a database."""
+    from asterism.devices.fleet import shared_names
+    from asterism.devices.places import Places
+
+    names = shared_names(fleet_file) if fleet_file else {}
+    folder = Path(os.path.realpath(database) + ".places")
+    return {name: Places(folder, names[name], device.profile.concurrency) for name, device in devices.items() if name in names}
 
 
 @contextlib.asynccontextmanager
@@ -220,13 +231,8 @@ async def open_runtime(
     here = here_of(devices)
     if profiles is None:
         profiles = {name: device.profile for name, device in devices.items() if device is not here}
-    on_started: list[Callable[[Attempt], None]] = []
-
-    def started(attempt: Attempt) -> None:
-        for listener in on_started:
-            listener(attempt)
-
-    async with Dispatcher(devices, clock.now, on_started=started) as dispatcher, open_performers() as loops:
+    places = places_of(devices, fleet_file, database)
+    async with Dispatcher(devices, clock.now, places=places) as dispatcher, open_performers() as loops:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
@@ -243,7 +249,6 @@ async def open_runtime(
                 queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
                 starter_of=lambda run: driver.starters.get(run, ""),
             )
-            on_started.append(telemetry.taken)
             performers[AskPlanner] = telemetry.within(performers[AskPlanner])
         driver = Driver(
             store=store,

@@ -11,7 +11,7 @@ from asterism.constellation.task import TaskError
 from asterism.errors import Refused
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited, RunOptions
+from asterism.machines.constellation_agent.events import AttemptBegun, AttemptQueued, DeviceFound, DeviceLost, Edited, RunOptions
 from asterism.machines.constellation_agent.requests import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import TransitionFailed
@@ -282,7 +282,21 @@ def handlers() -> Sequence[Record]:
     return World(1, fleet=fleet_of("d"), script=script, crashes=[Crash(entry=8, after_s=0.5)]).run(document).records
 
 
+def queue() -> Sequence[Record]:
+    """Attempts wait for a device with one place, whose loss is asked about only where work had begun (rules 4)."""
+    document = {"tasks": [{"task_id": name, "device": "s", "skill": "once"} for name in "abc"]}
+    it = Agent(document, fleet=(AgentProfile(device_id="s", skills=(Skill(name="once"),)),))
+    it.batch(it.end_of("a", {"x": 1}), AttemptBegun(of=it.task("b").effect_id))
+    it.batch(DeviceLost(device="s", reason="unplugged"), it.end_of("b", error="device_lost"), it.end_of("c", error="device_lost"))
+    it.batch(DeviceFound(device="s"))
+    it.batch(AttemptQueued(of=it.task("c").effect_id))
+    it.answers("respond", {"x": 2})
+    it.batch(AttemptBegun(of=it.task("c").effect_id))
+    it.ends("c", {"x": 3})
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
-    deadlines, round_two, defect, replaced, mistyped, handlers,
+    deadlines, round_two, defect, replaced, mistyped, handlers, queue,
 )  # fmt: skip

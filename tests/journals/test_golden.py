@@ -45,6 +45,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
         "failed",
         {"a": "COMPLETED", "b": "FAILED", "c": "COMPLETED", "e": "SKIPPED", "alert": "COMPLETED", "clean": "COMPLETED"},
     ),
+    "queue": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}),
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
 OUTCOMES = {

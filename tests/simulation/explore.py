@@ -31,10 +31,12 @@ GROUPS = ("-", "--", "aa", "---", "aa-", "-aa", "aaa", "----", "aa--", "-aa-", "
 Spaces = Callable[[], Iterable[SmallRun[Any]]]
 
 
-def agents(tasks: int, budget: Budget, *, idempotent: bool = True, options: RunOptions = ALWAYS, **each: Any) -> list[AgentSpace]:
+def agents(
+    tasks: int, budget: Budget, *, idempotent: bool = True, concurrency: int = 8, options: RunOptions = ALWAYS, **each: Any
+) -> list[AgentSpace]:
     """Return a space for each plan of this many tasks, fewest interleavings first; ``each`` are fields of every task."""
     plans = reversed(small_plans(tasks, **each))
-    return [AgentSpace(plan, budget, options=options, idempotent=idempotent, edits=small_edits) for plan in plans]
+    return [AgentSpace(plan, budget, options=options, idempotent=idempotent, concurrency=concurrency, edits=small_edits) for plan in plans]
 
 
 def loop(groups: str, budget: Budget, *, critiques: bool = False, **steps: Any) -> list[LoopSpace]:
@@ -59,6 +61,8 @@ ROWS: Mapping[str, Spaces] = {
     "agent-2-once": lambda: agents(2, Budget(edits=1, failures=1, crashes=1), idempotent=False),
     "agent-1-handlers": lambda: handled(1, Budget(failures=2, crashes=1, cancels=2, pauses=1)),
     "agent-2-handlers": lambda: handled(2, Budget(failures=2, crashes=1, cancels=2, pauses=1)),
+    "agent-2-queue": lambda: agents(2, Budget(edits=1, failures=1, crashes=1, cancels=1), idempotent=False, concurrency=1),
+    "agent-3-queue": lambda: agents(3, Budget(failures=1, crashes=1), idempotent=False, concurrency=1),
     "agent-3-edit": lambda: agents(3, Budget(edits=1)),
     "agent-3": lambda: agents(3, FOUR),
     "agent-3-edits": lambda: agents(3, Budget(edits=2)),

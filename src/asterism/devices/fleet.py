@@ -74,14 +74,7 @@ def read_fleet(path: Path, kinds: Kinds) -> tuple[DeviceEntry, ...]:
     Raises:
         InvalidInput: the file is missing, is not TOML, or has an invalid key or value.
     """
-    try:
-        document = _converted(tomllib.loads(path.read_text(encoding="utf-8")), _Document, str(path), "")
-    except OSError as error:
-        raise InvalidInput(f"{path}: the fleet file cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}: not TOML: it is not UTF-8 text (byte {error.start})") from error
-    except (ValueError, RecursionError) as error:  # also an integer with thousands of digits, which is no TOMLDecodeError
-        raise InvalidInput(f"{path}: not TOML: {error}") from error
+    document = _document(path)
     if not document.devices:
         raise InvalidInput(f"{path}: devices: there are none; add a [[devices]] table with an id")
     return check_tables(document.devices, kinds, str(path))
@@ -117,6 +110,29 @@ async def open_tables(entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path
         except InvalidInput as error:
             raise InvalidInput(f"{named}: {_place(index, entry.id)}.{error}") from error
     return devices
+
+
+def shared_names(path: Path) -> dict[str, str]:
+    """Return the devices of a fleet file, by id, under the names that all processes know them by.
+
+    Such a name is the fleet's name and the device's id.
+
+    Raises:
+        InvalidInput: the file is missing, or is not TOML.
+    """
+    document = _document(path)
+    return {str(table.get("id")): f"{document.name or path.stem} {table.get('id')}" for table in document.devices}
+
+
+def _document(path: Path) -> _Document:
+    try:
+        return _converted(tomllib.loads(path.read_text(encoding="utf-8")), _Document, str(path), "")
+    except OSError as error:
+        raise InvalidInput(f"{path}: the fleet file cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}: not TOML: it is not UTF-8 text (byte {error.start})") from error
+    except (ValueError, RecursionError) as error:  # also an integer with thousands of digits, which is no TOMLDecodeError
+        raise InvalidInput(f"{path}: not TOML: {error}") from error
 
 
 def _place(index: int, device_id: object) -> str:

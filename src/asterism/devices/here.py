@@ -21,7 +21,7 @@ from asterism.devices.skill import describe
 from asterism.devices.source import module_part
 from asterism.devices.worker_protocol import FunctionJob
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device, Signs
 
 MIN_CONCURRENCY = 4
 """Attempts at a time on a machine with fewer processors: many functions wait for a network."""
@@ -62,11 +62,11 @@ class HereDevice:
             found.update(zip(there, await self._pool().describe(_settings(place, ""), there, plain=True), strict=True))
         return msgspec.structs.replace(self.profile, skills=tuple(_named(source, found) for source in named))
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         if not is_importable(attempt.skill):
-            return await thread.perform(attempt, progress, self._closing, RESULT_BYTES)
+            return await thread.perform(attempt, signs, self._closing, RESULT_BYTES)
         settings = _settings(module_part(attempt.skill), attempt.folder)
-        return await self._pool().perform(settings, FunctionJob(attempt.skill, plain=True), attempt, progress)
+        return await self._pool().perform(settings, FunctionJob(attempt.skill, plain=True), attempt, signs)
 
     def close(self) -> None:
         """Wait for no thread any longer."""

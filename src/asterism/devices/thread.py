@@ -22,7 +22,7 @@ from asterism.devices.source import error_with_line
 from asterism.devices.worker import call, check_promise, pack_result
 from asterism.devices.worker_protocol import AttemptError
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 
 _POLL_S = 0.2
 
@@ -45,20 +45,21 @@ def missing_text(source: str) -> str:
     return f"function {source} cannot be imported, and this process has none of that name; run the program or notebook that defines it"
 
 
-async def perform(attempt: Attempt, progress: ProgressSink, closing: asyncio.Future[None], limit_bytes: int) -> AttemptResult:
+async def perform(attempt: Attempt, signs: Signs, closing: asyncio.Future[None], limit_bytes: int) -> AttemptResult:
     """Perform an attempt in a thread; first wait until this process has its function.
 
     Args:
         attempt: its skill is the source of the function.
-        progress: receives the progress of the attempt.
+        signs: receive its begin and its progress.
         closing: done when nobody waits for threads any longer.
         limit_bytes: size limit of the result, as JSON.
     """
     if attempt.skill not in _FUNCTIONS:
-        progress(AttemptProgress(key=attempt.key, message=missing_text(attempt.skill)))
+        signs.progress(message=missing_text(attempt.skill))
     while (function := _FUNCTIONS.get(attempt.skill)) is None:  # noqa: ASYNC110 - any thread may register it; bounded by its timeout
         await asyncio.sleep(_POLL_S)
-    thread = _Thread(function, attempt, progress, limit_bytes)
+    await signs.begun()
+    thread = _Thread(function, attempt, signs, limit_bytes)
     try:
         return await asyncio.shield(thread.end)
     except asyncio.CancelledError:
@@ -71,10 +72,10 @@ async def perform(attempt: Attempt, progress: ProgressSink, closing: asyncio.Fut
 class _Thread:
     """An attempt in a thread of its own; ``end`` has its result."""
 
-    def __init__(self, function: Callable[..., Any], attempt: Attempt, progress: ProgressSink, limit_bytes: int) -> None:
+    def __init__(self, function: Callable[..., Any], attempt: Attempt, signs: Signs, limit_bytes: int) -> None:
         self._function = function
         self._attempt = attempt
-        self._progress = progress
+        self._signs = signs
         self._limit_bytes = limit_bytes
         self._loop = asyncio.get_running_loop()
         self._inner: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
@@ -129,7 +130,6 @@ class _Thread:
         attempt = self._attempt
 
         def report(fraction: float | None, message: str) -> None:
-            sign = AttemptProgress(key=attempt.key, fraction=fraction, message=message)
-            self._post(lambda: None if self.end.done() else self._progress(sign))
+            self._post(lambda: None if self.end.done() else self._signs.progress(fraction, message))
 
         return SkillContext(key=attempt.key, attempt=attempt.number, task_id=attempt.task_id, results=attempt.results, sink=report)

@@ -20,7 +20,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -51,6 +51,7 @@ _GUARD_INTERVAL_S = 1.0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_CHILDREN = 10_000
+_CHUNK_BYTES = 1 << 16
 
 
 def main(talk_fd: int, lifeline_fd: int, folder: Path) -> NoReturn:
@@ -118,21 +119,41 @@ class WorkRunner:
         self._folder = folder
         self._home = Path.cwd()
         self._contracts: dict[FunctionJob, Contract] = {}
+        self._places: list[int] = []
         self._send_lock = threading.Lock()
 
     def serve(self) -> None:
         """Process orders until the parent closes the socket."""
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
-        orders = self._talk.makefile("rb")
         decoder: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
-        for line in orders:
+        for line in self._lines():
             match decoder.decode(line):
                 case DescribeSkills(sources, plain_too):
                     self._say(SkillsDescribed(tuple(self._described(FunctionJob(each, plain_too)) for each in sources)))
                 case Work() as work:
                     self._say(WorkStarted())
-                    self._say(self._performed(work))
+                    end = self._performed(work)
+                    while self._places:
+                        os.close(self._places.pop())
+                    self._say(end)
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the lines with orders. Descriptors of places come with an empty line before the order."""
+        parts: list[bytes] = []
+        while True:
+            chunk, descriptors, _, _ = socket.recv_fds(self._talk, _CHUNK_BYTES, 1)
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)  # noqa: FBT003 - os has no name for it
+            self._places += descriptors
+            if not chunk:
+                return
+            end, *more = chunk.split(b"\n")
+            parts.append(end)
+            for part in more:
+                if line := b"".join(parts):
+                    yield line
+                parts = [part]
 
     def _say(self, report: Report) -> None:
         with self._send_lock:

@@ -18,7 +18,9 @@ MAX_COMMAND_DEPTH = MAX_DEPTH + 10
 """Bound on nested lists and objects in an inbox row: a value that its sender has checked, and what
 is around it."""
 
-UPGRADES: dict[int, Callable[[Record], Record]] = {2: lambda record: record}
+UPGRADES: dict[int, Callable[[Record], Record]] = {
+    2: lambda record: record,  # 3 only adds kinds and fields
+}
 """For each schema version, the step that upgrades a record to the next version. Version 1 was never
 released and has none; version 3 only adds."""
 

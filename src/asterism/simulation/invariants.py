@@ -37,6 +37,7 @@ INVARIANTS = {
     10: "the same seed gives the same journal",
     11: "no secret is ever written",
     12: "the view rows of a run are the same from its deltas and from its memory",
+    13: "nobody is asked about an attempt that never began",
 }
 
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")

@@ -192,6 +192,26 @@ class AttemptProgressed(Event, tag="attempt_progressed", frozen=True, kw_only=Tr
     message: str = ""
 
 
+class AttemptBegun(Event, tag="attempt_begun", frozen=True, kw_only=True):
+    """A device has begun an attempt that was queued.
+
+    Attributes:
+        of: id of the effect.
+    """
+
+    of: str
+
+
+class AttemptQueued(Event, tag="attempt_queued", frozen=True, kw_only=True):
+    """An attempt that counted as begun waits for others: other runs have the places of its device.
+
+    Attributes:
+        of: id of the effect.
+    """
+
+    of: str
+
+
 class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
     """A device is disconnected; no attempt starts on it until ``DeviceFound``."""
 
@@ -246,6 +266,8 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
         recovery: recovery after a crash, from the skill.
         sources: of a task with ``join: any``, ids of the predecessors that had completed, whose results
             it receives; None for all.
+        queued: True if other attempts of this run have all places of the device, so that the attempt
+            begins with an ``AttemptBegun``; False if it counts as begun now.
     """
 
     task_id: str
@@ -260,6 +282,7 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     recovery: RecoveryPolicy = RecoveryPolicy.DO_NOT_RETRY
     plan: dict[str, Any] | None = None
     sources: tuple[str, ...] | None = None
+    queued: bool = False
 
     @property
     def actor(self) -> str:

@@ -14,7 +14,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import Role, TaskStar, TaskStatus
-from asterism.kernel.machine import EffectResult, StepContext
+from asterism.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
 from asterism.machines.run_control import AskPerson, RunMemory, Verb, expiry
 from asterism.machines.task_coupling import TaskSchedule
@@ -153,6 +153,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         batch: ended tasks for the next planner request, in order.
         unseen: ended tasks that no planner request has included.
         attempts: running attempts by effect id, including those of child runs.
+        queued: ids of the attempts that no device has begun.
+        busy: number of begun attempts, by device.
         questions: open questions to people, by effect id.
         lost_devices: disconnected devices, with the reason.
         limit: reason why the run has paused itself; empty otherwise.
@@ -176,6 +178,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     batch: dict[str, None] = {}
     unseen: dict[str, None] = {}
     attempts: dict[str, Dispatch] = {}
+    queued: dict[str, None] = {}
+    busy: dict[str, int] = {}
     questions: dict[str, AttemptInquiry] = {}
     lost_devices: dict[str, str] = {}
     limit: str = ""
@@ -225,6 +229,46 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         """Add the usage of a planner result."""
         if isinstance(event, Planned | PlanningFailed):
             self.used = self.used.plus(event.usage)
+
+    def has_free_place(self, device: str) -> bool:
+        """Return True if this run has fewer begun attempts on a device than the device performs at a time."""
+        return self.busy.get(device, 0) < self.fleet[device].concurrency
+
+    def add_attempt(self, effect_id: str, attempt: Dispatch) -> None:
+        """Add a running attempt."""
+        self.attempts[effect_id] = attempt
+        if attempt.queued:
+            self.queued[effect_id] = None
+        else:
+            self._count_busy(effect_id, 1)
+
+    def begin_attempt(self, effect_id: str) -> None:
+        """Count a queued attempt as begun."""
+        del self.queued[effect_id]
+        self._count_busy(effect_id, 1)
+
+    def queue_attempt(self, effect_id: str) -> None:
+        """Count a begun attempt as queued."""
+        self.queued[effect_id] = None
+        self._count_busy(effect_id, -1)
+
+    def remove_attempt(self, effect_id: str) -> None:
+        """Remove an attempt, if it is running."""
+        if effect_id in self.queued:
+            del self.queued[effect_id]
+        elif effect_id in self.attempts:
+            self._count_busy(effect_id, -1)
+        self.attempts.pop(effect_id, None)
+
+    def _count_busy(self, effect_id: str, by: int) -> None:
+        device = self.attempts[effect_id].device
+        self.busy[device] = self.busy.get(device, 0) + by
+        if not self.busy[device]:
+            del self.busy[device]
+
+    def recovery_of(self, effect_id: str, effect: Effect) -> RecoveryPolicy:
+        """Return the policy for an effect after a crash: an attempt that has not begun may be performed."""
+        return RecoveryPolicy.RETRY_SAME_KEY if effect_id in self.queued else effect.recovery_policy
 
     def has_pending_work(self) -> bool:
         """Return True if a task can start without a person, perhaps after a backoff."""

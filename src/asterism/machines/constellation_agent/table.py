@@ -20,8 +20,10 @@ from asterism.machines.constellation_agent.approval import put_to_person
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
+    AttemptBegun,
     AttemptEnded,
     AttemptProgressed,
+    AttemptQueued,
     ConstellationAgentStatus,
     ConstellationSubmitted,
     DeviceFound,
@@ -230,19 +232,20 @@ def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> Non
 
 
 def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: Forked, context: StepContext) -> None:
-    """Start repeatable attempts again, ask a person about the others, and repeat open questions.
+    """Start repeatable and queued attempts again, ask about the others, and repeat open questions.
 
     The copied effects are cancelled: their ids are not those of the original's effects, so no
     performer knows them.
     """
     for effect, attempt in tuple(memory.attempts.items()):
+        is_queued = effect in memory.queued
         if effect in context.abandoned:  # a child run's, cancelled already
-            del memory.attempts[effect]
+            memory.remove_attempt(effect)
         else:
             cancel_attempt(memory, effect, context)
         task = schedule.constellation.tasks[attempt.task_id]
         error = TaskError(code="interrupted", message=f"it was under way when {event.origin} was forked")
-        if attempt.recovery is RecoveryPolicy.DO_NOT_RETRY:
+        if attempt.recovery is RecoveryPolicy.DO_NOT_RETRY and not is_queued:
             where = f" on {attempt.device}" if attempt.device else ""
             prompt = f"{attempt.task_id}{where} was under way when {event.origin} was forked, and may have finished. Run it here?"
             inquiry = ask_person(memory, "interruption", attempt, prompt, context)
@@ -289,6 +292,22 @@ def _found(memory: ConstellationMemory, event: DeviceFound, context: StepContext
 
 def _progressed(memory: ConstellationMemory, event: AttemptProgressed, context: StepContext) -> StrEnum | None:
     return context.state if event.effect_id in memory.attempts else None
+
+
+def _begun(memory: ConstellationMemory, event: AttemptBegun, context: StepContext) -> StrEnum | None:
+    if event.of not in memory.queued:
+        return None
+    memory.begin_attempt(event.of)
+    context.touch("task", memory.attempts[event.of].task_id)
+    return context.state
+
+
+def _queued(memory: ConstellationMemory, event: AttemptQueued, context: StepContext) -> StrEnum | None:
+    if event.of not in memory.attempts or event.of in memory.queued:
+        return None
+    memory.queue_attempt(event.of)
+    context.touch("task", memory.attempts[event.of].task_id)
+    return context.state
 
 
 def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> None:
@@ -367,6 +386,8 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         DeviceLost: row(_lost),
         DeviceFound: row(_found),
         AttemptProgressed: row(_progressed),
+        AttemptBegun: row(_begun),
+        AttemptQueued: row(_queued),
     },
     starts=first_event,
     rules=4,

@@ -30,6 +30,8 @@ from asterism.machines.task_lifecycle import Completed, Continued, Failed, Relea
 
 MAX_LOSSES = 10
 """Attempts of one task that may be lost with their device before the task fails."""
+QUEUES_KNOWN = 4
+"""Rules from which on an attempt says whether it is queued."""
 EDITS_CHECKED = 3
 """Rules from which on the types of a person's arguments are checked, as those of a plan are."""
 
@@ -80,8 +82,13 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         move_task(schedule, task, Started(effect_id=effect, inquiry_id=effect), context)
         _note_moved(memory, task, context)
         return True
-    effect = context.schedule(child_for(memory, task, attempt, context) if is_child(memory, attempt) else attempt)
-    memory.attempts[effect] = attempt
+    if is_child(memory, attempt):
+        effect = context.schedule(child_for(memory, task, attempt, context))
+    else:
+        if context.rules >= QUEUES_KNOWN and not memory.has_free_place(attempt.device):
+            attempt = msgspec.structs.replace(attempt, queued=True)
+        effect = context.schedule(attempt)
+    memory.add_attempt(effect, attempt)
     move_task(schedule, task, Started(effect_id=effect), context)
     _note_moved(memory, task, context)
     return True
@@ -278,23 +285,22 @@ def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) ->
 
 def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: AttemptEnded, context: StepContext) -> None:
     """Handle the end of an attempt: settle its task, retry it, or ask a person."""
-    attempt = memory.attempts.pop(event.effect_id)
+    attempt, is_queued = memory.attempts[event.effect_id], event.effect_id in memory.queued
+    memory.remove_attempt(event.effect_id)
     task = schedule.constellation.tasks[attempt.task_id]
     error = event.error
+    repeatable = is_queued or attempt.recovery is not RecoveryPolicy.DO_NOT_RETRY
     if error is None:
         settle_task(memory, schedule, task, Completed(result=event.result), context)
     elif error.code == "cancelled":
         settle_task(memory, schedule, task, Stopped(error=error), context)
-    elif error.code == "device_lost" and attempt.recovery is not RecoveryPolicy.DO_NOT_RETRY and task.attempts < MAX_LOSSES:
+    elif (error.code == "device_lost" or (is_queued and error.code == "interrupted")) and repeatable and task.attempts < MAX_LOSSES:
         move_task(schedule, task, Retried(error=error, not_before=context.at), context)
-    elif (
-        task.retry.retries(error.code, repeatable=attempt.recovery is not RecoveryPolicy.DO_NOT_RETRY)
-        and task.attempts < task.retry.max_attempts
-    ):
+    elif task.retry.retries(error.code, repeatable=repeatable) and task.attempts < task.retry.max_attempts:
         not_before = context.at + _backoff_s(task, event.effect_id, context)
         memory.wake_up_at(not_before)
         move_task(schedule, task, Retried(error=error, not_before=not_before), context)
-    elif error.code in ("interrupted", "device_lost"):
+    elif error.code in ("interrupted", "device_lost") and not is_queued:
         prompt = f"{_named(task)}{_where(attempt)} was interrupted and may have finished ({error.message}). Run it again?"
         inquiry = ask_person(memory, "interruption", attempt, prompt, context)
         move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
@@ -392,7 +398,7 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
 def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepContext, why: str = "") -> None:
     """Cancel an attempt or a question and ignore its result."""
     common_rows.cancel_effect(effect_id, context, why)
-    memory.attempts.pop(effect_id, None)
+    memory.remove_attempt(effect_id)
     memory.questions.pop(effect_id, None)
 
 

@@ -12,7 +12,9 @@ from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
+    AttemptBegun,
     AttemptEnded,
+    AttemptQueued,
     DeviceFound,
     DeviceLost,
     Dispatch,
@@ -63,6 +65,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._ending: TaskStar | None = None
         self._started_at: dict[str, float] = {}
         self._decided: tuple[str, str] | None = None
+        self._queued: set[str] = set()  # attempts that have not begun
+        self._begun: set[str] = set()  # attempts that were queued, and have begun
 
     def compares_fully(self, written: int) -> bool:
         """Return True for a small constellation, and at intervals for a large one."""
@@ -110,6 +114,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
 
     def performance_started(self, performance: Performance) -> None:
         self._started_at[performance.key] = performance.started_at
+        if performance.key in self._queued and self.is_unrepeatable(self.effects[performance.key]):
+            raise self.fail(2, f"{performance.key} is performed before the journal says that it has begun")
 
     def before(self, entry: Entry) -> None:
         memory, event = self.replayed.memory, entry.event
@@ -120,6 +126,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._track_devices(entry)
 
     def after(self, entry: Entry) -> None:
+        self._check_begin(entry)
         self._check_retry(entry)
         self._check_graph(entry)
         self._track_result(entry)
@@ -135,6 +142,24 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._decided = decided or self._decided
         if self._decided is not None and memory.code and self._decided != (memory.code, memory.reason):
             raise self.fail(4, f"the end of the run was {self._decided}, but it has ended as {memory.code}, {memory.reason}")
+
+    def _check_begin(self, entry: Entry) -> None:
+        """Check that an attempt begins once, and that nobody is asked about one that never began."""
+        event = entry.event
+        self._queued.update(
+            key for key, it in zip(entry.effect_ids(), entry.effects, strict=True) if isinstance(it, Dispatch) and it.queued
+        )
+        if isinstance(event, AttemptBegun):
+            if event.of in self._begun and self.is_unrepeatable(self.effects[event.of]):
+                raise self.fail(2, f"{event.of} begins twice")
+            self._begun.add(event.of)
+            self._queued.discard(event.of)
+        elif isinstance(event, AttemptQueued):
+            self._queued.add(event.of)
+        elif isinstance(event, AttemptEnded) and event.effect_id in self._queued and self._ending:
+            asked = [effect.subject.get("task_id") for effect in entry.effects if isinstance(effect, AskPerson)]
+            if self._ending.task_id in asked:
+                raise self.fail(13, f"{event.effect_id} never began, and entry {entry.seq} asks about it")
 
     def _check_graph(self, entry: Entry) -> None:
         memory = self.replayed.memory
@@ -199,6 +224,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             task = self.replayed.memory.constellation.tasks.get(effect.task_id)
             if (
                 effect.recovery_policy is RecoveryPolicy.DO_NOT_RETRY
+                and event.effect_id not in self._queued
                 and task is not None
                 and not task.retry.retries(event.error.code, repeatable=False)
             ):
