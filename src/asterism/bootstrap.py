@@ -11,13 +11,13 @@ import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asterism.constellation.profile import HERE
 from asterism.constellation.profile import Fleet as Profiles
-from asterism.devices.worker_ledger import reap_orphans
+from asterism.devices.worker_ledger import reap_orphans, without_leftovers, workers_folder
 from asterism.errors import InvalidInput, MissingExtra, StoreUnavailable
 from asterism.kernel.machine import Effect, Machine
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from asterism.constellations.app import App
     from asterism.constellations.goal import AnyGoal
     from asterism.constellations.handle import RunResult
-    from asterism.devices.places import Places
     from asterism.devices.python_fleet import Fleet
     from asterism.flows.orchestrator import Router
     from asterism.flows.performer import Extractor
@@ -49,21 +48,6 @@ if TYPE_CHECKING:
 
 MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
 """The machines of all runs, by name."""
-
-
-def workers_folder(database: Path) -> Path:
-    """Return the folder in which the processes that use a database list their workers."""
-    return database.with_name(database.name + ".workers")
-
-
-def places_of(devices: Mapping[str, Device], fleet_file: Path | None, database: Path) -> Mapping[str, Places]:
-    """Return the places that the devices of a fleet file have in all processes that use a database."""
-    from asterism.devices.fleet import shared_names
-    from asterism.devices.places import Places
-
-    names = shared_names(fleet_file) if fleet_file else {}
-    folder = Path(os.path.realpath(database) + ".places")
-    return {name: Places(folder, names[name], device.profile.concurrency) for name, device in devices.items() if name in names}
 
 
 @contextlib.asynccontextmanager
@@ -109,7 +93,7 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
     from asterism.flows.source import FLOW_KIND
     from asterism.loops.device import AGENT_KIND
 
-    with _without_leftovers(database):
+    with without_leftovers(database):
         async with contextlib.AsyncExitStack() as stack:
             pools: list[WorkerPool] = []
 
@@ -126,20 +110,6 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
             kinds = {"local": local_kind(pool()), "agent": AGENT_KIND, "flow": FLOW_KIND}
             devices = await (fleet.open_devices(kinds) if isinstance(fleet, Fleet) else open_fleet(fleet, kinds))  # noqa: ASYNC240 - no disk
             yield (fleet if isinstance(fleet, Fleet) else Fleet()).described(devices), {**devices, HERE: here}
-
-
-@contextlib.contextmanager
-def _without_leftovers(database: Path) -> Iterator[None]:
-    """Remove the folders that were made for the workers of a database that was not made."""
-    folders = [workers_folder(database), *database.parents]
-    missing = [folder for folder in folders if not folder.exists()]
-    try:
-        yield
-    finally:
-        if not database.exists():
-            for folder in missing:
-                with contextlib.suppress(OSError):  # it is not empty: another program uses it
-                    folder.rmdir()
 
 
 async def read_fleet(fleet: Path | Fleet | None) -> Profiles:
@@ -220,6 +190,7 @@ async def open_runtime(
     from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
     from asterism.devices.dispatcher import Dispatcher
     from asterism.devices.here import here_of
+    from asterism.devices.places import places_of
     from asterism.flows.performer import flow_performers
     from asterism.flows.secret_store import process_secret_store
     from asterism.loops.definition import open_performers

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from asterism.constellation.constellation import TaskConstellation, line_of, task_of
+from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import MAX_TASKS, LineSpec, PlanDocument, TaskSpec, parse_task
 from asterism.constellation.edits import (
     AddDependency,
@@ -28,6 +28,7 @@ from asterism.constellation.edits import (
 )
 from asterism.constellation.line import DependencyType, TaskStarLine
 from asterism.constellation.references import RESERVED
+from asterism.constellation.specs import line_of, task_of
 from asterism.constellation.task import EDITABLE, TaskStar
 from asterism.errors import InvalidInput
 

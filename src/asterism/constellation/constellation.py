@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.condition import Condition
-from asterism.constellation.documents import LineSpec, TaskSpec, parse_plan
+from asterism.constellation.documents import LineSpec, parse_plan
 from asterism.constellation.graph import find_cycle, find_path, reached
-from asterism.constellation.line import DependencyType, Evaluation, TaskStarLine
+from asterism.constellation.line import Evaluation, TaskStarLine
 from asterism.constellation.references import INPUTS, PARAMS, RUN, references
-from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
+from asterism.constellation.specs import line_of, task_of
+from asterism.constellation.task import SETTLED, TaskStar
 from asterism.errors import InvalidInput
 
 
@@ -147,7 +148,7 @@ class TaskConstellation:
             return
         was = self._open[target]
         self._open[target] = was + 1
-        self.dirty[target] = not was or self.dirty.get(target, False)
+        self.dirty[target] = not was or self.dirty.get(target, False) or self.tasks[target].join == "any"
         if self.tasks[source].status in SETTLED:
             self._mark_unevaluated(line)
 
@@ -203,7 +204,7 @@ class TaskConstellation:
         if verdict.satisfied:
             now = self._open[target] - 1
             self._open[target] = now
-            self.dirty[target] = not now or self.dirty.get(target, False)
+            self.dirty[target] = not now or self.dirty.get(target, False) or self.tasks[target].join == "any"
         else:
             self._refused[target] += 1
             self.dirty[target] = True
@@ -355,21 +356,6 @@ class TaskConstellation:
 def _named_by(line: TaskStarLine) -> list[str]:
     """Return the ids of the tasks that a dependency's condition names, without its source."""
     return sorted(Condition(line.condition).task_ids - {line.source}) if "tasks" in line.condition else []
-
-
-def task_of(spec: TaskSpec) -> TaskStar:
-    """Return a new task as specified, waiting until its dependencies have been checked."""
-    return TaskStar(status=TaskStatus.WAITING_DEPENDENCY, **msgspec.structs.asdict(spec))
-
-
-def line_of(spec: LineSpec) -> TaskStarLine:
-    """Return a new dependency as specified. Raises InvalidInput for a condition that is missing, misplaced, or does not parse."""
-    kind = spec.dependency_type
-    if kind is DependencyType.CONDITIONAL:
-        Condition(spec.condition)
-    elif spec.condition:
-        raise InvalidInput(f"dependency {spec.line_id}: a condition goes with type CONDITIONAL, not {kind}")
-    return TaskStarLine(line_id=spec.line_id, source=spec.source, target=spec.target, type=kind, condition=spec.condition)
 
 
 def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskConstellation:

@@ -19,12 +19,15 @@ import fcntl
 import hashlib
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 
+from asterism.devices.fleet import shared_names
 from asterism.devices.process import group_still_runs, start_mark
+from asterism.runtime.ports.device import Device
 from asterism.runtime.private_files import make_folder, opener_within
 
 TURN_S = 5.0
@@ -200,3 +203,10 @@ def _clear(descriptor: int) -> bool:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(holder.group, signal.SIGKILL)
     return False
+
+
+def places_of(devices: Mapping[str, Device], fleet_file: Path | None, database: Path) -> Mapping[str, Places]:
+    """Return the places that the devices of a fleet file have in all processes that use a database."""
+    names = shared_names(fleet_file) if fleet_file else {}
+    folder = Path(os.path.realpath(database) + ".places")
+    return {name: Places(folder, names[name], device.profile.concurrency) for name, device in devices.items() if name in names}

@@ -17,6 +17,7 @@ from asterism.kernel.machine import Machine, RecoveryPolicy, StepContext, row
 from asterism.machines.children import ChildEnded
 from asterism.machines.common_rows import DEFECT, RunControl, cancels_to, define_machine, fails_to, why_cancelled, why_transition_failed
 from asterism.machines.constellation_agent.approval import put_to_person
+from asterism.machines.constellation_agent.child_runs import as_task_end
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
@@ -58,7 +59,6 @@ from asterism.machines.constellation_agent.planning import (
 from asterism.machines.constellation_agent.requests import REQUESTS
 from asterism.machines.constellation_agent.run_end import end, give_up, go_on_ending, has_handlers, is_done, stop_late_handlers
 from asterism.machines.constellation_agent.tasks import (
-    as_task_end,
     ask_person,
     cancel_attempt,
     expire,
