@@ -118,8 +118,6 @@ async def read_fleet(fleet: Path | Fleet | None) -> Profiles:
     Raises:
         InvalidInput: the fleet file cannot be used.
     """
-    if fleet is None:
-        return {}
     with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
         async with open_devices(fleet, Path(folder, "none.db")) as (profiles, _):
             return profiles
@@ -376,6 +374,7 @@ def run(
     **params: Any,
 ) -> RunResult:
     """Open a runtime, run a goal in it as ``App.run`` does, and close it; InvalidInput in a running event loop."""
+    from asterism.constellations.goal import goal_of
     from asterism.devices.source import refuse_during_import
 
     refuse_during_import()
@@ -383,8 +382,12 @@ def run(
         asyncio.get_running_loop()
         raise InvalidInput("asterism.run cannot be called in a running event loop, as in a notebook; use: await app.run(…)")
 
+    goal = goal_of(goal, params)
+    if goal.plan and (taken := goal.plan.params.keys() & {"database", "fleet"}):
+        raise InvalidInput(f"parameter {min(taken)!r} has the name of an option of asterism.run; rename it, or use: await app.run(…)")
+
     async def main() -> RunResult:
         async with open(database, fleet=fleet) as app:
-            return await app.run(goal, options, **params)
+            return await app.run(goal, options)
 
     return asyncio.run(main())

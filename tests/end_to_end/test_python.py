@@ -70,7 +70,7 @@ def test_the_commands_run_and_plan_take_a_constellation_from_a_file(folder: Path
     assert "2 tasks: 2 completed" in asterism(folder, "run", "plan.json").stdout
     assert "2 tasks: 2 completed" in asterism(folder.parent, "run", f"{folder.name}/nightly.py:nightly").stdout
     refused = asterism(folder, "plan", "nightly.py:nigtly")
-    assert (refused.returncode, refused.stderr) == (2, "asterism: nightly.py: there is no nigtly; its constellations are: nightly\n")
+    assert (refused.returncode, refused.stderr) == (2, "asterism: nightly.py: there is no nigtly; did you mean nightly?\n")
 
 
 def test_a_script_that_would_run_itself_again_when_it_is_imported_is_refused_in_one_line(folder: Path) -> None:

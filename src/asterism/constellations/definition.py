@@ -28,7 +28,7 @@ from asterism.constellations.plans import plan_text, rebase_plan, rebase_task
 from asterism.devices import thread
 from asterism.devices.function_source import is_importable, source_of
 from asterism.devices.skill import skill_name
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, did_you_mean
 from asterism.kernel.data import as_json, round_trip
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -371,4 +371,5 @@ def _check_names(task_id: str, function: Callable[..., Any], given: Mapping[str,
                 f"task {task_id}: its parameter {name!r} has the name of an option of task(…); give it as inputs={{{name!r}: …}}"
             )
     if unknown := [name for name in given if name not in takes]:
-        raise InvalidInput(f"task {task_id}: {skill_name(function)} has no parameter {unknown[0]!r}; it has {', '.join(takes) or 'none'}")
+        meant = did_you_mean(unknown[0], takes) or f"; it has {', '.join(takes) or 'none'}"
+        raise InvalidInput(f"task {task_id}: {skill_name(function)} has no parameter {unknown[0]!r}{meant}")

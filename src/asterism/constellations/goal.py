@@ -21,7 +21,7 @@ from asterism.constellations.plans import devices_of, rebase_plan, sources_of
 from asterism.devices.here import HereDevice
 from asterism.devices.pool import WorkerPool
 from asterism.devices.source import imported
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, did_you_mean
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -89,9 +89,9 @@ def _imported(place: str, name: str) -> Constellation:
     module = imported(place, Path.cwd())
     found = getattr(module, name, None)
     if not isinstance(found, Constellation):
-        named = ", ".join(key for key, value in vars(module).items() if isinstance(value, Constellation)) or "none"
+        there = [key for key, value in vars(module).items() if isinstance(value, Constellation)]
         what = f"{name} is not a constellation but a {type(found).__name__}" if hasattr(module, name) else f"there is no {name}"
-        raise InvalidInput(f"{place}: {what}; its constellations are: {named}")
+        raise InvalidInput(f"{place}: {what}{did_you_mean(name, there) or '; its constellations are: ' + (', '.join(there) or 'none')}")
     return found
 
 

@@ -47,6 +47,11 @@ def test_a_script_runs_a_plan_file_of_functions_without_an_event_loop(tmp_path: 
     monkeypatch.chdir(tmp_path)
     assert asterism.run("plan.json", database="runs.db").results["count"] == {"files": 3}
 
+    clashing = Constellation("clashing", params={"fleet": str})
+    clashing.task(download, url=clashing.params.fleet)
+    with pytest.raises(InvalidInput, match=r"parameter 'fleet' has the name of an option of asterism\.run"):
+        asterism.run(clashing, fleet="x")
+
     async def in_a_loop() -> None:
         with pytest.raises(InvalidInput, match="cannot be called in a running event loop, as in a notebook; use: await app"):
             asterism.run(nightly)

@@ -106,7 +106,7 @@ def test_an_argument_with_the_name_of_an_option_is_given_as_one_of_the_inputs() 
 def test_mistakes_are_refused_where_they_are_made() -> None:
     plan, other = Constellation("mine"), Constellation("other")
     got, foreign = plan.task(download, url="x"), other.task(download, url="x")
-    with pytest.raises(InvalidInput, match=r"task count: count has no parameter 'file'; it has files"):
+    with pytest.raises(InvalidInput, match=r"task count: count has no parameter 'file'; did you mean files"):
         plan.task(count, file=got)
     with pytest.raises(
         InvalidInput, match=r"count\.files: <Task \$\{download\} of constellation 'other'> belongs to another constellation"

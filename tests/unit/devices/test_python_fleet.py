@@ -68,6 +68,8 @@ def test_a_device_that_cannot_work_is_refused_by_name(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidInput, match=r"device laptop: <.*inner cannot be imported by other processes; define it at the top level"):
         Device("laptop", skills=[inner])
+    plan = Constellation("x")
+    plan.task("look", device="a")
     for devices, why in (
         ([Device("here")], "the fleet: devices\\[0\\] \\(here\\).id: 'here' is the device of a program's own functions; choose another id"),
         ([Device("a"), Device("a")], "there is another device 'a'; ids are unique"),
@@ -75,4 +77,4 @@ def test_a_device_that_cannot_work_is_refused_by_name(tmp_path: Path) -> None:
         ([Device("a", concurrency=0)], r"devices\[0\] \(a\).concurrency: Expected `?int`? >= 1"),
     ):
         with pytest.raises(InvalidInput, match=why):
-            asterism.run(Constellation("x"), database=tmp_path / "runs.db", fleet=Fleet(*devices))
+            asterism.run(plan, database=tmp_path / "runs.db", fleet=Fleet(*devices))
