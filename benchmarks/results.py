@@ -1,4 +1,4 @@
-"""RESULTS.md: the timings of this machine, and below them what virtual time gives, each written anew without the other."""
+"""RESULTS.md: the timings of this computer, and below them what virtual time gives, each written without the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""(c) What runs that wait for a person cost: memory, the processor, and the time until one of them goes on."""
+"""(c) What runs that wait for a person cost: memory, the processor, and the time until one of them continues."""
 
 from __future__ import annotations
 

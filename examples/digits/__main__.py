@@ -48,7 +48,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=_noise,
         default=0.0,
         metavar="LEVELS",
-        help="make the digits harder: noise of this standard deviation on each pixel, in grey levels of 16 (6 spoils the model, 0 is none)",
+        help="make the digits harder: noise of this standard deviation on each pixel, in gray levels of 16 (6 spoils the model, 0 is none)",
     )
     return parser.parse_args(arguments)
 

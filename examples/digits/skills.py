@@ -82,7 +82,7 @@ def download_mnist(context: SkillContext, samples: int = ALL_SAMPLES, noise: flo
     Args:
         context: of this attempt.
         samples: how many digits, 200 to 1797.
-        noise: standard deviation of the noise added to every pixel, in grey levels (0 white, 16 black).
+        noise: standard deviation of the noise added to every pixel, in gray levels (0 white, 16 black).
 
     Raises:
         ValueError: a number out of range.
@@ -90,7 +90,7 @@ def download_mnist(context: SkillContext, samples: int = ALL_SAMPLES, noise: flo
     if not FEWEST_SAMPLES <= samples <= ALL_SAMPLES:
         raise ValueError(f"samples is {samples}; there are {ALL_SAMPLES} digits, and at least {FEWEST_SAMPLES} are needed for a fair split")
     if not 0 <= noise <= MOST_NOISE:
-        raise ValueError(f"noise is {noise}; it is a standard deviation in grey levels, from 0 (none) to {MOST_NOISE:g}")
+        raise ValueError(f"noise is {noise}; it is a standard deviation in gray levels, from 0 (none) to {MOST_NOISE:g}")
     import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split

@@ -116,7 +116,7 @@ class Expense(StandardAgent):
         return f"Claim {self.amount:.2f} € for {self.what}? (yes/no)"
 
     async def on_running(self, msg: Message) -> AgentResult:  # noqa: ARG002 - as above
-        """Hand it in; the account is told to nobody else."""
+        """Hand it in; nobody else gets the account."""
         number = note(self, "expense", amount=self.amount, what=self.what)
         return self.make_result(AgentStatus.COMPLETED, f"Claimed: {number}.")
 
@@ -134,7 +134,7 @@ class Deploy(StandardAgent):
         return f"Train on the GPU server, and deploy to production above {self.accuracy:g} %? (yes/no)"
 
     async def on_running(self, msg: Message) -> AgentResult:  # noqa: ARG002 - as above
-        """Run it; after a crash the same run goes on."""
+        """Run it; after a crash the same run continues."""
         plan = json.loads(PLAN.read_text(encoding="utf-8"))
         plan["dependencies"][-1]["condition"] = f"accuracy > {self.accuracy / 100}"
         done = await self.child("deployment", constellation(plan, self.fleet, request="deploy the digits model"))

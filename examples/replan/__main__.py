@@ -1,6 +1,6 @@
 """``python -m examples.replan``: a model makes a plan, sees a result that is too bad, and changes the plan while it runs.
 
-The model is one by a script, on this machine; whatever is between it and the run is real: the client, the wire, the planner, the
+The model is one by a script, on this computer; whatever is between it and the run is real: the client, the wire, the planner, the
 devices of ``examples/digits`` and the accuracy they measure. With a key, ``--model openai:gpt-4o`` asks a real one instead.
 """
 

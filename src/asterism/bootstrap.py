@@ -159,7 +159,10 @@ async def open_model_services(choice: ModelChoice | None) -> AsyncIterator[Model
 
 @contextlib.asynccontextmanager
 async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
-    """Open the planner of a model, or the offline planner; raises as ``open_model_services``."""
+    """Open the planner with a model, or the offline planner.
+
+    Raises the same errors as ``open_model_services``.
+    """
     async with open_model_services(choice) as services:
         yield services.planner
 
@@ -241,10 +244,10 @@ async def open_runtime(
 
 
 @contextlib.asynccontextmanager
-async def open_worker(
+async def open_driver_for(
     client: Client, root: RunRow, database: Path, *, fleet_file: Path | None = None, model: ModelChoice | None = None
 ) -> AsyncIterator[App]:
-    """Open a runtime that can resume a run and its children, with the devices and model of the run.
+    """Open a runtime that can drive a run and its children, with the devices and model of the run.
 
     Args:
         client: client of the database.
@@ -302,7 +305,7 @@ async def connect(
     from asterism.devices.source import refuse_during_import
 
     refuse_during_import()
-    known = registered(MACHINES, machines)  # rejected before a database is made
+    known = registered(MACHINES, machines)  # refused before a database is made
     profiles = await read_fleet(Path(fleet) if isinstance(fleet, str) else fleet)
     async with open_store(database_path(Path(database) if database is not None else None), create=create) as store:
         yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet) if isinstance(fleet, Path | str) else "")
@@ -340,7 +343,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     from asterism.runtime.runtime import CURRENT
 
     refuse_during_import()
-    registered(MACHINES, machines)  # rejected before a database is made
+    registered(MACHINES, machines)  # refused before a database is made
     path = database_path(Path(database) if database is not None else None)
     async with contextlib.AsyncExitStack() as stack:
         fleet = Path(fleet) if isinstance(fleet, str) else fleet

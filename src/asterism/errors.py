@@ -37,7 +37,7 @@ class IllegalTransition(AsterismError):
     Attributes:
         machine: name of the machine.
         state: name of its state.
-        event: name of the rejected event.
+        event: name of the event that was refused.
         accepted: names of the events that this state accepts, or of the targets that the row
             allows.
         history: the last entries of the run, one line each, oldest first.
@@ -98,8 +98,8 @@ class RunNewer(AsterismError):
         self.theirs = theirs
         self.ours = ours
         super().__init__(
-            f"run {run_id} was written with version {version_text(theirs)}, and this program supports versions up to {version_text(ours)};"
-            " upgrade it"
+            f"run {run_id} was written with run version {version_text(theirs)}, and this program supports run versions"
+            f" up to {version_text(ours)}; upgrade Asterism, or the program that defines the run's machine"
         )
 
 
@@ -145,7 +145,7 @@ class StoreUnavailable(AsterismError):
 
 
 class Refused(AsterismError):
-    """A command was rejected by its run."""
+    """A run refuses a command."""
 
     @property
     def verdict(self) -> str:

@@ -293,7 +293,10 @@ def test_a_run_of_a_newer_version_cannot_be_acquired_and_is_not_changed(play: Pl
         before = await one.run("r1")
         with pytest.raises(RunNewer) as raised:
             await other.acquire("r1", newest=1999)
-        assert str(raised.value) == "run r1 was written with version 2.1, and this program supports versions up to 1.999; upgrade it"
+        assert str(raised.value) == (
+            "run r1 was written with run version 2.1, and this program supports run versions up to 1.999;"
+            " upgrade Asterism, or the program that defines the run's machine"
+        )
         assert (raised.value.run_id, raised.value.theirs, raised.value.ours) == ("r1", 2001, 1999)
         assert await one.run("r1") == before
         assert await other.acquire("r1", newest=2001) == 1

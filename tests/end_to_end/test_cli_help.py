@@ -79,7 +79,7 @@ def test_without_a_standard_error_an_error_does_not_go_where_the_output_goes(
     (["plan", "x"], 'Command "plan" needs --fleet.'),
         (["plan", "x", "--flet", "f"], "Unknown option: --flet. Did you mean --fleet?"),
         (["plan", "x", "--colour=f"], "Unknown option: --colour."),
-    (["answer"], 'Command "answer" needs INQUIRY.'),
+    (["answer"], 'Command "answer" needs QUESTION.'),
     (["plan", "x", "--fleet"], 'Command "plan" parameter --fleet requires an argument.'),
 ])  # fmt: skip
 def test_what_a_command_needs_and_was_not_given_is_named(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

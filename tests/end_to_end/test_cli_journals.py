@@ -46,7 +46,7 @@ def test_a_run_goes_to_another_database_as_a_file(desk: Desk) -> None:
     assert desk.do("export", run).stdout == file.read_text(encoding="utf-8")
     assert "5 entries imported" in desk.do("import", file, "--database", other).stdout
     assert desk.do("log", run, "--database", other).stdout == desk.do("log", run).stdout
-    assert "exists already" in desk.do("import", file, "--database", other, code=2).stderr
+    assert "already exists" in desk.do("import", file, "--database", other, code=2).stderr
     assert desk.do("import", "none.jsonl", code=2).stderr == "asterism: none.jsonl: No such file or directory\n"
 
 

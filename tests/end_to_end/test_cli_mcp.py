@@ -114,7 +114,7 @@ def test_a_client_edits_a_live_run_and_the_log_that_follows_it_shows_the_edit(de
     following.communicate(timeout=TIMEOUT_S)
     assert "adds the task on desk, version 2" in said
     assert "removes the task, version 3" in said
-    assert "rejected: gate: it is RUNNING" in said
+    assert "refused: gate: it is RUNNING" in said
     assert "by mcp" in said
     assert {line.split()[0] for line in desk.performed()} == {"gate", "new"}
 

@@ -28,7 +28,11 @@ def waiting(desk: Desk) -> str:
 
 
 def in_one_line(run_id: str) -> str:
-    return "asterism: run {} was written with version {}, and this program supports versions up to {}; upgrade it\n".format(run_id, *OTHER)
+    theirs, ours = OTHER
+    return (
+        f"asterism: run {run_id} was written with run version {theirs}, and this program supports run versions up to {ours};"
+        " upgrade Asterism, or the program that defines the run's machine\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,6 +82,6 @@ def test_a_database_from_before_versions_is_refused_in_one_line(desk: Desk) -> N
         connection.execute("PRAGMA journal_mode = WAL")
     before = path.read_bytes()
     refused = desk.do("runs", "--database", path, code=2)
-    assert refused.stderr.startswith(f"asterism: database {path}: its runs are of a version before the first release")
+    assert refused.stderr.startswith(f"asterism: database {path}: its runs were written by a development version")
     assert len(refused.stderr.splitlines()) == 1
     assert path.read_bytes() == before

@@ -63,5 +63,8 @@ def test_runs_in_flight_outlive_an_upgrade_and_refuse_the_program_before_it(tmp_
     assert asyncio.run(found_in(database)) == {run: ("ended", new[run], {1: {False}, 2: {True}}) for run in RUNS}
 
     third = owner(database, 1, "on")
-    said = "was written with version {}, and this program supports versions up to {}; upgrade it"
+    said = (
+        "was written with run version {}, and this program supports run versions up to {};"
+        " upgrade Asterism, or the program that defines the run's machine"
+    )
     assert third.stdout.splitlines() == [f"RunNewer: run {run} {said.format(new[run], old[run])}" for run in RUNS]

@@ -244,7 +244,11 @@ def test_of_two_processes_that_resume_one_loop_one_goes_on_before_any_effect_of_
 
 @pytest.mark.parametrize(
     ("output", "reason"),
-    [({1, 2}, ""), (object(), "the result of w is not JSON: a object"), (Finding(status="failed", reason="said so"), "said so")],
+    [
+        ({1, 2}, ""),
+        (object(), "the result of w is not JSON: it contains an object of type object"),
+        (Finding(status="failed", reason="said so"), "said so"),
+    ],
 )
 def test_what_a_worker_returns_is_json_or_a_finding_or_else_it_failed(output: Any, reason: str) -> None:
     async def work(handoff: Handoff) -> Any:

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from asterism.cli.exit_codes import FAILED, INTERRUPTED, UNUSABLE
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable, did_you_mean
@@ -35,26 +35,35 @@ def _version() -> str:
     return importlib.metadata.version("asterism")
 
 
+def _shown_default(default: object) -> str | None:
+    """Return a default for the help: nothing for a flag, an empty value or none."""
+    return f"{default:g}" if isinstance(default, float) else str(default) if default else None
+
+
 app = App(
     name="asterism",
     help="Run durable plans, loops and conversations.",
     version=_version,
-    group_commands=Group("Commands", sort_key=9),
+    group_commands=Group("Help", sort_key=9),
     exit_on_error=False,
     print_error=False,
     suppress_keyboard_interrupt=False,
     result_action="return_value",
+    default_parameter=Parameter(show_default=_shown_default),
 )
 _WORK, _LOOK, _STEER, _JOURNALS = (
     Group(name, sort_key=place) for place, name in enumerate(("Run", "Inspect", "Control and answer", "Journals"))
 )
-_fleet = App(name="fleet", help="Check a fleet file.", group=_LOOK)
+_commands = Group("Commands")  # of the apps below; the first app's own are in the groups above
+_fleet = App(name="fleet", help="Check a fleet file.", group=_LOOK, group_commands=_commands)
 _fleet.command("asterism.cli.plan_commands:check_fleet", name="check", help="Check a fleet file and list its devices and skills.")
-_mcp = App(name="mcp", help="Let MCP clients edit runs and plans.", group=_WORK)
+_mcp = App(name="mcp", help="Let MCP clients edit runs and plans.", group=_WORK, group_commands=_commands)
 _mcp.command("asterism.cli.edit_command:edit", name="edit", help="Serve a run in progress, or a plan file, to MCP clients for editing.")
-_flow = App(name="flow", help="Run a flow agent.", group=_WORK)
-_flow.command("asterism.cli.flow_commands:run_flow", name="run", help="Run a flow agent with given fields; it asks for missing ones.")
-_loop = App(name="loop", help="Run a loop that is defined in Python or TOML.", group=_WORK)
+_flow = App(name="flow", help="Run a flow agent.", group=_WORK, group_commands=_commands)
+_flow.command(
+    "asterism.cli.flow_commands:run_flow", name="run", help="Run a flow agent with given fields; missing ones become open questions."
+)
+_loop = App(name="loop", help="Run a loop that is defined in Python or TOML.", group=_WORK, group_commands=_commands)
 _loop.command("asterism.cli.loop_command:run", name="run", help="Run a request through a loop.")
 
 app.command("asterism.cli.run_commands:run", name="run", help="Run a request or a plan file.", group=_WORK)
@@ -65,22 +74,36 @@ app.command("asterism.cli.why_command:why", name="why", help="Explain why a task
 app.command("asterism.cli.show_commands:log", name="log", help="Print the journal of a run in words.", group=_LOOK)
 app.command("asterism.cli.run_commands:resume", name="resume", help="Resume a run that was paused or interrupted.", group=_STEER)
 app.command("asterism.cli.run_commands:follow", name="follow", help="Run a follow-up request after a run has ended.", group=_WORK)
-app.command("asterism.cli.run_commands:pause", name="pause", help="Pause a run: running tasks finish, no new ones start.", group=_STEER)
-app.command("asterism.cli.run_commands:unpause", name="unpause", help="Let a paused run start tasks again.", group=_STEER)
-app.command("asterism.cli.run_commands:cancel", name="cancel", help="Cancel a run permanently.", group=_STEER)
+app.command(
+    "asterism.cli.run_commands:pause",
+    name="pause",
+    help="Pause a run: running tasks continue to their end, no new ones start.",
+    group=_STEER,
+)
+app.command(
+    "asterism.cli.run_commands:unpause",
+    name="unpause",
+    help="Unpause a run that a process still drives; else the same as resume.",
+    group=_STEER,
+)
+app.command(
+    "asterism.cli.run_commands:cancel", name="cancel", help="Cancel a run: running tasks are killed, no new ones start.", group=_STEER
+)
 app.command("asterism.cli.inquiry_commands:inbox", name="inbox", help="List the open questions to people.", group=_STEER)
 app.command("asterism.cli.inquiry_commands:answer", name="answer", help="Answer a question and resume its run.", group=_STEER)
 app.command(
     "asterism.cli.journal_commands:fork", name="fork", help="Start a new run as a copy of another, up to an entry.", group=_JOURNALS
 )
-app.command("asterism.cli.journal_commands:export", name="export", help="Export the journal of a run to a file.", group=_JOURNALS)
-app.command("asterism.cli.journal_commands:import_journal", name="import", help="Import a run.", group=_JOURNALS)
+app.command("asterism.cli.journal_commands:export", name="export", help="Export the journals of a run and its child runs.", group=_JOURNALS)
+app.command(
+    "asterism.cli.journal_commands:import_journal", name="import", help="Import a run from a file that export wrote.", group=_JOURNALS
+)
 app.command("asterism.cli.journal_commands:prune", name="prune", help="Delete ended runs and reclaim space.", group=_JOURNALS)
 app.command(_fleet)
 app.command(_mcp)
 app.command(_loop)
 app.command(_flow)
-app.command("asterism.cli.flow_commands:chat", name="chat", help="Talk to flow agents.", group=_WORK)
+app.command("asterism.cli.flow_commands:chat", name="chat", help="Chat with flow agents.", group=_WORK)
 app.command("asterism.cli.plan_commands:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.", group=_LOOK)
 
 

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_worker, read_fleet
+from asterism.bootstrap import open_driver_for, read_fleet
 from asterism.cli.exit_codes import FINISHED, INTERRUPTED
 from asterism.cli.options import Database
 from asterism.cli.output import complain, put
@@ -44,7 +44,7 @@ def edit(
     /,
     *,
     http: Annotated[
-        str | None, Parameter(name="--http", help="Serve over HTTP on HOST:PORT of this machine [default: standard input and output].")
+        str | None, Parameter(name="--http", help="Serve over HTTP on HOST:PORT of this computer [default: standard input and output].")
     ] = None,
     fleet: Annotated[
         Path | None,
@@ -169,7 +169,7 @@ class _FallbackDriver:
 
     async def _drive(self, row: RunRow) -> None:
         try:
-            async with open_worker(self._client, row, self._database, fleet_file=self._fleet_file) as runtime:
+            async with open_driver_for(self._client, row, self._database, fleet_file=self._fleet_file) as runtime:
                 await runtime.drive(row.run_id)
         except RunOwned:
             pass  # another process has started to drive it at the same moment

@@ -66,14 +66,14 @@ def chat(
     source: Agents,
     /,
     *,
-    user: Annotated[str | None, Parameter(help="Name of the user who talks [default: you].")] = None,
+    user: Annotated[str | None, Parameter(help="Name under which you chat [default: your login name].")] = None,
     fleet: Fleet = None,
     model: Model = None,
     backup_model: BackupModel = None,
     record: Record = None,
     database: Database = None,
 ) -> int:
-    """Talk to flow agents. An open conversation continues; /quit leaves it open.
+    """Chat with flow agents. An open conversation continues; /quit leaves it open.
 
     At a terminal, a line typed before an approval is shown does not answer it. Lines from a pipe are read in order.
     """
@@ -89,7 +89,7 @@ def chat(
 
 
 async def _fleet_of(user: str, database: Path) -> Path | None:
-    """Return the fleet file of the runs below a user's open conversations; None where conversation are none."""
+    """Return the fleet file of the runs below a user's open conversations; None if they have none."""
     with contextlib.suppress(StoreUnavailable):  # no database yet, or one that fails below with its reason
         async with connected(database) as client:
             for row in await client.runs(limit=MAX_RUNS):
@@ -157,7 +157,7 @@ def _print_result(result: AgentResult) -> None:
 
 
 def run_flow(
-    source: Agents,
+    source: Annotated[str, Parameter(name="AGENT", help="The agent: file.py:Name; or a file, module or entry point with one agent.")],
     /,
     *,
     field: Annotated[Sequence[str], Parameter(name="--field", help="NAME=VALUE; may be repeated.", negative=())] = (),

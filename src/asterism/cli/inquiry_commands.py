@@ -90,7 +90,7 @@ def _as_data(row: InquiryRow) -> dict[str, Any]:
 
 
 def answer(
-    inquiry: Annotated[str, Parameter(name="INQUIRY", help="Id of the question or of its run, or the beginning of it.")],
+    inquiry: Annotated[str, Parameter(name="QUESTION", help="Id of the question or of its run, or the first characters of either id.")],
     verb: Annotated[AnswerVerb, Parameter(name="VERB", help="approve, reject, edit (change the arguments) or respond (give the result).")],
     /,
     *,
@@ -98,7 +98,7 @@ def answer(
     value: Annotated[str | None, Parameter(help="JSON, or @FILE: the new arguments for edit, the result for respond.")] = None,
     every: Annotated[
         bool,
-        Parameter(name="--all", negative=(), help="Answer every open question that allows this verb; INQUIRY is then the id of a run."),
+        Parameter(name="--all", negative=(), help="Answer every open question that allows this verb; QUESTION is then the id of a run."),
     ] = False,
     always: Annotated[bool, Parameter(negative=(), help="Approve this tool of this loop worker for the rest of the run.")] = False,
     no_drive: Annotated[bool, Parameter(negative=(), help="Record the answer, but do not drive the run.")] = False,
@@ -173,7 +173,7 @@ class _Answers:
         )
 
     async def verdicts(self, *, timeout_s: float = 30.0) -> None:
-        """Wait until the run has accepted each answer; raises Refused where it rejects one."""
+        """Wait until the run has accepted each answer; raises Refused if it refuses one."""
         for asked, posted in self._posted:
             await self._client.verdict(asked.run_id, posted.key, timeout_s=timeout_s)
 

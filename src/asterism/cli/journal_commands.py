@@ -96,7 +96,7 @@ async def _import(file: Path, text: str, database: Path | None) -> int:
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
     for row, _ in journals:
-        machine_of(row)  # rejected before a database is created
+        machine_of(row)  # refused before a database is created
     async with connect(path) as client:
         await client.import_journals(journals)
     root, entries = journals[0][0].run_id, sum(len(records) for _, records in journals)
@@ -112,7 +112,9 @@ def prune(
         tuple[Literal["finished", "failed", "cancelled"], ...],
         Parameter(negative=(), show_default=False, help="Delete only runs with this outcome; may be repeated."),
     ] = (),
-    keep_mb: Annotated[float | None, Parameter(help="Delete the oldest runs until the database is no larger than this.")] = None,
+    keep_mb: Annotated[
+        float | None, Parameter(help="Delete the oldest ended runs until the database has at most this many megabytes.")
+    ] = None,
     database: Database = None,
 ) -> int:
     """Delete ended runs and reclaim space. A run that has not ended is never deleted."""

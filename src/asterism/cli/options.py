@@ -31,7 +31,7 @@ OtherFleet = Annotated[Path | None, Parameter(name=["--fleet", "-f"], help="Flee
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
 JsonEvents = Annotated[bool, Parameter(name="--json", negative=(), help="Print each event as a line of JSON, and the result last.")]
 Mermaid = Annotated[bool, Parameter(name="--mermaid", negative=(), help="Print a Mermaid flowchart.")]
-RunId = Annotated[str, Parameter(name="RUN", help="Id of a run, or its beginning, or the beginning of the part after the hyphen.")]
+RunId = Annotated[str, Parameter(name="RUN", help="Id of a run, or the first characters of the id or of its part after the hyphen.")]
 ResultFile = Annotated[Path | None, Parameter(name="--result-file", help="Also write the result to this file, as one JSON object.")]
 Model = Annotated[
     str | None,
@@ -47,8 +47,12 @@ BackupModel = Annotated[
 ]
 OtherModel = Annotated[str | None, Parameter(name="--model", help="Plan with this model [default: the one the run was started with].")]
 Record = Annotated[Path | None, Parameter(name="--record", help="Record the requests to the model and its replies in this file.")]
-MaxTokens = Annotated[int | None, Parameter(name="--max-tokens", help="Total tokens that planning may use [default: no limit].")]
-MaxCost = Annotated[float | None, Parameter(name="--max-cost", help="Total cost of planning in US dollars [default: no limit].")]
+MaxTokens = Annotated[
+    int | None, Parameter(name="--max-tokens", help="Tokens that planning may use; then the run pauses [default: no limit].")
+]
+MaxCost = Annotated[
+    float | None, Parameter(name="--max-cost", help="US dollars that planning may cost; then the run pauses [default: no limit].")
+]
 NewMaxTokens = Annotated[
     int | None, Parameter(name="--max-tokens", help="New limit of the tokens for planning [default: that of the run].")
 ]
@@ -66,7 +70,12 @@ class RunFlags:
         Replan | None,
         Parameter(help="When to ask the planner again during the run [default: when_needed with a model, else never]."),
     ] = None
-    hold: Annotated[Hold, Parameter(help="Which tasks wait while a change of the plan is being decided.")] = RunOptions().hold
+    hold: Annotated[
+        Hold,
+        Parameter(
+            help="Which tasks wait while the planner decides: successors (all downstream of the tasks that have just ended), none or all."
+        ),
+    ] = RunOptions().hold
     approve_plan: Annotated[bool, Parameter(negative=(), help="Require approval of the plan before any task starts.")] = False
     approve_edits: Annotated[bool, Parameter(negative=(), help="Require approval of each change of the plan.")] = False
     max_tokens: MaxTokens = None

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import check_database, open_devices, open_planner, open_runtime, open_store, open_worker
+from asterism.bootstrap import check_database, open_devices, open_driver_for, open_planner, open_runtime, open_store
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.foreground import drive
 from asterism.cli.options import (
@@ -147,7 +147,9 @@ async def _follow(
 
 
 def resume(
-    named: Annotated[str | None, Parameter(name="RUN", help="Id of a run [default: every interrupted run].")] = None,
+    named: Annotated[
+        str | None, Parameter(name="RUN", help="Id of a run [default: every interrupted run, or the only run that has not ended].")
+    ] = None,
     /,
     *,
     max_tokens: NewMaxTokens = None,
@@ -261,7 +263,7 @@ async def drive_unowned(
     row = await client.describe(row.root)
     if row.owner:
         raise RunOwned(row.run_id, row.owner)
-    async with open_worker(client, row, database, fleet_file=fleet, model=choice) as runtime:
+    async with open_driver_for(client, row, database, fleet_file=fleet, model=choice) as runtime:
         if unpause and (row.status == "paused" or any(it.kind == kind_of(Pause) for it in await client.store.inbox([row.run_id]))):
             paused.append(row.run_id)
         for run in paused:
@@ -270,7 +272,7 @@ async def drive_unowned(
 
 
 def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "", database: Database = None) -> int:
-    """Pause a run: running tasks finish, no new ones start."""
+    """Pause a run: running tasks continue to their end, no new ones start."""
     return asyncio.run(_pause(named, reason, database))
 
 
@@ -281,7 +283,7 @@ async def _pause(named: str, reason: str, database: Path | None) -> int:
             put(f"run {row.run_id} is already paused; resume with: {resume_hint(row)}")
         elif row.owner:
             await client.send(row.run_id, Pause(reason=reason), actor=actor())
-            put(f"pausing run {row.run_id}: running tasks finish, no new ones start; resume with: {resume_hint(row)}")
+            put(f"pausing run {row.run_id}: running tasks continue to their end, no new ones start; resume with: {resume_hint(row)}")
         else:
             await _post(client, row, Pause(reason=reason))
             asks = await client.inquiries(root=row.root)
@@ -306,7 +308,7 @@ async def _unpause(named: str, fleet: Path | None, database: Path | None, *, as_
 
 
 def cancel(named: RunId, /, *, reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "", database: Database = None) -> int:
-    """Cancel a run permanently: running tasks are killed, no new ones start."""
+    """Cancel a run: running tasks are killed, no new ones start. It cannot be resumed."""
     return asyncio.run(_cancel(named, reason, database))
 
 

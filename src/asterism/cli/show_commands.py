@@ -31,8 +31,8 @@ from asterism.views.words import plain
 
 def runs(
     *,
-    limit: Annotated[int, Parameter(help="Number of runs at most.")] = 20,
-    every: Annotated[bool, Parameter(name="--all", negative=(), help="Include runs started by other runs.")] = False,
+    limit: Annotated[int, Parameter(help="Maximum number of runs to list.")] = 20,
+    every: Annotated[bool, Parameter(name="--all", negative=(), help="Include child runs.")] = False,
     database: Database = None,
     json: Json = False,
 ) -> int:

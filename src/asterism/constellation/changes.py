@@ -44,7 +44,7 @@ def written(constellation: TaskConstellation) -> Written:
 
 
 def changes(before: Written, after: Written) -> list[Change]:
-    """Return the changes between two constellations, in their order; new parts come last."""
+    """Return the changes between two constellations, in the order of ``before``; new parts last."""
     found = []
     for part, part_id in dict.fromkeys((*before, *after)):
         old, new = before.get((part, part_id)), after.get((part, part_id))

@@ -278,7 +278,9 @@ def _compile(text: str, *, over_inputs: bool = False) -> Any:
     if len(_MACROS.findall(bare)) > 1 and (_MATCHES.search(bare) or _CONTAINS_UNKNOWN.search(bare)):
         raise InvalidInput(f"a condition with matches(), or contains() of a name, has one macro at most; this one is {text[:80]!r}")
     if _MACROS.search(bare) and _COPIES.search(bare):
-        raise InvalidInput(f"a condition with all, exists, exists_one, filter or map has no + and no bytes(); this one is {text[:80]!r}")
+        raise InvalidInput(
+            f"condition {text[:80]!r}: + and bytes() cannot be combined with all, exists, exists_one, filter or map; remove one of them"
+        )
     if len(_COPIES.findall(bare)) > MAX_COPIES:
         raise InvalidInput(f"a condition has {MAX_COPIES} + or bytes() at most; this one starts with {text[:40]!r}")
     variables = dict.fromkeys(sorted(_free_names(bare) | _FIXED), cel.Type.DYN)

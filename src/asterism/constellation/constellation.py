@@ -171,14 +171,14 @@ class TaskConstellation:
             self.referring.pop(task_id, None)
 
     def awaiting(self, task_id: str) -> tuple[str, ...]:
-        """Return the ids of the dependencies that may be evaluated once the task has settled.
+        """Return the ids of the dependencies that may be evaluated once the task has ended.
 
         The task is their source, or their condition names it.
         """
         return (*self._out[task_id].values(), *self._named_in.get(task_id, ()))
 
     def source_settled(self, task_id: str) -> None:
-        """Mark the dependencies that can be evaluated now that a task has settled."""
+        """Mark the dependencies that can be evaluated now that a task has ended."""
         lines = self.lines
         for line_id in self.awaiting(task_id):
             if (line := lines[line_id]).verdict is None:
@@ -188,7 +188,7 @@ class TaskConstellation:
                     self.unevaluated[line_id] = None
 
     def _mark_unevaluated(self, line: TaskStarLine) -> None:
-        """Mark a dependency, whose source has settled, if all tasks that its condition names have."""
+        """Mark a dependency with an ended source if all tasks in its condition have ended."""
         if line.condition:
             for task_id in (line.source, *_named_by(line)):
                 task = self.tasks.get(task_id)

@@ -107,7 +107,9 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
         given["constellation"] = _nested(given, where, depth + 1)
     spec = _convert(given, TaskSpec, where)
     if spec.task_id == INPUTS:
-        raise InvalidInput(f"{where}.task_id: {INPUTS!r} is taken: ${{{INPUTS}.…}} refers to the inputs of a nested constellation")
+        raise InvalidInput(
+            f"{where}.task_id: {INPUTS!r} is reserved: ${{{INPUTS}.…}} refers to the inputs of a nested constellation; choose another id"
+        )
     if not _ID.fullmatch(spec.task_id):
         raise InvalidInput(f"{where}.task_id: {spec.task_id!r} is not usable; letters, digits, _ and -, 64 at most")
     check_json(spec.inputs, f"{where}.inputs")
@@ -128,7 +130,9 @@ def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
     if depth > MAX_NESTED:
         raise InvalidInput(f"{where}.constellation: more than {MAX_NESTED} constellations within each other")
     if odd := [field for field in ("device", "skill") if task.get(field)]:
-        raise InvalidInput(f"{where}.{odd[0]}: a task with a constellation of its own has no {odd[0]}; its tasks have theirs")
+        raise InvalidInput(
+            f"{where}.{odd[0]}: a task with a constellation cannot have a {odd[0]}; set it in the tasks of the constellation"
+        )
     plan = parse_plan(task["constellation"], f"{where}.constellation", depth=depth)
     as_journaled: dict[str, Any] = round_trip(plan)
     return as_journaled

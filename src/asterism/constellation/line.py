@@ -35,7 +35,7 @@ class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         target: id of the waiting task (``to`` in documents).
         type: required end of the source.
         condition: CEL text over the source's result; for CONDITIONAL only.
-        verdict: its evaluation; None until the source has settled.
+        verdict: its evaluation; None until the source has ended.
     """
 
     line_id: str = msgspec.field(name="id")
@@ -67,7 +67,7 @@ def admits_failure(line: TaskStarLine) -> bool:
 
 
 def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Evaluation:
-    """Evaluate a dependency whose source has settled.
+    """Evaluate a dependency whose source has ended.
 
     ``ancestors`` are those of the target; they may be empty if the condition names none. A condition
     that cannot be evaluated is not satisfied, with the error as reason.

@@ -30,10 +30,10 @@ ErrorCode = Literal[
     "deadline",  # the task's deadline passed, including time in a queue
     "bad_result",  # the result was not JSON, or too large
     "bad_arguments",  # the skill does not accept these arguments
-    "device_lost",  # the device disconnected during the attempt
+    "device_lost",  # the device was lost during the attempt, or it reports so
     "interrupted",  # our own process died during the attempt, which may have finished or not
     "cancelled",  # stopped on request
-    "rejected",  # a person rejected it
+    "rejected",  # a person rejected it, or did not answer in time
     "unsatisfied",  # a dependency can never be satisfied
     "no_result",  # an input refers to a value that a result does not have
     "no_device",  # no device of the fleet can perform it

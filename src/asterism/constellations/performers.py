@@ -6,7 +6,7 @@ import msgspec
 
 from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput
-from asterism.kernel.data import check_json
+from asterism.kernel.data import MAX_BYTES, check_json
 from asterism.kernel.machine import EffectResult
 from asterism.machines.constellation_agent.events import (
     AttemptBegun,
@@ -58,21 +58,21 @@ class AttemptPerformer:
     async def perform(self, effect_id: str, request: Attempt, report: Report) -> EffectResult:
         """Perform one attempt, with the results of its direct predecessors."""
         end = await self._dispatcher.perform(request, _Signs(effect_id, request, report))
-        try:  # checked here for every kind of device: the journal must not contain invalid JSON
-            check_json(end.result, "the result")
+        try:
+            _check_result(end.result)
         except InvalidInput as odd:
             return AttemptEnded(effect_id=effect_id, error=TaskError(code="bad_result", message=str(odd)))
         return AttemptEnded(effect_id=effect_id, result=end.result, error=end.error)
 
 
 class PlannerPerformer:
-    """Performer of ``AskPlanner``: sends questions to the planner."""
+    """Performer of ``AskPlanner``: sends requests to the planner."""
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
 
     async def perform(self, effect_id: str, request: PlannerRequest, report: Report) -> EffectResult:
-        """Ask one question, with the facts at the time it was issued."""
+        """Make one request, with the facts at the time it was issued."""
         try:
             proposal = await self._planner.propose(request)
         except PlanningUnavailable as unavailable:
@@ -86,6 +86,18 @@ class PlannerPerformer:
         except InvalidInput as error:
             return PlanningFailed(effect_id=effect_id, code="invalid_reply", reason=str(error), usage=proposal.usage)
         return planned
+
+
+def _check_result(result: object) -> None:
+    """Check the result of an attempt, for every kind of device: the journal has to hold it.
+
+    Raises:
+        InvalidInput: it is not JSON, too deep, or has more than ``MAX_BYTES``.
+    """
+    check_json(result, "the result")
+    size = len(msgspec.json.encode(result))
+    if size > MAX_BYTES:
+        raise InvalidInput(f"the result has {size:,} bytes, and the limit is {MAX_BYTES:,}; write it to a file and return its path")
 
 
 def _check_planned(planned: Planned) -> None:

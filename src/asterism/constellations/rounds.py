@@ -50,13 +50,13 @@ async def submit(
     here: HereDevice | None = None,
     actor: str = "user",
 ) -> str:
-    """Submit a run of a plan or a request on the client's fleet; a worker drives it.
+    """Submit a run of a plan or a request on the client's fleet; a driver runs it.
 
     Args:
         client: client with the fleet.
         goal: a request in words, a constellation, a plan, the path of a plan file, or a goal.
         options: options of the run; by default those of the previous round.
-        model: model that plans; by default that of the previous round, else the planner of the worker.
+        model: model that plans; by default that of the previous round, else the planner of the driver.
         after: the previous round (``round_after``); none by default.
         here: describes the functions that are tasks of the plan; by default one that is opened only for this.
         actor: name of the submitter.

@@ -67,7 +67,8 @@ def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_byte
 
     Raises:
         AttemptError: ``raised`` for an exit code that is not 0, ``bad_result`` for output that is
-            too large or not JSON as declared, ``bad_arguments``.
+            too large or not JSON as declared, ``bad_arguments`` for
+            arguments that do not fit ``argv``.
     """
     argv = filled(job.argv, arguments)
     program = argv[0]

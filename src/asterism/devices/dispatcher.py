@@ -40,7 +40,7 @@ PLACES_POLL_S = 0.5
 
 
 Listener = Callable[[Event, str], None]
-"""Function of ``DeviceLost`` or ``DeviceFound``, and of the device as their actor."""
+"""Receives a ``DeviceLost`` or ``DeviceFound``, and the device as its actor."""
 
 
 class _Item:
@@ -166,9 +166,9 @@ class Dispatcher:
         closed).
         """
         lane = self._lanes.get(attempt.device_id)
-        rejection = self._rejection(lane, attempt)
-        if lane is None or rejection is not None:
-            return AttemptResult(error=rejection)
+        refusal = self._refusal(lane, attempt)
+        if lane is None or refusal is not None:
+            return AttemptResult(error=refusal)
         item = _Item(attempt, signs, self._loop.create_future())
         if attempt.deadline is not None:
             item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._deadline_passed, lane, item))
@@ -187,6 +187,8 @@ class Dispatcher:
 
     def lose(self, device_id: str, why: str = "it does not answer") -> None:
         """Mark a device as lost: its attempts end with ``device_lost``, and so do new ones at once.
+
+        No device does so itself today: only the simulation calls this.
 
         Raises:
             InvalidInput: no such device.
@@ -210,7 +212,10 @@ class Dispatcher:
             self._notify(DeviceFound(device=device_id))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call the listener in the loop when a device is lost or found; return a function that ends it."""
+        """Call the listener, in the event loop, when a device is lost or found.
+
+        Return a function that removes the listener.
+        """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -243,7 +248,7 @@ class Dispatcher:
     def _unknown(self, device_id: str) -> str:
         return f"there is no device {device_id!r}; the fleet has {', '.join(map(repr, self._lanes)) or 'none'}"
 
-    def _rejection(self, lane: _Lane | None, attempt: Attempt) -> TaskError | None:
+    def _refusal(self, lane: _Lane | None, attempt: Attempt) -> TaskError | None:
         """Return why the attempt cannot even wait, or None if it can."""
         if not self._open:
             return TaskError(code="cancelled", message="the dispatcher is not open")

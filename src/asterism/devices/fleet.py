@@ -51,7 +51,8 @@ class DeviceKind(msgspec.Struct, frozen=True):
     Attributes:
         entry: type of its table, a DeviceEntry.
         open: opens the device of a table, given the fleet file's folder. Its InvalidInput begins
-            with the key relative to the table: ``skills[2]: …``.
+            with the key relative to the table: ``skills[2]: …``. Nothing closes a device: what it
+            uses is opened and closed around ``open_fleet``, as the ``WorkerPool`` is.
     """
 
     entry: type[DeviceEntry]

@@ -96,7 +96,7 @@ class WorkerHandle:
         """Return the end of a Work; meanwhile report its begin, its progress and its log lines.
 
         Raises:
-            NeverStarted: the worker ended before it began.
+            NeverStarted: the worker process ended before the attempt started.
         """
         await signs.begun()
         clock = asyncio.get_running_loop().time

@@ -1,4 +1,4 @@
-"""Local devices: skills that run in processes of this machine."""
+"""Local devices: skills that run in processes of this computer."""
 
 from __future__ import annotations
 

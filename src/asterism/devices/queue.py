@@ -56,11 +56,11 @@ class FairQueue(Generic[T]):
             # A run that emptied its share and came back may be first again, though it was served
             # last.
             self._waiting.move_to_end(self._last_run)
-        run, items = self._waiting.popitem(last=False)
+        run_id, items = self._waiting.popitem(last=False)
         _, item = items.pop()
         if items:
-            self._waiting[run] = items
-        self._last_run = run
+            self._waiting[run_id] = items
+        self._last_run = run_id
         self._size -= 1
         return item
 

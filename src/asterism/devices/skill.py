@@ -34,7 +34,8 @@ class SkillContext:
     """The context of an attempt. A parameter annotated with this type receives it.
 
     Attributes:
-        key: idempotency key; the same one when the attempt is retried after a crash.
+        key: idempotency key of this attempt; the same if a crash repeats the attempt. The next
+            attempt, by a retry policy or with a person's consent, has another key.
         attempt: number of the attempt, from 1.
         task_id: id of its task.
         results: JSON results of the direct predecessors, by task id.

@@ -59,7 +59,7 @@ def load(source: str, folder: Path, *, plain: bool = False) -> Callable[..., Any
     """
     place, _, name = source.rpartition(":")
     if not place or not name.isidentifier():
-        raise InvalidInput("not a source of a skill; write file.py:function or package.module:function")
+        raise InvalidInput("not the name of a skill; write file.py:function or package.module:function")
     module = imported(place, folder)
     found = getattr(module, name, None)
     if found is None:
@@ -151,7 +151,7 @@ def _is_taken(path: Path) -> bool:
     try:
         found = importlib.util.find_spec(path.stem)
     except (ImportError, ValueError):
-        return True  # somebody's finder has failed over it: it has no use as a name
+        return True  # a program's own module finder raised an error for it: it has no use as a name
     return found is not None and os.path.realpath(found.origin or "") != str(path)
 
 

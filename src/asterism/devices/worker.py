@@ -55,7 +55,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 def main(talk_fd: int, lifeline_fd: int, folder: Path) -> NoReturn:
-    """Split into guardian and performer; neither returns."""
+    """Fork into a guardian process and a process that performs attempts; neither returns."""
     parent, guardian = os.getppid(), os.getpid()
     talk = socket.socket(fileno=talk_fd)
     wake, waker = os.pipe()

@@ -255,7 +255,9 @@ class StandardAgent:
 
     def _own_conversation(self) -> Conversation:
         if self._state.host is not None or self._conversation is None:
-            raise InvalidInput(f"a handler of {type(self).__name__} cannot talk to itself; return self.make_result(…)")
+            raise InvalidInput(
+                f"{type(self).__name__}: a handler cannot call reply, stream, pause, resume or cancel; return self.make_result(…)"
+            )
         return self._conversation
 
     async def reply(self, message: Message | str = "", **values: Any) -> AgentResult:

@@ -121,7 +121,8 @@ class AgentState:
                 is missing; nothing has changed.
         """
         if to is AgentStatus.RUNNING and self.approval_required:
-            raise IllegalTransition(type(agent).__name__, self.status, "a transition to RUNNING that nobody has approved", [])
+            others = [target for target in STATE_TRANSITIONS[self.status] if target is not to and agent.can_transition(self.status, target)]
+            raise IllegalTransition(type(agent).__name__, self.status, "a transition to RUNNING without an approval", others)
         if to not in STATE_TRANSITIONS[self.status] or not agent.can_transition(self.status, to):
             allowed = [target for target in STATE_TRANSITIONS[self.status] if agent.can_transition(self.status, target)]
             raise IllegalTransition(type(agent).__name__, self.status, f"a transition to {to}", allowed)

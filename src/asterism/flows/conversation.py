@@ -290,7 +290,7 @@ class Conversation:
         """Run until the conversation waits for its user or has ended; return the agent's answer.
 
         Raises:
-            Refused: the message in the inbox was rejected.
+            Refused: the run refused the message in its inbox.
         """
         driving = runtime.driver.start(self.run_id)
         for _ in range(MAX_POLLS):

@@ -59,7 +59,7 @@ def ask(agent: DialogueAgent, name: str, sentences: Iterable[str] = ()) -> Agent
     hints = []
     if state.retries >= MAX_PLAIN_RETRIES:
         hints = [field.description] if field and field.description else []
-        hints.append('Say "cancel" to stop.')
+        hints.append('Write "cancel" to stop.')
     prompt = field.prompt if field else f"{name}?"
     return agent.make_result(AgentStatus.WAITING_FOR_INPUT, raw_message=" ".join([*sentences, *hints, prompt]))
 
@@ -124,7 +124,7 @@ async def _take_answer(agent: DialogueAgent, msg: Message, text: str, asked: Fie
     found = {} if secret else {name: value for name, value in (await agent.extract_fields(msg)).items() if name in agent.input_fields()}
     sentences += fill_slots(agent, found, msg.at)
     if asked is not None and asked.name in state.unread:
-        sentences.append(f"{asked.label.capitalize()}: that took too long to read; please say it in other words.")
+        sentences.append(f"{asked.label.capitalize()}: that took too long to read; please write it in other words.")
     elif asked is not None and not found:
         sentences += fill_slots(agent, {asked.name: text}, msg.at)
     elif asked is not None and asked.name not in found and asked.kind is not str:
@@ -149,7 +149,7 @@ async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Messag
     elif asked is not None and intent == "skip" and asked.optional:
         agent.collected_fields[asked.name], state.retries = None, 0
     elif asked is not None and intent == "skip":
-        sentences = [f"I cannot go on without the {asked.label}."]
+        sentences = [f"I cannot continue without the {asked.label}."]
     return await advance(agent, msg, sentences)
 
 
@@ -193,7 +193,7 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str, *, asks: bool)
     if not intent and not asks and (fixed := corrected(agent, text, msg.at, None)) is not None:
         return await advance(agent, msg, fixed)
     sentences = _explanations(agent, text) if intent == "help" or (asks and not intent) else []
-    unclear = ["Please answer yes or no, or say what to change."] if not intent or intent == "help" else []
+    unclear = ["Please answer yes or no, or write what to change."] if not intent or intent == "help" else []
     return await advance(agent, msg, [*sentences, *unclear])
 
 
@@ -218,7 +218,7 @@ async def take_while_paused(agent: DialogueAgent, msg: Message) -> AgentResult |
         return resume(agent)
     if intent == "cancel":
         return cancel(agent, msg)
-    return agent.make_result(raw_message='This is paused. Say "resume" to go on, or "cancel" to stop.')
+    return agent.make_result(raw_message='This is paused. Write "resume" to continue, or "cancel" to stop.')
 
 
 def resume(agent: DialogueAgent) -> AgentResult:

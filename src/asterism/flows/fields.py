@@ -181,13 +181,13 @@ def complaint(validator: Validator, *values: Any) -> None:
     """Call a validator of any of the three styles.
 
     Raises:
-        ValueError: it rejects the value.
+        ValueError: it refuses the value.
         InvalidInput: it is async.
     """
     said = validator(*values)
     if inspect.iscoroutine(said):
         said.close()
-        raise InvalidInput(f"validator {validator.__qualname__} is async; check what takes time in on_running")
+        raise InvalidInput(f"validator {validator.__qualname__} is async; move slow checks to on_running")
     if said is False:
         raise ValueError("that is not valid")
     if isinstance(said, str) and said:

@@ -68,7 +68,7 @@ def parse(kind: Any, text: str, at: float) -> Any:
     """
     words = text.strip()
     if not words:
-        raise ValueError("nothing was said")
+        raise ValueError("the message is empty")
     if options := options_of(kind):
         return _option(options, words)
     today = dt.datetime.fromtimestamp(at, tz=dt.UTC).date()
@@ -158,7 +158,7 @@ def _date(words: str, today: dt.date) -> dt.date:
             raise ValueError(f"there is no {iso[0]}") from None
     found = _named_day(said, today)
     if found is None:
-        raise ValueError(f"I cannot find a date in {words!r}; say it as {today.isoformat()}, or as a day of the week")
+        raise ValueError(f"I cannot find a date in {words!r}; write it as {today.isoformat()}, or as a day of the week")
     return found
 
 
@@ -201,7 +201,7 @@ def _time(words: str) -> dt.time:
     times = list(_TIME.finditer(said))
     found = [match for match in times if match[2] or match[3] or len(times) == 1]
     if len(found) != 1:
-        raise ValueError(f"I cannot find a time in {words!r}; say it as 19:30 or 7 pm")
+        raise ValueError(f"I cannot find a time in {words!r}; write it as 19:30 or 7 pm")
     hour, minute, half = int(found[0][1]), int(found[0][2] or 0), (found[0][3] or "").lower()
     hour += 12 if half == "pm" and hour < 12 else -12 if half == "am" and hour == 12 else 0  # noqa: PLR2004 - hours
     try:

@@ -22,7 +22,7 @@ class SecretStore:
         self._values: dict[str, dict[str, Any]] = {}
 
     def put(self, run_id: str, token: str, text: str, values: dict[str, Any]) -> None:
-        """Store a message that contains a secret under a token: its text, and its field values by name."""
+        """Store, under a token, the text and the field values of a message that contains a secret."""
         self._said[token] = run_id, text, values
 
     def original(self, message: Message) -> Message:

@@ -56,7 +56,7 @@ class DialogueAgent(Protocol):
 
 
 def fill_slots(agent: DialogueAgent, values: Mapping[str, Any], at: float) -> list[str]:
-    """Set fields by name; return a complaint for each value that is rejected."""
+    """Set fields by name; return a complaint for each value that is refused."""
     complaints, fields = [], agent.input_fields()
     for name, value in values.items():
         if name not in fields:
@@ -110,7 +110,7 @@ def corrected(agent: DialogueAgent, text: str, at: float, asked: Field | None) -
         only = _meant(text, given, fits, answers=asked.kind is not str and can_be(asked, value, at))
         return fill_slots(agent, {only.name: value}, at) if only else None
     changed = _changed(agent, fits, value, at)
-    return ["I do not see what that changes; say which it is."] if changed is None else changed
+    return ["I do not see what that changes; write which one it is."] if changed is None else changed
 
 
 def _second_thought(agent: DialogueAgent, text: str, at: float, asked: Field | None) -> list[str] | None:
@@ -146,7 +146,7 @@ def _changed(agent: DialogueAgent, fits: list[Field], value: str, at: float) -> 
     if len(fits) == 1:
         return fill_slots(agent, {fits[0].name: value}, at)
     ways = " or ".join(f'"{field.label}: {value}"' for field in fits)
-    return [f"Which one shall be {value}? Say {ways}."] if fits else None
+    return [f"Which one shall be {value}? Write {ways}."] if fits else None
 
 
 def _meant(text: str, given: list[Field], fits: list[Field], *, answers: bool) -> Field | None:

@@ -66,8 +66,8 @@ def as_json(value: Any, what: str, *, bounded: bool = True) -> Any:
         bounded: limit the value to ``MAX_DEPTH`` and ``MAX_BYTES``.
 
     Raises:
-        InvalidInput: the value is not JSON (NaN included, which msgspec would write as null), or
-            exceeds the bounds.
+        InvalidInput: the value is not JSON, or exceeds the bounds. NaN is refused, too; msgspec
+            would write it as null.
     """
     text = json_bytes(value, what)
     try:
@@ -75,7 +75,7 @@ def as_json(value: Any, what: str, *, bounded: bool = True) -> Any:
     except RecursionError as error:
         raise InvalidInput(f"{what} is not JSON: {error}") from None
     if bounded and len(text) > MAX_BYTES:
-        raise InvalidInput(f"{what} has {len(text):,} bytes, the limit is {MAX_BYTES:,}; write it to a file and return its path")
+        raise InvalidInput(f"{what} has {len(text):,} bytes, and the limit is {MAX_BYTES:,}; write it to a file and return its path")
     if bounded:
         check_json(found, what)
     return found
@@ -102,7 +102,7 @@ def json_bytes(value: Any, what: str, enc_hook: Callable[[Any], Any] | None = No
 def _dumped(value: Any) -> Any:
     if hasattr(value, "model_dump"):  # a pydantic model
         return value.model_dump(mode="json")
-    raise NotImplementedError(f"a {type(value).__name__}")
+    raise NotImplementedError(f"it contains an object of type {type(value).__name__}")
 
 
 def check_json(value: Any, where: str, depth: int = MAX_DEPTH) -> None:

@@ -15,7 +15,7 @@ from asterism.errors import VERSION_STEP, AsterismError, RunNewer
 from asterism.kernel.machine import Effect, Event, Machine, kind_of, make_effect_id
 
 SCHEMA_VERSION = 3
-"""Schema version of a record's body. A change of format raises it and adds an upgrade step."""
+"""Schema version of a record's body. A change of format raises it and adds a converter."""
 
 
 class JournalMismatch(AsterismError):
@@ -24,7 +24,9 @@ class JournalMismatch(AsterismError):
     def __init__(self, run_id: str, seq: int, what: str) -> None:
         self.run_id = run_id
         self.seq = seq
-        super().__init__(f"journal of run {run_id}, entry {seq}: {what}; another version's rules wrote the entry, or it was changed")
+        super().__init__(
+            f"journal of run {run_id}, entry {seq}: {what}; another version of the program wrote it (use that one), or it was changed"
+        )
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -94,9 +96,9 @@ def history_line(record_or_entry: Record | Entry) -> str:
 
 
 def version_of(machine: Machine[Any], rules: int = 0) -> int:
-    """Return the version of the runs that this program writes, by which programs are ordered.
+    """Return the run version of this program: its schema and rules version in one number.
 
-    ``rules`` replaces the version of the machine's own rules.
+    A program refuses runs with a greater one. ``rules`` replaces the rules version of the machine.
     """
     return SCHEMA_VERSION * VERSION_STEP + (rules or machine.rules)
 

@@ -35,7 +35,7 @@ class RecoveryPolicy(enum.Enum):
 
     RETRY_SAME_KEY = "same_key"  # idempotent: perform it again under the same id
     REATTACH = "reattach"  # perform it again; its request says how far it had come
-    DO_NOT_RETRY = "never"  # its result is "interrupted"; a retry policy or a person decides
+    DO_NOT_RETRY = "never"  # its result is "interrupted"; a retry policy or a person may order another attempt, with another id
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -63,7 +63,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """Something to be performed outside the machine, as plain data with a ``tag`` like events."""
 
     performed_outside: ClassVar[bool] = True
-    """False if no performer runs it: its result comes through the inbox (an inquiry)."""
+    """False if a person answers it instead of a performer: its result comes through the inbox."""
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:
@@ -81,7 +81,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
         return ""
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Return the result of an effect that was cancelled or lost, or whose performer raised."""
+        """Return the result to record when the performer gave none; the work may have happened.
+
+        The performer raised an error, or the effect was cancelled, or the process ended.
+        """
         raise NotImplementedError(type(self).__name__)
 
 
@@ -192,7 +195,7 @@ class RequestFactory:
 
     Attributes:
         make: ``(run, effect_id, effect) -> request``, pure; the request does not change when the
-            run goes on.
+            run continues, unless the effect is reattached (``RecoveryPolicy.REATTACH``).
         fixed: type of a request that is made once, when the effect is issued, and stored in
             snapshots, because its facts may change meanwhile. None if the request is made again
             each time performing begins.
@@ -204,7 +207,11 @@ class RequestFactory:
 
 @dataclass(frozen=True, slots=True)
 class StateFacts:
-    """The facts of a state, the same three for every machine."""
+    """The name of a state, whether it is terminal, and the name of its machine.
+
+    ``is_round_end`` and ``is_subtask_end`` are the names of the specification: both are True if the
+    state is terminal.
+    """
 
     name: str
     is_round_end: bool

@@ -21,8 +21,8 @@ is around it."""
 UPGRADES: dict[int, Callable[[Record], Record]] = {
     2: lambda record: record,  # 3 only adds kinds and fields
 }
-"""For each schema version, the step that upgrades a record to the next version. Version 1 was never
-released and has none; version 3 only adds."""
+"""For each schema version, the function that converts a record to the next version. Version 1 was
+never released and has none."""
 
 
 def is_readable(version: int) -> bool:
@@ -34,13 +34,13 @@ def upgraded(record: Record) -> Record:
     """Return a record in today's schema version; the stored record does not change.
 
     Raises:
-        JournalMismatch: no step leads from its version to today's.
+        JournalMismatch: no converter leads from its version to today's.
     """
-    while record.version != SCHEMA_VERSION:  # bounded: each step leads one version on
-        step = UPGRADES.get(record.version)
-        if step is None:
+    while record.version != SCHEMA_VERSION:  # bounded: each converter leads to the next version
+        convert = UPGRADES.get(record.version)
+        if convert is None:
             raise JournalMismatch(record.run_id, record.seq, f"schema version {record.version}, but this program reads {SCHEMA_VERSION}")
-        record = msgspec.structs.replace(step(record), version=record.version + 1)
+        record = msgspec.structs.replace(convert(record), version=record.version + 1)
     return record
 
 

@@ -118,7 +118,7 @@ class Run(Generic[M]):
         have thousands of planner requests.
 
         Raises:
-            JournalMismatch: an entry is missing, or today's table makes another entry.
+            JournalMismatch: an entry is missing, or the program's table makes another entry.
             RunNewer: an entry was made by newer rules than the machine's.
         """
         entries = list(entries)
@@ -147,13 +147,15 @@ class Run(Generic[M]):
             context.side_effects, context.replayed, context.rules = dict(entry.side_effects), True, entry.rules or self.rules
             try:
                 replayed = self._step(entry.event, context, entry.key, settled, entry.effects)
-            except Exception as error:  # boundary: today's move may fail in any way over an old entry, or one that was changed
+            except Exception as error:  # boundary: a move may raise any error for an old entry, or for one that was changed
                 raise JournalMismatch(self.id, entry.seq, f"it cannot be replayed ({error_text(error)})") from error
             if replayed is None or replayed.state != entry.state:
                 today = replayed.state if replayed else "nothing"
-                raise JournalMismatch(self.id, entry.seq, f"it leads to {today} today, but to {entry.state} in the journal")
+                raise JournalMismatch(self.id, entry.seq, f"a replay leads to {today}, but the journal has {entry.state}")
             if replayed.effects != entry.effects:
-                raise JournalMismatch(self.id, entry.seq, f"its effects today are not those in the journal{_difference(replayed, entry)}")
+                raise JournalMismatch(
+                    self.id, entry.seq, f"a replay schedules other effects than the journal has{_difference(replayed, entry)}"
+                )
 
     def _step(
         self, event: Event, context: StepContext, key: str, settled: Container[str] = (), journaled: tuple[Effect, ...] = ()
@@ -221,7 +223,7 @@ def _difference(today: Entry, entry: Entry) -> str:
     """Return the first difference between the effects of two entries, without values."""
     for now, then in zip(today.effects, entry.effects, strict=False):
         if type(now) is not type(then):
-            return f": {kind_of(now)} today, {kind_of(then)} in the journal"
+            return f": {kind_of(now)} in the replay, {kind_of(then)} in the journal"
         if fields := [field.encode_name for field in msgspec.structs.fields(now) if getattr(now, field.name) != getattr(then, field.name)]:
             return f": {kind_of(now)} differs in {', '.join(fields)}"
-    return f": {len(today.effects)} today, {len(entry.effects)} in the journal"
+    return f": {len(today.effects)} in the replay, {len(entry.effects)} in the journal"

@@ -22,7 +22,7 @@ class Snapshotable(Protocol):
     snapshot_type: ClassVar[type[msgspec.Struct]]
 
     def to_snapshot(self) -> msgspec.Struct:
-        """Return the object as data of type ``snapshot_type``, including all orders."""
+        """Return the object as data of type ``snapshot_type``; dictionaries keep their order."""
         ...
 
     @classmethod

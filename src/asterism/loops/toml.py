@@ -187,7 +187,7 @@ def _tool(given: str | _Function, folder: Path) -> Tool:
 
 def _server(given: _Server, folder: Path) -> McpServer:
     if bool(given.command) == bool(given.url):
-        raise InvalidInput("a server has either a command or a url")
+        raise InvalidInput("a server needs a command or a url, and not both")
     scopes: dict[str, Scope] = {name: within(str(folder / it.folder), *it.arguments) for name, it in given.within.items()}
     fields = msgspec.structs.asdict(given)
     del fields["within"]

@@ -24,8 +24,8 @@ MIN_LIMIT_S = 0.001
 class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
     """Run a machine to its end as a run of its own, created once and resumed after a crash.
 
-    A child is not cancelled by `CancelEffect` but by a ``SignalChild`` with a `Cancel`; its
-    ``ChildEnded`` follows.
+    A child is cancelled by a ``SignalChild`` with a `Cancel`; its ``ChildEnded`` follows. A
+    `CancelEffect` only drops the effect: a fork drops the children of its original.
 
     Attributes:
         start: request from which the machine makes the first event of the run.

@@ -40,7 +40,7 @@ from asterism.machines.run_control import (
 )
 
 DEFECT = "defect"
-"""Code of a run that ended because a move raised over an effect result."""
+"""Code of a run that ended because a move raised an error for an effect result."""
 G = TypeVar("G", bound=RunMemory)
 Hook = Callable[[Any, Any, StepContext], None]
 """The machine's own part in handling a common event: ``(memory, event, context)``."""
@@ -70,8 +70,9 @@ class RunControl:
         defect: row for ``TransitionFailed`` in the same states (``fails_to`` makes one).
         ownership_acquired: called after another owner has acquired the run.
         forked: called in a copied run, after the child runs of the original have been cancelled.
-        paused: called before a pause is signaled to the children; it may refuse.
-        unpaused: called before an unpause is signaled to the children; it may refuse.
+        paused: pauses this run, or refuses; by default it sets ``memory.paused``. Then the pause is
+            signaled to the children.
+        unpaused: the same for an unpause.
     """
 
     cancel: Row

@@ -22,8 +22,10 @@ class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=Tr
     """A driver has acquired ownership of the run: the first entry that an owner writes.
 
     Attributes:
-        epoch: number of this ownership, from 1; a store rejects writes of an earlier epoch.
-        retried: ids of the open effects that the owner performs; of a new run, for the first time.
+        epoch: number of this ownership, from 1; a store refuses writes of an earlier epoch.
+        retried: ids of the open effects whose recovery policy allows the owner to perform them
+            again. A new run's owner performs all of them, also those that are not listed: none was
+            started before.
     """
 
     adopts_rules: ClassVar[bool] = True
@@ -34,7 +36,7 @@ class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=Tr
 
 
 class BatchEnded(Event, tag="batch_ended", frozen=True, kw_only=True):
-    """All events that had arrived were handled.
+    """A batch of events was handled: all that had arrived while this owner drives the run.
 
     A machine evaluates the run as a whole only on this event; timers arrive as this event, too.
     """
@@ -78,7 +80,7 @@ class Forked(Event, tag="forked", frozen=True, kw_only=True):
 
 
 class TransitionFailed(EffectResult, tag="transition_failed", frozen=True, kw_only=True):
-    """A move raised while handling the result of this effect, which is a defect in the code.
+    """A move raised an error while handling the result of this effect: a defect in the code.
 
     The run ends.
     """
@@ -88,7 +90,7 @@ class TransitionFailed(EffectResult, tag="transition_failed", frozen=True, kw_on
 
 
 class Answered(EffectResult, tag="answered", frozen=True, kw_only=True):
-    """A person's answer to an inquiry.
+    """A person's answer to a question.
 
     Attributes:
         verb: approve, edit (``value``: new arguments), reject (``reason``), respond (``value``),

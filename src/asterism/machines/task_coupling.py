@@ -1,6 +1,6 @@
 """The coupling between the tasks of a constellation: a table, applied until nothing changes.
 
-A new task status updates the schedule. A settled task lets its dependencies be evaluated, and their
+A new task status updates the schedule. After a task ends, its dependencies are evaluated, and their
 evaluations unblock other tasks or make them unsatisfiable. Tasks never call each other. Coupling
 machines by a table is h11's idea.
 """

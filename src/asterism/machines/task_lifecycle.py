@@ -17,11 +17,11 @@ class Unblocked(Event, tag="unblocked", frozen=True, kw_only=True):
 
 
 class Blocked(Event, tag="blocked", frozen=True, kw_only=True):
-    """A dependency is not satisfied, or not any more, because an edit added or changed one."""
+    """A dependency is not satisfied: an edit has added or changed it."""
 
 
 class Started(Event, tag="started", frozen=True, kw_only=True):
-    """An attempt has started, or the question to a person that must come first.
+    """An attempt has started, or a person has been asked the question that must be answered first.
 
     Attributes:
         effect_id: id of the attempt or question.
@@ -47,7 +47,7 @@ class Released(Event, tag="released", frozen=True, kw_only=True):
 
 
 class Retried(Event, tag="retried", frozen=True, kw_only=True):
-    """An attempt failed; the next one starts at ``not_before`` (epoch seconds) or later."""
+    """An attempt failed; the next one starts at ``not_before`` (seconds since 1970) or later."""
 
     error: TaskError
     not_before: float
@@ -60,7 +60,7 @@ class Failed(Event, tag="failed", frozen=True, kw_only=True):
 
 
 class Stopped(Event, tag="stopped", frozen=True, kw_only=True):
-    """The task was cancelled, or a person rejected it."""
+    """The task was cancelled, or a person did not approve it."""
 
     error: TaskError
 

@@ -40,7 +40,7 @@ _TASK = {
     "description": "What is to be done, in words.",
     "device": "Id of the device that does it.",
     "skill": "Name of a skill of that device.",
-    "tips": "Advice for whoever carries it out.",
+    "tips": "Advice for the device that carries it out.",
     "inputs": "Arguments. A text may hold ${task_id.field}: that field of the result of a task upstream.",
     "priority": "Higher goes first on a busy device.",
     "timeout_s": "Bound on one attempt, in seconds.",

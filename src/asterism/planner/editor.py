@@ -194,8 +194,8 @@ async def serve_http(server: Server[Any], listening: socket.socket, on_signal: C
     """Serve any number of clients over streamable HTTP until SIGINT or SIGTERM.
 
     The socket is closed at the end. Connections end first, then sessions. The SDK hangs if all tasks
-    are cancelled at once: a request that opens a session shields its wait for a task that was
-    cancelled before its first step.
+    are cancelled at once: a request that opens a session waits, shielded, for a task that never
+    started.
     """
     app = server.streamable_http_app(streamable_http_path=PATH, host="127.0.0.1")  # this host enables the guard against rebinding
     serving = _Uvicorn(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, ws="none"))

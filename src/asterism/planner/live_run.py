@@ -92,7 +92,7 @@ class LiveRun:
 
     async def _verdict(self, key: str) -> str:
         """Wait for the verdict on an inbox row, whichever process drives the run."""
-        problem = "the process that drives it has not handled the edit"
+        problem = "the process that drives the run has not handled the edit in time"
         for number in range(max(1, round(self._timeout_s / VERDICT_POLL_S))):
             if verdict := await self._client.store.verdict(self._run_id, key):
                 return verdict
@@ -103,9 +103,7 @@ class LiveRun:
                     problem = str(error)
                     break
             await asyncio.sleep(VERDICT_POLL_S)
-        raise EditRefused(
-            "unavailable", "run", f"{problem}; the edit stays in the inbox of run {self._run_id} until a process resumes the run"
-        )
+        raise EditRefused("unavailable", "run", f"{problem}; the edit stays in the inbox of run {self._run_id} until a process handles it")
 
     async def _read_on(self) -> None:
         """Replay new journal entries, and remember the results of the edits that were sent here."""

@@ -1,4 +1,4 @@
-"""A plan file, JSON or YAML: it is read with duplicate names rejected, and edited as a draft.
+"""A plan file, JSON or YAML: it is read with duplicate names refused, and edited as a draft.
 
 An edit takes a lock and replaces the whole file, so a reader never sees half of one, even if the
 editor crashes. Comments and formatting are lost.

@@ -1,4 +1,4 @@
-"""Read the YAML of plan files: reject duplicate names, and check bounds before building values."""
+"""Read the YAML of plan files: refuse duplicate names, and check bounds before building values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ except ImportError:  # PyYAML was built without it
 
 
 class _Loader(_Fastest):
-    """Loader of plain data that rejects duplicate keys, as the JSON reader does."""
+    """Loader of plain data that refuses duplicate keys, as the JSON reader does."""
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -106,7 +106,7 @@ def _check_bounds(text: str) -> None:
         if len(opened) > MAX_DEPTH:
             raise InvalidInput(f"more than {MAX_DEPTH} levels of nested lists and objects")
         if values > MAX_VALUES:
-            raise InvalidInput(f"more than {MAX_VALUES:,} names and values; write it as JSON")
+            raise InvalidInput(f"more than {MAX_VALUES:,} names and values; write the plan as JSON")
         if last.name == "tasks" and last.entries > MAX_TASKS * (1 + last.named) and _holds_tasks(opened):
             raise InvalidInput(f"more than {MAX_TASKS} tasks in one plan")
 

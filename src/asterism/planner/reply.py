@@ -1,4 +1,4 @@
-"""Parse a model's reply: accept the documented spellings, and reject anything else with a reason.
+"""Parse a model's reply: accept the documented spellings, and refuse anything else with a reason.
 
 A draft and the machine's table check whether the edits are possible.
 """

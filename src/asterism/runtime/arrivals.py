@@ -1,7 +1,7 @@
 """Arrivals, which a run processes in its next batch: commands, effect results and reports.
 
-Performers and effects may be user code. A run advances by what its journal gives back, so that a
-replay advances it alike.
+Performers and effects may be user code. An event is encoded and decoded before it is processed, so
+that a live step sees exactly what a replay will read.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Arrival(msgspec.Struct, frozen=True):
 
     Attributes:
         by: id of the effect whose performer reported the event; empty if no performer did.
-        failure: why the event is rejected, if a move failed over it.
-        recorded: set when the event is in the journal and its effect still goes on; None if nobody
-            waits for it.
+        failure: why the event is refused, if a move raised an error for it.
+        recorded: set when the event is in the journal and its effect continues; None if nobody waits
+            for it.
     """
 
     event: Event
@@ -36,9 +36,9 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 def replacement(arrival: Arrival, reason: str, error: Exception) -> Arrival:
-    """Return the arrival to process instead of one that a move failed over.
+    """Return the arrival to process instead of one for which a move raised an error.
 
-    An effect result, or a performer's report, fails the run; a command is rejected with a verdict
+    An effect result, or a performer's report, fails the run; a command is refused with a verdict
     for its sender.
     """
     event = arrival.event

@@ -1,6 +1,6 @@
 """A client submits runs, sends them commands and answers, and reads them; it never drives a run.
 
-A command is a row in a run's inbox. The worker that drives the run writes a verdict, and the client
+A command is a row in a run's inbox. The driver that owns the run writes a verdict, and the client
 waits for it.
 """
 
@@ -30,7 +30,7 @@ from asterism.runtime.submission import check_id, submit_first, submit_whole
 MAX_RUNS = 100_000
 """Runs of one tree that are exported."""
 MAX_ANSWERS = 20
-"""Answers to one inquiry, if its run rejects them; one more is not written."""
+"""Answers to one inquiry, if its run refuses them; one more is not written."""
 VERDICT_POLL_S = 0.05
 """Seconds between two looks for a verdict."""
 
@@ -41,7 +41,7 @@ class Client:
     Args:
         machines: machines of the runs that are submitted and read here, by name.
         fleet: profiles of the devices that constellations submitted here are planned for, by id.
-        fleet_file: fleet file with these devices, for the worker of such a run; empty for none.
+        fleet_file: fleet file with these devices, for the driver of such a run; empty for none.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Client:
             The run's id.
 
         Raises:
-            EditRefused, Refused: the machine rejects the event; nothing is written.
+            EditRefused, Refused: the machine refuses the event; nothing is written.
         """
         run_id = run_id or self.clock.new_id()
         at = self.clock.now()
@@ -176,14 +176,14 @@ class Client:
                 missing.append((row, live, entries))
             else:
                 if not row.parent or left.parent != row.parent or await self.store.records(row.run_id) != list(records):
-                    raise InvalidInput(f"run {row.run_id!r} exists already; nothing was imported")
+                    raise InvalidInput(f"a run {row.run_id!r} already exists; nothing was imported")
         for row, live, entries in reversed(missing):
             await submit_whole(self.store, row, live, entries)
 
     # -- commands and answers ----------------------------------------------------------------------
 
     async def send(self, run_id: str, event: Event, *, actor: str, key: str = "", timeout_s: float = 30.0) -> str:
-        """Put an event into a run's inbox, and return the verdict of the run's worker.
+        """Put an event into a run's inbox, and return the verdict of the driver that owns the run.
 
         Args:
             run_id: id of the run.
@@ -198,7 +198,7 @@ class Client:
         Raises:
             RunNotFound: no such run.
             RunNewer: a newer program has written to the run; nothing is sent.
-            Refused: the run has ended, or the verdict is a rejection, or it did not come in time
+            Refused: the run has ended, or the run refuses the event, or no verdict came in time
                 (the row stays in the inbox).
         """
         await self._sendable(run_id)
@@ -206,7 +206,10 @@ class Client:
         return await self.verdict(run_id, key, timeout_s=timeout_s)
 
     async def _sendable(self, run_id: str) -> RunRow:
-        """Return the row of a run that accepts commands from this program; raises as ``send``."""
+        """Return the row of a run that accepts commands from this program.
+
+        Raises the errors of ``send``.
+        """
         row = await self.store.run(run_id)
         if row.status == "ended":
             raise Refused(f"run {run_id} has ended already ({row.outcome})")
@@ -227,7 +230,7 @@ class Client:
         """Wait for the verdict on an inbox row.
 
         Raises:
-            Refused: the verdict is a rejection, or it did not come in time.
+            Refused: the run refused the row, or the verdict did not come in time.
         """
         for _ in range(polls(timeout_s)):
             if verdict := await self.store.verdict(run_id, key):
@@ -249,7 +252,7 @@ class Client:
     async def post_answer(self, inquiry_id: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "") -> InboxRow:
         """Answer an open inquiry. The answer is validated first, and the first one written wins.
 
-        If the run rejects the answer (an edit of an unknown argument), the inquiry stays open.
+        If the run refuses the answer (an edit of an unknown argument), the inquiry stays open.
 
         Returns:
             The inbox row of the answer; its verdict will be under its key.
@@ -273,7 +276,9 @@ class Client:
         if verb == "edit" and not isinstance(value, dict):
             raise InvalidInput(f"an edit of {inquiry_id} needs the new arguments as a JSON object")
         if secret := _secret_names(asked, value):
-            raise InvalidInput(f"{', '.join(secret)} of {inquiry_id} is a secret, and answers are journaled; type it in the conversation")
+            raise InvalidInput(
+                f"{inquiry_id} asks for a secret ({', '.join(secret)}), and answers are journaled; type it in the conversation"
+            )
         check_json([value, reason], f"the answer to {inquiry_id}")  # the journal must give back exactly what was approved
         if verb != "edit":
             as_json([value, reason], f"the answer to {inquiry_id}")
@@ -287,7 +292,7 @@ class Client:
                 return there
             if there.verdict in ("", ACCEPTED):
                 raise Refused(f"{inquiry_id} was answered already: {_verb_of(there)} by {there.actor}")
-        raise Refused(f"{inquiry_id}: {MAX_ANSWERS} answers were rejected, and no more are accepted")
+        raise Refused(f"{inquiry_id}: {MAX_ANSWERS} answers were refused, and no more are accepted")
 
     # -- reading -----------------------------------------------------------------------------------
 

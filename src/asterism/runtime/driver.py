@@ -55,10 +55,10 @@ class Driver:
         performers: by kind of effect; the driver adds those for child runs.
         registrations: further machines, each with performers that serve it only.
         observers: notified of everything that is appended.
-        reap: called after a takeover and before any recovery; ends processes that a dead owner left
-            behind.
-        initial_events: returns the first events of a run that is acquired, as (event, actor): devices that
-            are lost now.
+        reap: called before recovery, if the root had an owner before; ends processes that a dead
+            owner left behind.
+        initial_events: returns the first events of a run that is acquired, as (event, actor): one
+            for each device that is marked as lost.
         owner: name of this driver in ``OwnershipAcquired``.
         poll_s: seconds between two reads of the inbox.
         snapshot_interval_chars: minimum number of journal characters between two snapshots of a run.
@@ -153,7 +153,7 @@ class Driver:
             observer.trouble(run_id, message)
 
     def announce(self, event: Event, actor: str) -> None:
-        """Send an event to every run that is driven here, such as a lost device."""
+        """Send an event to every run that is driven here, such as ``DeviceLost``."""
         for executor in self._executors.values():
             executor.arrive(event, actor)
 
@@ -171,7 +171,7 @@ class Driver:
 
         Args:
             run_id: id of the run; for a child, its root is driven.
-            park: return when only people can advance the run; else return when it has ended.
+            park: return when the run waits only for people; else return when it has ended.
 
         Returns:
             The row of the run that was driven: status ``ended``, or (with ``park``) ``waiting`` or
@@ -209,7 +209,7 @@ class Driver:
             except asyncio.CancelledError:
                 end.cancel()
                 raise
-            except Exception as error:  # boundary: the future has it, and other runs go on
+            except Exception as error:  # boundary: the future has it, and other runs continue
                 if not end.done():
                     end.set_exception(error)
             else:

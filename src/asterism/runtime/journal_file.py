@@ -158,4 +158,4 @@ def _verified(chain: Any, line: str, number: int) -> dict[str, Any]:
             )
         return msgspec.json.decode(text, type=dict[str, Any])
     except (KeyError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(f"journal file, line {number}: not a line of a journal file ({error})") from None
+        raise InvalidInput(f"journal file, line {number}: not valid ({error}); export the run again") from None

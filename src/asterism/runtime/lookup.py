@@ -75,10 +75,10 @@ class UnownedRuns(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         active: runs that can be driven now.
-        waiting: runs that only people can advance.
+        waiting: runs that wait only for people.
         paused: runs that were paused.
-        unknown: runs of a machine that this program lacks; one for each root that cannot be driven
-            because of it.
+        unknown: for each root that cannot be driven, one run of its tree whose machine this
+            program lacks.
     """
 
     active: list[RunRow]

@@ -29,8 +29,8 @@ from asterism.runtime.snapshots import SnapshotPolicy, load
 APPEND_TRIES = 8
 """Attempts to write one append before the run is released, at growing intervals (about 30 s)."""
 PAST_WAKE_DELAYS_S = (0.001, 1.0)
-"""First and longest delay before a past ``wake_at()`` is looked at again, if ``BatchEnded`` changed
-nothing at it."""
+"""First and longest delay between two looks at a ``wake_at()`` that is in the past although
+``BatchEnded`` changed nothing."""
 CLOCK_DRIFT_S = 0.05
 """How far the wall clock may drift from the loop's time before a timer is set again."""
 MAX_BATCH = 1000
@@ -129,18 +129,18 @@ class RunExecutor:
             if effect_id in cancelled:
                 self.arrive(interrupted_result(effect_id, effect, self._cancel_reason()), "system")
             elif effect_id not in self.run.outstanding or effect_id in self.run.cancelled_effects:
-                continue  # settled or cancelled by the inbox
+                continue  # the inbox had its result, or a cancel
             elif self.run.memory.recovery_of(effect_id, effect) is RecoveryPolicy.DO_NOT_RETRY and not is_new:
                 self.arrive(interrupted_result(effect_id, effect, "its owner's process ended while it was under way"), "system")
             else:
                 self._perform(effect_id, effect)
 
     async def drive(self, *, park: bool) -> bool:
-        """Drive the run until it has ended, or (with ``park``) until only people can advance it.
+        """Drive the run until it has ended, or (with ``park``) until it waits only for people.
 
         Returns:
-            True if an event arrived during the release, as from a child that accepted an answer:
-                acquire the run again.
+            True if the run must be acquired again: an event arrived during the release, for
+                example from a child that had accepted an answer.
 
         Raises:
             StaleOwner: another process has acquired the run, or a child of it.
@@ -257,9 +257,9 @@ class RunExecutor:
                 continue
             try:
                 entry = self.run.take(event, at=at, actor=arrival.actor, key=arrival.key)
-            except Exception as error:  # boundary: a defect in a move ends its run only, with its name; a command is rejected
+            except Exception as error:  # boundary: a defect in a move ends its run only, with its name; a command is refused
                 if arrival.key and isinstance(error, IllegalTransition | Refused):
-                    entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._rejection(error)))
+                    entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._refusal(error)))
                     folded.append((arrival.key, entries[-1].note))
                     continue
                 reason = f"{type(error).__name__}: {error}".partition("\n")[0]
@@ -273,8 +273,8 @@ class RunExecutor:
                 folded.append((arrival.key, (entry.note if entry else "") or ACCEPTED))
         return None
 
-    def _rejection(self, refused: IllegalTransition | Refused) -> str:
-        """Return one line for the sender that says why a command was rejected."""
+    def _refusal(self, refused: IllegalTransition | Refused) -> str:
+        """Return one line for the sender that says why a command was refused."""
         if isinstance(refused, Refused):
             return refused.verdict
         if self.run.machine.is_terminal(self.run.state):

@@ -13,7 +13,8 @@ from asterism.machines.run_control import Answered, AskPerson, Cancel, Pause, Tr
 from asterism.runtime.ports.store import InquiryRow, RunStatus
 
 _CONTROLS = frozenset({Pause, Unpause, Cancel, Answered})
-"""Commands that every machine accepts, and that start nothing new if nothing is outstanding."""
+"""Commands that every machine accepts. A run that only these could reach is stuck: without anything
+outstanding they can at most end it."""
 
 
 def status_of(run: Run[Any]) -> RunStatus:

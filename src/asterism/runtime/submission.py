@@ -47,7 +47,7 @@ async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: 
         The run and its entries.
 
     Raises:
-        EditRefused, Refused: the machine rejects the event; nothing is written.
+        EditRefused, Refused: the machine refuses the event; nothing is written.
         InvalidInput: the id is invalid or taken, or the event would not survive the journal.
     """
     live = Run(machine, row.run_id)

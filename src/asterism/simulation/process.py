@@ -65,11 +65,11 @@ class ProcessEnvironment(Protocol):
         ...
 
     def submitted(self, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
-        """Record a child run with its first inquiries, before the process has had the reply of the store."""
+        """Record a child run with its first inquiries, before the reply of the store reaches the process."""
         ...
 
     def committed(self, process: Process, commit: Commit) -> None:
-        """Check a commit, before the process has had the reply of the store."""
+        """Check a commit, before the reply of the store reaches the process."""
         ...
 
     def entered(self, process: Process, run_id: str) -> None:

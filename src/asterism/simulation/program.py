@@ -20,7 +20,7 @@ from asterism.machines.run_control import Answered, EffectCancelled, TransitionF
 from asterism.simulation import validation
 
 _BREAKABLE = (Answered, ChildEnded, Edited, Planned, AttemptEnded, Unpause, EffectCancelled)
-"""Events over which a move may fail: results and commands. A failure over any other event would end the program."""
+"""Events for which a move may raise an error: results and commands. An error for another event would end the program."""
 
 
 class FailingMoves(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,8 +28,8 @@ class FailingMoves(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seed: seed of the draws.
-        commands: chance that a move fails over a command or a message, which is then rejected.
-        outcomes: chance that a move fails over an effect result, an answer included, which ends the run.
+        commands: chance that a move raises an error for a command or a message, which is then refused.
+        outcomes: chance that a move raises an error for an effect result, an answer included, which ends the run.
     """
 
     seed: int = 0
@@ -41,7 +41,7 @@ class FailingMoves(msgspec.Struct, frozen=True, kw_only=True):
             validation.check_chances("failing moves", [chance])
 
     def fails_on(self, event: Event, context: StepContext) -> bool:
-        """Return True if the move fails over this event: a command or an effect result, never another event."""
+        """Return True if the move raises an error for this event: a command or an effect result, never another event."""
         is_result = isinstance(event, EffectResult) and not isinstance(event, TransitionFailed)
         chance = self.outcomes if is_result else self.commands if event.from_outside else 0.0
         drawn = random.Random(f"{self.seed}:{context.run_id}:{context.seq}:{kind_of(event)}")
@@ -54,8 +54,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         queue_limit: number of attempts that may wait for one device.
         unopened: devices of the fleet that the program cannot open.
-        defects: of 1,000 events, the number over which a move fails; 0 for none.
-        failing: random defects over commands, messages and effect results of every kind.
+        defects: of 1,000 events, the number for which a move raises an error; 0 for none.
+        failing: random defects for commands, messages and effect results of every kind.
         observer_fails_after: number of entries after which the observer raises an error; 0 for never.
         starts: True to drive runs in the background, as a server does.
     """
@@ -78,7 +78,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _DefectiveMachine(Machine[Any]):
-    """A machine whose moves fail over some events."""
+    """A machine whose moves raise an error for some events."""
 
     def __init__(self, sound: Machine[Any], fails_on: Callable[[Event, StepContext], bool]) -> None:
         vars(self).update(vars(sound))

@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, Event] = {
 """Commands that people send, except edits."""
 
 DEFECT = "a defect of asterism"
-"""Prefix of the verdict on a command over which a move failed."""
+"""Prefix of the verdict on a command for which a move raised an error."""
 RESEND_S = 2.0
 """Seconds before a person sends a rejected command again."""
 
@@ -55,7 +55,7 @@ class SimulatedClient:
         machines: machines of the world by name.
 
     Attributes:
-        refusals: error texts of rejected answers, messages and commands, rejected by the client or by the run.
+        refusals: error texts of refused answers, messages and commands, refused by the client or by the run.
         secrets: texts sent as secrets.
         public_texts: texts sent in the open.
         written: set after every durable write.

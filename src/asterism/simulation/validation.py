@@ -1,4 +1,4 @@
-"""Checks of the arguments of a world: each rejects a value that could only make a test that tests nothing."""
+"""Checks of the arguments of a world: each refuses a value that could only make a test that tests nothing."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class World:
     Attributes:
         performance_log: every effect that devices, workers and handlers really performed.
         counts: number of events by kind, such as ``counts["crashed"]``.
-        refusals: error texts of rejected answers, messages and commands.
+        refusals: error texts of refused answers, messages and commands.
         secret_store: secrets held by the current process; a crash clears them.
     """
 

@@ -105,7 +105,7 @@ def unavailable(path: Path, error: Exception) -> StoreUnavailable:
     if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # no room for the log's index
         code = sqlite3.SQLITE_FULL
     # The low byte of an extended code is its kind.
-    advice = _ADVICE.get(code & 0xFF, "SQLite could not go on; try again")
+    advice = _ADVICE.get(code & 0xFF, "SQLite could not continue; try again")
     return StoreUnavailable(f"database {path}: {advice} ({getattr(error, 'strerror', None) or error})")
 
 
@@ -188,7 +188,8 @@ def _recognise(connection: sqlite3.Connection, path: Path, *, create: bool) -> N
             raise StoreUnavailable(f"database {path}: it is empty; start a run to fill it, or name another file")
     elif version > newest_version():
         raise StoreUnavailable(
-            f"database {path}: it has schema version {version}, and this asterism knows versions up to {newest_version()}; upgrade asterism"
+            f"database {path}: it has schema version {version}, and this program supports versions up to {newest_version()};"
+            " upgrade Asterism"
         )
 
 
@@ -205,7 +206,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     version = _number(connection, "PRAGMA user_version")
     if 0 < version < FIRST_VERSIONED and _number(connection, "SELECT EXISTS (SELECT 1 FROM runs)"):
         raise StoreUnavailable(
-            f"database {path}: its runs are of a version before the first release, which this asterism cannot go on with;"
+            f"database {path}: its runs were written by a development version, and this version cannot continue them;"
             " finish them with the program that made them, or name another database"
         )
     for number, script in _migrations():

@@ -70,7 +70,7 @@ class MemoryStore:
         check_rows(row.run_id, records, 1, opened)
         await self._begin("submit")
         if row.run_id in self.memory.runs:
-            raise InvalidInput(f"there is a run {row.run_id!r} already; choose another id")
+            raise InvalidInput(f"a run {row.run_id!r} already exists; choose another id")
         self.memory.runs[row.run_id] = msgspec.structs.replace(row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="")
         self.memory.records[row.run_id] = records
         self.memory.inquiries.update({inquiry.inquiry_id: inquiry for inquiry in opened})
@@ -220,7 +220,7 @@ class MemoryStore:
             raise RunNotFound(run_id) from None
 
     def _has_unfolded(self, run_id: str) -> bool:
-        """Return True if a row is unfolded for the run, or for an unfinished run below it."""
+        """Return True if a row of the run, or of an unfinished run below it, has no verdict."""
         addressed = (self.memory.runs[row.run_id] for row in self.memory.inbox.values() if not row.verdict)
         return any(row.run_id == run_id or (row.root == run_id and row.status != "ended") for row in addressed)
 

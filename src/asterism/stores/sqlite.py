@@ -137,7 +137,7 @@ class SqliteStore:
     def _submit(self, connection: sqlite3.Connection, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
         fresh = msgspec.structs.replace(row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="")
         if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
-            raise InvalidInput(f"there is a run {row.run_id!r} already; choose another id")
+            raise InvalidInput(f"a run {row.run_id!r} already exists; choose another id")
         connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), 0) for record in records])
         connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in opened])
 
@@ -293,7 +293,7 @@ def _row(of: type[Row], fields: dict[str, Any]) -> Row:
 
 
 def _inbox_rows(cursor: sqlite3.Cursor) -> list[InboxRow]:
-    """Convert rows of the inbox; an invalid one becomes an empty event, which its run rejects."""
+    """Convert rows of the inbox; an invalid one becomes an empty event, which its run refuses."""
     found = []
     for fields in _fields(cursor):
         try:

@@ -4,7 +4,7 @@ It takes all queued operations, performs them in one transaction, commits once, 
 each result to its caller. No caller gets a result before the commit. So every result is durable,
 and no read in a group sees data that could still be rolled back.
 
-An operation that is rejected raises an ``AsterismError`` *before* its first write, so the rest of
+An operation that is refused raises an ``AsterismError`` *before* its first write, so the rest of
 its group is not affected. An operation that fails in another way may have written half its data:
 its group is rolled back and repeated without it. An error of the database itself fails the whole
 group.

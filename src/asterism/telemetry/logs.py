@@ -71,7 +71,7 @@ class LogWriter:
         )
 
     def task_ended(self, run_id: str, seq: int, task: TaskStar, *, effect_id: str = "", outcome: str = "") -> None:
-        """Log the end of a task, or of an attempt if the task goes on."""
+        """Log the end of a task, or of an attempt if the task continues."""
         said = {"effect_id": effect_id, "outcome": outcome} if effect_id else {}
         code = {"code": task.error.code} if task.error else {}
         self._logger.info(

@@ -116,7 +116,7 @@ class ConstellationRunView(BaseView):
                 return super().row(kind, key)
 
     def touched(self, entry: Entry) -> Iterator[tuple[str, str]]:
-        """Yield the rows that an entry may have changed; a settled task changes the dependencies that awaited it."""
+        """Yield the rows that an entry may have changed; a task that ends changes the dependencies that awaited it."""
         constellation = self.memory.constellation
         for kind, key in super().touched(entry):
             yield kind, key
@@ -230,11 +230,11 @@ class ConstellationRunView(BaseView):
     def noted(self, entry: Entry) -> str:
         """Return the reason why an entry changed nothing."""
         if isinstance(entry.event, Edited) and (refusal := refusal_of(entry.note)):
-            return f"edit by {entry.actor} rejected: {refusal.what}: {refusal.why} ({refusal.code})"
+            return f"edit by {entry.actor} refused: {refusal.what}: {refusal.why} ({refusal.code})"
         return super().noted(entry)
 
     def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
-        """Yield the log lines of an entry: its event, its effects, and the other tasks that it settled."""
+        """Yield the log lines of an entry: its event, its effects, and the other tasks that it ended."""
         was, memory = self._before, self.memory
         said = [*self.event_lines(entry, settled), *self._all_effect_lines(entry), *self._settled_lines(settled)]
         if isinstance(entry.event, Edited) and memory.constellation.version == was.version:  # the edit changed nothing; its notes say so
@@ -248,7 +248,7 @@ class ConstellationRunView(BaseView):
         return said
 
     def _settled_lines(self, settled: Settled | None) -> list[LogLine]:
-        """Return lines for the tasks that an entry has settled although its event is not about them."""
+        """Return lines for the tasks that an entry has ended although its event is not about them."""
         memory, about, known = self.memory, settled.part if settled else "", self._settled
         restarted = memory.restarts > self._before.generation
         discarded = {task["task_id"]: msgspec.convert(task, TaskStar) for task in memory.archive[-1]["tasks"]} if restarted else {}

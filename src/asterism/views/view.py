@@ -213,9 +213,9 @@ class BaseView:
                 pass
 
     def noted(self, entry: Entry) -> str:
-        """Return the reason why an entry changed nothing."""
+        """Return the log line of an entry that changed nothing."""
         if isinstance(entry.event, Answered):
-            return f"answer {entry.event.verb} by {entry.actor} rejected: {entry.note}"
+            return f"answer {entry.event.verb} by {entry.actor} refused: {entry.note}"
         return f"{kind_of(entry.event)} by {entry.actor} had no effect: {entry.note}"
 
     # -- one entry ---------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def _program(rng: random.Random, setting: Setting) -> None:
 
 
 def _failing_moves(rng: random.Random, setting: Setting) -> None:
-    """Let moves fail over commands that people send and resend; each kind of run gets every command of its machine."""
+    """Let moves raise errors for commands that people send and resend; each kind of run gets every command of its machine."""
     setting.world["program"] = Program(
         failing=FailingMoves(seed=setting.seed, commands=rng.choice((0.1, 0.5, 0.9)), outcomes=rng.choice((0.0, 0.0, 0.01, 0.05)))
     )

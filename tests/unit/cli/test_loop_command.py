@@ -238,7 +238,7 @@ def test_a_journal_that_does_not_replay_is_one_error_that_names_the_remedy(table
     with sqlite3.connect(table.database) as database:
         database.execute("UPDATE entries SET state = 'EXECUTING' WHERE seq = 4")
     database.close()
-    why_not = f"run {run}, entry 4: it leads to WAITING today, .*; continue from the entry before with: asterism fork {run} --at 3$"
+    why_not = f"run {run}, entry 4: a replay leads to WAITING, .*; continue from the entry before with: asterism fork {run} --at 3$"
     with pytest.raises(InvalidInput, match=why_not):
         resume(run, database=table.database)
     table.told()

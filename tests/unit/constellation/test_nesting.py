@@ -70,8 +70,8 @@ def test_a_nested_task_comes_back_from_a_document_and_from_an_edit() -> None:
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        ({"constellation": INNER, "device": "d"}, r"task.device: a task with a constellation of its own has no device"),
-        ({"constellation": INNER, "skill": "do"}, r"task.skill: a task with a constellation of its own has no skill"),
+        ({"constellation": INNER, "device": "d"}, r"task.device: a task with a constellation cannot have a device"),
+        ({"constellation": INNER, "skill": "do"}, r"task.skill: a task with a constellation cannot have a skill"),
         ({"constellation": {"tasks": []}}, r"task.constellation.tasks: there is nothing to do"),
         ({"constellation": []}, r"task.constellation: expected an object"),
         ({"constellation": {"tasks": [{"task_id": "p", "timeout_s": -1}]}}, r"task.constellation.tasks\[0\].timeout_s"),
@@ -83,7 +83,7 @@ def test_an_invalid_nested_plan_is_refused_with_its_place(task: dict[str, Any], 
 
 
 def test_the_inputs_of_a_nested_plan_take_a_name_that_no_task_may_have() -> None:
-    with pytest.raises(InvalidInput, match=r"'inputs' is taken"):
+    with pytest.raises(InvalidInput, match=r"'inputs' is reserved"):
         parse_task({"task_id": "inputs"})
 
 

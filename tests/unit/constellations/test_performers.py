@@ -9,6 +9,7 @@ import pytest
 from asterism.constellation.documents import PlanDocument, TaskSpec, parse_plan
 from asterism.constellation.task import TaskError
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
+from asterism.kernel.data import MAX_BYTES
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
@@ -76,6 +77,16 @@ def test_an_attempt_carries_its_key_and_the_results_of_its_predecessors() -> Non
     assert attempt.results == {"a": {"x": 1}}
     assert outcome == AttemptEnded(effect_id=effect, result={"y": 2})
     assert told == [AttemptProgressed(effect_id=effect, fraction=0.5, message="half")]
+
+
+def test_a_result_of_any_device_has_a_largest_size() -> None:
+    largest = "x" * (MAX_BYTES - 2)  # and its quotes
+    assert dispatched(Agent(plan("a")), AttemptResult(result=largest))[1].result == largest
+    _, outcome, _ = dispatched(Agent(plan("a")), AttemptResult(result=f"{largest}x"))
+    assert outcome.result is None
+    assert outcome.error is not None
+    assert outcome.error.code == "bad_result"
+    assert "1,048,577 bytes, and the limit is 1,048,576; write it to a file and return its path" in outcome.error.message
 
 
 def test_the_error_of_an_attempt_is_in_its_result() -> None:

@@ -157,7 +157,7 @@ def test_a_fleet_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("skills = ['none.py:f']", "skills[0]: 'none.py:f': there is no file none.py"),
-        ("skills = ['skills.py']", "skills[0]: 'skills.py': not a source of a skill; write file.py:function or package.module:function"),
+        ("skills = ['skills.py']", "skills[0]: 'skills.py': not the name of a skill; write file.py:function or package.module:function"),
         ("skills = ['skills.py:f']", "skills[0]: 'skills.py:f': skills.py has no function f; its skills are: count, count_again"),
         ("skills = ['skills.py:number']", "skills[0]: 'skills.py:number': number of skills.py is not a function but a int"),
         ("skills = ['skills.py:undecorated']", "undecorated of skills.py is not a skill; add @skill (from asterism import skill) above it"),

@@ -150,7 +150,7 @@ def test_the_machine_rejects_running_without_approval_even_if_the_agent_tries(mo
     monkeypatch.setattr(performer, "is_before_approval", lambda *_: False)
     _, ending = lived(Hasty)
     assert (ending.row.state, ending.memory.code, SAID) == ("ERROR", "defect", [])
-    assert "a transition to RUNNING that nobody has approved" in ending.memory.reason
+    assert "a transition to RUNNING without an approval" in ending.memory.reason
 
 
 @pytest.mark.parametrize("is_checked_by", ["the view", "the machine"])
@@ -165,7 +165,7 @@ def test_a_pause_before_the_question_does_not_bypass_an_approval(
         monkeypatch.setattr(performer, "is_before_approval", lambda *_: False)
     ending = World(scheduled_events=scheduled_events).run_flow(agent, said)
     assert (ending.row.state, SAID) == ("ERROR", [])
-    assert "a transition to RUNNING that nobody has approved" in ending.memory.reason
+    assert "a transition to RUNNING without an approval" in ending.memory.reason
 
 
 @pytest.mark.parametrize("entry", range(4, 9))  # the handler's way to RUNNING has the entries 4 to 7

@@ -233,7 +233,7 @@ def test_bounds_are_explained_and_values_are_converted() -> None:
     assert said[4] == "Few: it must be at most 3. Few?"
     assert said[6:9] == ["Word: it must be at least 2 characters and at most 4 characters. Word?"] * 2 + ["Price?"]
     assert said[9:12] == ["When?", "Tags?", "Slow?"]
-    assert "is async; check what takes time in on_running" in said[12]
+    assert "is async; move slow checks to on_running" in said[12]
 
 
 def test_named_values_are_checked_and_the_valid_ones_stay() -> None:
@@ -285,7 +285,7 @@ class Tea(StandardAgent):
         ("no, 2026-02-02", "Tea (cups: 2, sugar: 0, day: 2026-02-02). Go ahead? (yes/no)"),
         ("no, 3 cups", "Tea (cups: 3, sugar: 0, day: 2026-01-02). Go ahead? (yes/no)"),
         ("make it 3 sugar", "Tea (cups: 2, sugar: 3, day: 2026-01-02). Go ahead? (yes/no)"),
-        ("make it 3", 'Which one shall be 3? Say "cups: 3" or "sugar: 3". Tea (cups: 2, sugar: 0, day: 2026-01-02). Go ahead? (yes/no)'),
+        ("make it 3", 'Which one shall be 3? Write "cups: 3" or "sugar: 3". Tea (cups: 2, sugar: 0, day: 2026-01-02). Go ahead? (yes/no)'),
         ("sugar: 3", "Tea (cups: 2, sugar: 3, day: 2026-01-02). Go ahead? (yes/no)"),
     ],
 )

@@ -180,7 +180,7 @@ def test_a_pattern_that_takes_too_long_is_stopped_and_the_conversation_continues
     _, said = talk(Slow, slow, slow, "it is aaa")
     assert said[0].raw_message == "Which code?"
     assert said[0].fields == {"name": "smith"}
-    assert said[1].raw_message == "Code: that took too long to read; please say it in other words. Which code?"
+    assert said[1].raw_message == "Code: that took too long to read; please write it in other words. Which code?"
     assert said[2].fields == {"code": "aaa", "name": "smith"}
 
 
@@ -198,7 +198,7 @@ def test_a_message_that_is_too_long_is_rejected_by_the_orchestrator_and_as_an_an
             with pytest.raises(InvalidInput, match="MAX_MESSAGE_CHARS"):
                 await Orchestrator([Amount], runtime=runtime).handle("4" * (MAX_MESSAGE_CHARS + 1), user="ann")
             (asked,) = await runtime.store.inquiries(run_id=stage.run_id)
-            with pytest.raises(InvalidInput, match=rf"the answer to {asked.inquiry_id} has 1,048,.* bytes, the limit is 1,048,576"):
+            with pytest.raises(InvalidInput, match=rf"the answer to {asked.inquiry_id} has 1,048,.* bytes, and the limit is 1,048,576"):
                 await runtime.post_answer(asked.inquiry_id, "respond", actor="ann", value="4" * MAX_BYTES)
 
     stage.play(play())

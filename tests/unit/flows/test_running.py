@@ -79,8 +79,8 @@ def test_a_pause_does_not_answer_the_question_about_an_interrupted_body() -> Non
     asked = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
     assert [turn.raw_message for turn in turns[-5:]] == [
         asked,
-        'This is paused. Say "resume" to go on, or "cancel" to stop.',
-        'This is paused. Say "resume" to go on, or "cancel" to stop.',
+        'This is paused. Write "resume" to continue, or "cancel" to stop.',
+        'This is paused. Write "resume" to continue, or "cancel" to stop.',
         asked,
         "It was not run again. Whether it finished the first time is not known.",
     ]
@@ -198,7 +198,7 @@ class Impatient(Pay):
 @pytest.mark.parametrize("line", ["body", "through", "result"])
 def test_an_agent_cannot_bypass_its_required_approval(line: str) -> None:
     _, turns = talk(Impatient, line)
-    assert "nobody has approved" in turns[0].raw_message
+    assert "without an approval" in turns[0].raw_message
     assert ENTERED == []
 
 
@@ -394,7 +394,7 @@ def test_a_handler_cannot_talk_to_itself() -> None:
         async def on_running(self, msg: Message) -> AgentResult:
             return await self.reply("hello")
 
-    assert "cannot talk to itself" in talk(Narcissus, "go")[1][0].raw_message
+    assert "a handler cannot call reply" in talk(Narcissus, "go")[1][0].raw_message
 
 
 @pytest.mark.parametrize("count", [50, pytest.param(1000, marks=pytest.mark.slow)])

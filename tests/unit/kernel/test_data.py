@@ -37,8 +37,8 @@ def test_a_value_is_what_json_makes_of_it() -> None:
         (nested(100_000), "is not JSON: maximum recursion depth"),
         ({"loss": float("nan")}, "is not JSON: Out of range float values"),
         (HALF, "is not JSON: 'utf-8' codec can't encode"),
-        (object(), "is not JSON: a object"),
-        ("x" * MAX_BYTES, "has 1,048,578 bytes, the limit is 1,048,576; write it to a file and return its path"),
+        (object(), "is not JSON: it contains an object of type object"),
+        ("x" * MAX_BYTES, "has 1,048,578 bytes, and the limit is 1,048,576; write it to a file and return its path"),
     ],
 )
 def test_what_a_journal_would_not_give_back_is_refused_in_words(value: Any, why: str) -> None:
@@ -59,7 +59,7 @@ def test_a_value_of_our_own_is_copied_as_a_journal_gives_it_back() -> None:
 
 def test_what_msgspec_does_not_know_is_made_json_by_the_hook() -> None:
     assert json_bytes({1: object()}, "it", lambda it: type(it).__name__) == b'{"1": "object"}'
-    with pytest.raises(InvalidInput, match="it is not JSON: a object"):
+    with pytest.raises(InvalidInput, match="it is not JSON: it contains an object of type object"):
         json_bytes(object(), "it")
 
 

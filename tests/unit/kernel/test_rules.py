@@ -92,7 +92,7 @@ def test_a_correction_applies_from_the_owner_that_brought_it() -> None:
 
 
 def test_a_correction_that_does_not_ask_for_the_version_strands_the_run() -> None:
-    with pytest.raises(JournalMismatch, match="entry 1: its effects today are not those in the journal"):
+    with pytest.raises(JournalMismatch, match="entry 1: a replay schedules other effects than the journal has"):
         replayed(CARELESS, half_a_litre())
 
 
@@ -107,7 +107,10 @@ def test_newer_rules_are_refused_by_name() -> None:
     assert (ours, theirs) == (f"{SCHEMA_VERSION}.1", f"{SCHEMA_VERSION}.2")
     with pytest.raises(RunNewer) as raised:
         replayed(FIRST, entries)
-    assert str(raised.value) == (f"run r was written with version {theirs}, and this program supports versions up to {ours}; upgrade it")
+    assert str(raised.value) == (
+        f"run r was written with run version {theirs}, and this program supports run versions up to {ours};"
+        " upgrade Asterism, or the program that defines the run's machine"
+    )
     with pytest.raises(RunNewer):
         check_known("r", version_of(SECOND), FIRST)
     check_known("r", version_of(FIRST), SECOND)

@@ -287,19 +287,19 @@ def test_an_entry_of_another_run_is_a_mismatch() -> None:
     ("effects", "where"),
     [
         ((Heat(litres=3.0),), "heat differs in litres"),
-        ((Switch(target="r:1.0"),), "heat today, switch in the journal"),
-        ((), "1 today, 0 in the journal"),
+        ((Switch(target="r:1.0"),), "heat in the replay, switch in the journal"),
+        ((), "1 in the replay, 0 in the journal"),
     ],
 )
 def test_altered_effects_are_a_mismatch_that_says_where_they_begin_to_differ(effects: tuple[Effect, ...], where: str) -> None:
     _, entries = journal()
-    with pytest.raises(JournalMismatch, match=f"entry 1: its effects today are not those in the journal: {where};"):
+    with pytest.raises(JournalMismatch, match=f"entry 1: a replay schedules other effects than the journal has: {where};"):
         replay(msgspec.structs.replace(entries[0], effects=effects))
 
 
 def test_an_altered_state_is_a_mismatch() -> None:
     _, entries = journal()
-    with pytest.raises(JournalMismatch, match="it leads to HEATING today, but to HOT in the journal"):
+    with pytest.raises(JournalMismatch, match="a replay leads to HEATING, but the journal has HOT"):
         replay(msgspec.structs.replace(entries[0], state="HOT"))
 
 
@@ -326,7 +326,7 @@ def test_an_event_that_today_has_no_row_is_a_mismatch() -> None:
 
 def test_an_event_that_today_does_nothing_is_a_mismatch() -> None:
     _, entries = journal()
-    with pytest.raises(JournalMismatch, match="it leads to nothing today"):
+    with pytest.raises(JournalMismatch, match="a replay leads to nothing"):
         replay(msgspec.structs.replace(entries[0], event=Peek()))
 
 

@@ -112,7 +112,7 @@ def test_models_tools_and_servers_come_from_the_file(folder: Path) -> None:
         ),
         ('model = "m:n"\n[workers]\na = 1', "Expected `object`, got `int`"),
         ('model = "m:n"\n[workers.a]\nfunction = "nowhere.py:x"', "there is no file nowhere.py"),
-        ('model = "m:n"\n[workers.a]\ninstructions = "x"\n[[workers.a.servers]]', "either a command or a url"),
+        ('model = "m:n"\n[workers.a]\ninstructions = "x"\n[[workers.a.servers]]', "a server needs a command or a url, and not both"),
     ],
 )
 def test_an_invalid_file_is_refused_in_one_line(folder: Path, text: str, why: str) -> None:

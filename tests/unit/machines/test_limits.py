@@ -76,7 +76,7 @@ def test_a_limit_that_is_used_up_already_is_refused() -> None:
     agent = Agent(max_tokens=10)
     agent.plans(plan=plan("a", "a>z"), usage=used(50))
     assert (agent.state, agent.memory.paused) == ("START", True)
-    with pytest.raises(Refused, match="planning has used 50 tokens, and may use 50: that is no more than was used"):
+    with pytest.raises(Refused, match="planning has used 50 tokens, and may use 50; the new limit must be above what is used"):
         agent.take(RaiseLimits(max_tokens=50))
     assert agent.memory.options.max_tokens == 10
 

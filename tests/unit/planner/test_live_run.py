@@ -51,7 +51,7 @@ def test_an_unhandled_edit_is_refused_in_bounded_time_and_stays_in_the_inbox() -
     async def talk(draft: LiveRun, client: Client) -> None:
         began = client.clock.now()
         code, why = await refusal(draft, action("add_task", task_id="n", device="d"))
-        assert (code, why.partition(";")[0]) == ("unavailable", "the process that drives it has not handled the edit")
+        assert (code, why.partition(";")[0]) == ("unavailable", "the process that drives the run has not handled the edit in time")
         assert client.clock.now() - began < 6
         rows = await client.store.inbox([(await client.runs())[0].run_id])
         assert [(row.kind, row.actor, row.verdict) for row in rows] == [("edited", "bob", "")]

@@ -78,7 +78,7 @@ def test_a_file_that_is_too_large_is_refused_without_reading_all_of_it(tmp_path:
 
 def test_yaml_with_too_many_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_yaml, "MAX_VALUES", 100)
-    with pytest.raises(InvalidInput, match="more than 100 names and values; write it as JSON"):
+    with pytest.raises(InvalidInput, match="more than 100 names and values; write the plan as JSON"):
         read_plan(written(tmp_path, "plan.yaml", f"tasks: [{{inputs: {{tasks: {[1] * 100}}}}}]"))
 
 

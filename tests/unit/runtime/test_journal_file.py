@@ -69,7 +69,7 @@ def test_what_only_mentions_an_effect_is_left_alone() -> None:
         (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2: checksum mismatch"),
         (lambda lines: lines[:-1], "the end is missing; the file is incomplete"),
         (lambda lines: [*lines, lines[-1]], "checksum mismatch"),
-        (lambda lines: ["not json\n", *lines[1:]], "line 1: not a line of a journal file"),
+        (lambda lines: ["not json\n", *lines[1:]], "line 1: not valid"),
         (lambda lines: [], "the end is missing"),
     ],
 )

@@ -75,7 +75,10 @@ def outdate(memory: Memory, run_id: str) -> None:
 
 def in_one_line(run_id: str) -> str:
     ours, theirs = version_text(OURS), version_text(OURS + 1)
-    return f"run {run_id} was written with version {theirs}, and this program supports versions up to {ours}; upgrade it"
+    return (
+        f"run {run_id} was written with run version {theirs}, and this program supports run versions up to {ours};"
+        " upgrade Asterism, or the program that defines the run's machine"
+    )
 
 
 @pytest.mark.parametrize("who", ["the root", "its child"])

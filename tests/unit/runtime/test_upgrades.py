@@ -89,7 +89,7 @@ def test_the_same_correction_strands_a_run_where_it_does_not_ask_for_the_version
         memory = Memory()
         await parks(memory, name)
         async with program(memory, next_version(asks=False)) as runtime:
-            with pytest.raises(JournalMismatch, match="its effects today are not those in the journal"):
+            with pytest.raises(JournalMismatch, match="a replay schedules other effects than the journal has"):
                 await runtime.drive("r")
 
     asyncio.run(main())
@@ -139,7 +139,7 @@ def test_a_child_that_cannot_be_replayed_stops_its_tree_and_is_no_result_for_its
         good, records[0] = records[0], msgspec.structs.replace(records[0], state="FAIL")  # as if its first move were another one today
         async with process(memory) as other:
             with pytest.raises(
-                JournalMismatch, match=f"journal of run {below}, entry 1: it leads to CONTINUE today, but to FAIL in the journal"
+                JournalMismatch, match=f"journal of run {below}, entry 1: a replay leads to CONTINUE, but the journal has FAIL"
             ):
                 await other.runtime.drive("r")
         assert "child_ended" not in [record.kind for record in memory.records["r"]]

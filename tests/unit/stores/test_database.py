@@ -89,7 +89,7 @@ def test_a_newer_schema_is_rejected_with_both_versions_named(tmp_path: Path) -> 
     with closing(sqlite3.connect(path)) as later:
         later.execute("PRAGMA user_version = 99")
     before = path.read_bytes()
-    with pytest.raises(StoreUnavailable, match=f"schema version 99, .* up to {newest_version()}; upgrade asterism"):
+    with pytest.raises(StoreUnavailable, match=f"schema version 99, .* up to {newest_version()}; upgrade Asterism"):
         open_database(path, create=True)
     assert path.read_bytes() == before
 
@@ -180,12 +180,12 @@ def before_versions(path: Path, *, runs: int) -> Path:
 def test_a_database_whose_runs_have_no_version_is_rejected_and_not_changed(tmp_path: Path) -> None:
     path = before_versions(tmp_path / "runs.db", runs=2)
     before = path.read_bytes()
-    with pytest.raises(StoreUnavailable, match="before the first release"):
+    with pytest.raises(StoreUnavailable, match="written by a development version"):
         open_database(path, create=True)
     with pytest.raises(StoreUnavailable) as raised:
         open_database(path, create=False)
     assert str(raised.value) == (
-        f"database {path}: its runs are of a version before the first release, which this asterism cannot go on with;"
+        f"database {path}: its runs were written by a development version, and this version cannot continue them;"
         " finish them with the program that made them, or name another database"
     )
     assert path.read_bytes() == before

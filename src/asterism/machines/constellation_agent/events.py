@@ -47,7 +47,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         hold: the tasks that wait while the planner decides.
         wall_limit_s: seconds after which the run fails.
         max_asks: planner requests in all.
-        max_reasks: further requests about one batch after rejected answers.
+        max_reasks: further requests about one batch after refused or rejected answers.
         max_restarts: constellations that may be replaced by new ones.
         inquiry_timeout_s: seconds that a question to a person stays open; None for no limit but the
             wall limit.
@@ -108,7 +108,7 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
 
 
 class Edited(Event, tag="edited", frozen=True, kw_only=True):
-    """Edits from outside while the run goes on; applied as a whole or not at all.
+    """Edits from outside during the run; applied as a whole or not at all.
 
     Attributes:
         actions: as written, ``[{"tool": …, "parameters": {…}}]``; only conflicts with the parts
@@ -133,7 +133,7 @@ class Planned(EffectResult, tag="planned", frozen=True, kw_only=True):
         actions: edits as written, ``[{"tool": …, "parameters": {…}}]``, in EDITING.
         result: ``{"summary": …, …}`` for the user.
         prompt, reply: the messages to and from the model, for people; no move reads them.
-        notes: problems on the way to this answer, in words: rejected replies, waits, use of the
+        notes: problems on the way to this answer, in words: refused replies, waits, use of the
             backup model.
     """
 
@@ -168,7 +168,7 @@ class PlanningFailed(EffectResult, tag="planning_failed", frozen=True, kw_only=T
 class RaiseLimits(Event, tag="raise_limits", frozen=True, kw_only=True):
     """Set new limits of planning.
 
-    A run that has paused itself for a limit goes on. None leaves a limit unchanged.
+    A run that has paused itself for a limit continues. None leaves a limit unchanged.
     """
 
     from_outside: ClassVar[bool] = True
@@ -213,14 +213,17 @@ class AttemptQueued(Event, tag="attempt_queued", frozen=True, kw_only=True):
 
 
 class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
-    """A device is disconnected; no attempt starts on it until ``DeviceFound``."""
+    """A device was marked as lost; no attempt starts on it until ``DeviceFound``.
+
+    No device is marked as lost today, except by the simulation (``Dispatcher.lose``).
+    """
 
     device: str
     reason: str = ""
 
 
 class DeviceFound(Event, tag="device_found", frozen=True, kw_only=True):
-    """A lost device is connected again."""
+    """A lost device is available again (``Dispatcher.find``)."""
 
     device: str
 
@@ -234,7 +237,7 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
     Attributes:
         base_version: version of the constellation that the answer refers to.
         batch: ids of the ended tasks to consider.
-        feedback: reason why the last answer was rejected, in words.
+        feedback: reason why the last answer was refused or rejected, in words.
         refusal: the same for programs.
         number: number of the request within the run, from 1.
         rejections: reasons why people rejected earlier answers, oldest first.
@@ -257,11 +260,11 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
 
 
 class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
-    """Start an attempt on a device; the effect's id is the idempotency key.
+    """Start an attempt on a device; the effect's id is the idempotency key of this attempt.
 
     Attributes:
-        plan: plan of an attempt that a child run makes. The memory and views have it as a
-            ``Dispatch``; the scheduled effect is a ``StartChild``.
+        plan: plan of an attempt that a child run makes. Such a ``Dispatch`` is never scheduled: it
+            is the record of the attempt in the memory, and a ``StartChild`` is scheduled.
         deadline_at: seconds since the epoch, including time in a queue; None for none.
         recovery: recovery after a crash, from the skill.
         sources: of a task with ``join: any``, ids of the predecessors that had completed, whose results

@@ -37,8 +37,8 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     Attributes:
         batch: ids of the ended tasks to consider.
-        reasks: number of rejected answers about this batch.
-        feedback: reason why the last answer was rejected, in words.
+        reasks: number of refused or rejected answers about this batch.
+        feedback: reason why the last answer was refused or rejected, in words.
         refusal: the same for programs.
         reason: reason for the restart, if one asks for a new constellation.
         rejections: reasons why people rejected earlier answers, oldest first.
@@ -69,7 +69,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Awaiting(msgspec.Struct, kw_only=True):
-    """A question is open.
+    """A request to the planner, or a question to a person, is outstanding.
 
     Attributes:
         asked_at: seq of the entry that asked the planner; 0 if the plan came with the request.
@@ -156,7 +156,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         queued: ids of the attempts that no device has begun.
         busy: number of begun attempts, by device.
         questions: open questions to people, by effect id.
-        lost_devices: disconnected devices, with the reason.
+        lost_devices: devices that are marked as lost, with the reason.
         limit: reason why the run has paused itself; empty otherwise.
         asks, restarts: number so far.
         summary: the planner's description of the result.

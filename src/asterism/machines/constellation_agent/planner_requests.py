@@ -1,4 +1,4 @@
-"""Requests to the planner: one at a time, within the limits, and again after a rejected answer."""
+"""Requests to the planner: one at a time, within the limits, and again after a refused answer."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def raise_limits(memory: ConstellationMemory, event: RaiseLimits, context: StepC
     memory.options = msgspec.structs.replace(before, **{name: limit for name, limit in given.items() if limit is not None})
     if why := over_limit(memory):
         memory.options = before
-        raise Refused(f"{why}: that is no more than was used")
+        raise Refused(f"{why}; the new limit must be above what is used")
     if memory.limit:
         memory.paused, memory.limit = False, ""
     return context.state
@@ -94,7 +94,7 @@ def may_ask_again(memory: ConstellationMemory) -> bool:
 def ask_again(
     memory: ConstellationMemory, context: StepContext, feedback: str, refusal: Refusal | None = None, *, rejection: str = ""
 ) -> None:
-    """Ask again about the same batch, with the reason of the last rejection as feedback."""
+    """Ask again about the same batch, with the reason why the last answer failed as feedback."""
     last = memory.open_request
     rejections = (*last.rejections, rejection) if rejection else last.rejections
     again = msgspec.structs.replace(last, reasks=last.reasks + 1, feedback=feedback, refusal=refusal, rejections=rejections)

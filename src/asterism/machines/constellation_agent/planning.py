@@ -42,7 +42,7 @@ FINISH, FAIL = ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL
 MAX_ACTIONS = 1000
 """Number of edits in one batch from outside."""
 SKILLS_RESTORED = 2
-"""Rules from which on a refused batch leaves the skill of a task that it replaced."""
+"""Rules version since which a refused batch leaves the skill of a task that the batch replaced."""
 
 
 # -- creation --------------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
     now = schedule.constellation.version
     try:
         edits = [parse_action(action) for action in event.actions]
-        # A refusal is a note, which a replay does not step with, so it must leave no trace; undoing
-        # edits would change the order.
+        # A replay skips refused edits, so they must leave the memory exactly as it was. Applying and
+        # undoing them would change the order of tasks; so they are tried on a copy first.
         exact = context.rules >= EXTENDED
         _rehearsed(memory, schedule.constellation, edits, context, exact=exact)
         _change(memory, schedule, edits, context, exact=exact)
@@ -233,7 +233,7 @@ def _take_status(memory: ConstellationMemory, schedule: TaskSchedule, event: Pla
 
 
 def drop_planning(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> None:
-    """Drop the open decision: its tasks are no longer on hold, and the run goes on."""
+    """Drop the open decision: its tasks are no longer on hold, and the run continues."""
     memory.planning = NotPlanning()
     skip_unsatisfiable(memory, schedule, context)
 

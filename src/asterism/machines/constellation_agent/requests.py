@@ -86,7 +86,7 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
         fleet: profiles by device id.
         constellation: the current one as ``to_dict`` returns it; None in CREATION.
         batch: ids of the ended tasks to consider.
-        feedback: reason why the last answer was rejected; empty on a first request.
+        feedback: reason why the last answer was refused or rejected; empty on a first request.
         reason: reason for a new constellation after a restart.
         rejections: reasons why people rejected earlier answers, oldest first.
         previous_rounds: rounds of the session, then archived generations of this run, oldest first, bounded

@@ -61,7 +61,7 @@ def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
 
 
 def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState) -> str:
-    """Return the reason why the planner's FINISH is rejected; empty if it is accepted."""
+    """Return the reason why the planner's FINISH is refused; empty if it is accepted."""
     if schedule.running:
         return f"{', '.join(schedule.running)} still running"
     if memory.batch or (isinstance(decided, Awaiting) and decided.ended_since):
@@ -71,7 +71,7 @@ def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decide
 
 
 def give_up(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
-    """End in FAIL, after the handlers: cancel unsettled tasks and everything outstanding.
+    """End in FAIL, after the handlers: cancel the tasks that have not ended and everything outstanding.
 
     While handlers run already, end at once with what was decided.
     """

@@ -151,7 +151,7 @@ def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepCo
     if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)):
         ask_planner(memory, context)
         changed = True
-    # bounded: each iteration starts or settles a task
+    # bounded: each iteration starts or ends a task
     while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
         changed = True
     if is_done(memory, schedule):
@@ -316,7 +316,7 @@ def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) 
 
 def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, context: StepContext) -> None:
     context.touch("device", *memory.lost_devices)
-    memory.lost_devices.clear()  # the new owner has its own connections and reports those that are lost
+    memory.lost_devices.clear()  # the new owner marks lost devices again (``Driver.initial_events``)
 
 
 def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:

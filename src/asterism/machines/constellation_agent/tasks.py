@@ -225,7 +225,7 @@ def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) ->
 
 
 def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: AttemptEnded, context: StepContext) -> None:
-    """Handle the end of an attempt: settle its task, retry it, or ask a person."""
+    """Handle the end of an attempt: end its task, retry it, or ask a person."""
     attempt, is_queued = memory.attempts[event.effect_id], event.effect_id in memory.queued
     memory.remove_attempt(event.effect_id)
     task = schedule.constellation.tasks[attempt.task_id]
@@ -268,7 +268,7 @@ def _backoff_s(task: TaskStar, effect_id: str, context: StepContext) -> float:
 
 
 def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:
-    """Settle a task and add it to those that the planner is to consider."""
+    """End a task and add it to those that the planner is to consider."""
     move_task(schedule, task, event, context)
     if task.status is TaskStatus.SKIPPED or memory.ending is not None:
         return
@@ -305,7 +305,7 @@ def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, cont
         return False
     open_batches = {*memory.open_request.batch, *memory.batch}
     changed, progress = False, True
-    while progress:  # bounded: each iteration settles a task
+    while progress:  # bounded: each iteration ends a task
         progress = False
         for task_id in tuple(schedule.unsatisfiable):
             lines = [line for line in schedule.constellation.lines_in(task_id) if line.verdict is not None and not line.verdict.satisfied]
@@ -319,7 +319,7 @@ def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, cont
 
 
 def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> None:
-    """Settle questions that have expired and unstarted tasks whose deadline has passed.
+    """Close questions that have expired, and end unstarted tasks whose deadline has passed.
 
     A running attempt is ended at its deadline by the dispatcher of its device.
     """
@@ -346,7 +346,7 @@ def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepCon
 def stop_all(
     memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext, roles: Collection[str] = ("task", *HANDLERS)
 ) -> None:
-    """Cancel every unsettled task of these roles and its outstanding effect."""
+    """Cancel every task of these roles that has not ended, and its outstanding effect."""
     schedule.startable.clear()
     for task in schedule.constellation.in_order():
         if task.role not in roles:

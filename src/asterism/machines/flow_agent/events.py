@@ -149,7 +149,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
 
 
 class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
-    """A person sends a message: an answer to no question, or to one that is closed."""
+    """A message from a person that answers no open question."""
 
     from_outside: ClassVar[bool] = True
 

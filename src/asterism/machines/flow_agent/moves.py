@@ -69,7 +69,7 @@ def begin(memory: FlowMemory, event: ConversationStarted, context: StepContext) 
 def enqueue_message(memory: FlowMemory, message: Message) -> None:
     """Queue a message."""
     if len(memory.queue) >= MAX_QUEUED:
-        raise Refused(f"{MAX_QUEUED} messages wait already; say it again later")
+        raise Refused(f"{MAX_QUEUED} messages wait already; send it again later")
     memory.queue.append(message)
     memory.remember(message.by, message.text)
 
@@ -114,7 +114,8 @@ def check_transitions(memory: FlowMemory, state: AgentStatus, path: Iterable[Age
     is_unapproved = memory.requires_approval and is_before_approval(handler, state, memory.before)
     for target in path:
         if target is RUNNING and is_unapproved:
-            raise IllegalTransition("flow agent", state, "a transition to RUNNING that nobody has approved", [])
+            others = [other for other in STATE_TRANSITIONS[state] if other is not RUNNING]
+            raise IllegalTransition("flow agent", state, "a transition to RUNNING without an approval", others)
         if target not in STATE_TRANSITIONS[state]:
             raise IllegalTransition("flow agent", state, f"a transition to {target}", STATE_TRANSITIONS[state])
         state = target
@@ -244,7 +245,7 @@ def _is_handler_ending(context: StepContext) -> bool:
 
 
 def _next_handler(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Message] | None:
-    """Return the handler to call with its message; None if only the person can go on."""
+    """Return the handler to call with its message; None if the run waits only for the person."""
     if state is ERROR:
         was_reported, memory.error_reported = memory.error_reported, True
         return None if was_reported else ("on_error", memory.message)

@@ -45,7 +45,7 @@ class PlanMade(EffectResult, tag="plan_made", frozen=True, kw_only=True):
     """A plan, or the reason why there is none.
 
     Attributes:
-        steps: the steps from here on.
+        steps: the steps that replace those that have not started.
         error: reason why there is no plan; empty if there is one.
     """
 
@@ -119,7 +119,7 @@ class ToolReturned(EffectResult, tag="tool_returned", frozen=True, kw_only=True)
 
     Attributes:
         result: JSON.
-        interrupted: True if the call may have been made or not.
+        interrupted: True if it is unknown whether the call was made.
     """
 
     result: Any = None

@@ -161,7 +161,7 @@ def _why_not(about: About, why: str) -> str:
 
 
 def expire(memory: LoopMemory, context: StepContext) -> bool:
-    """Count expired questions as rejected; return True if there were any."""
+    """Handle expired questions like rejected ones; return True if there were any."""
     changed = False
     for activity in memory.active.values():
         for question in tuple(activity.questions()):

@@ -130,7 +130,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         started_at: seconds since the epoch.
         position: index of the next step in it.
         active: begun steps by id.
-        again: steps to retry before the plan goes on.
+        again: steps to retry before the plan continues.
         question: question to ask the user next; empty for none.
         findings: findings of all steps, in order.
         latest: number of findings added by the last observation.
@@ -191,7 +191,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         return [it.effect_id for it in self.active.values() if it.effect_id and it.worker in self.workers and self.workers[it.worker].child]
 
     def is_busy(self, activity: Activity) -> bool:
-        """Return True if an activity goes on without a person."""
+        """Return True if an activity can continue without a person."""
         return activity.under_way and activity.effect_id not in self.blocked_children
 
     @property

@@ -1,4 +1,4 @@
-"""Beginning and ending steps: taken from the plan, handed to workers, settled with a finding."""
+"""Beginning and ending steps: taken from the plan, handed to workers, ended with a finding."""
 
 from __future__ import annotations
 

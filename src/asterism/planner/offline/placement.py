@@ -165,7 +165,9 @@ class _Instruction:
         same.sort(key=lambda choice: (-len(_capabilities(self._fleet[choice.device]) & spoken), order.index(choice.device)))
         devices = ", ".join(choice.device for choice in same)
         if len(named) > 1 and len(same) > 1:
-            raise ClauseRefused("ambiguous", f"the device name could mean {devices}", [choice.label for choice in same[:_NEAREST]])
+            raise ClauseRefused(
+                "ambiguous", f"the device name could mean {devices}; write one of these ids", [choice.label for choice in same[:_NEAREST]]
+            )
         chosen = same[0]
         tips = [f"{chosen.device} was chosen among {devices}, which all have {winner.skill.name}"] if len(same) > 1 else []
         if chosen.ranked.by_verb == "same":

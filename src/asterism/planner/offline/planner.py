@@ -76,7 +76,7 @@ def plan_offline(request: str, fleet: Fleet) -> dict[str, Any]:
     """Return the plan document of a request: ``tasks``, ``dependencies`` and a ``thought``.
 
     Raises:
-        PlanRefused: clauses cannot be placed; holds each with its reason.
+        PlanRefused: some clauses cannot be placed; it has each of them with the reason.
         InvalidInput: an empty or overlong request, or a fleet without devices.
     """
     if len(request) > MAX_REQUEST_LENGTH:

@@ -71,6 +71,9 @@ class Device(Protocol):
     ``perform`` never raises for what a skill does; it returns an ``AttemptResult`` with an error.
     When its coroutine is cancelled, it kills this attempt only, and then lets the cancellation
     pass. It calls ``begun`` before the work starts, and may report progress until it returns.
+
+    After a crash, an attempt may arrive again under the same key while the first one still runs
+    where the device started it.
     """
 
     @property

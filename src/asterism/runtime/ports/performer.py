@@ -8,23 +8,27 @@ from typing import Any, Protocol
 from asterism.kernel.machine import EffectResult, Event
 
 Report = Callable[[Event], Awaitable[None] | None]
-"""Sends a run an event that is not the effect's result, such as progress. A driver's returns an
-awaitable, which returns when the event is in the journal, and never if the effect is cancelled."""
+"""Sends a run an event that is not the effect's result, such as the progress of an attempt. A driver's
+returns an awaitable, which returns when the event is in the journal, and never if the effect is cancelled."""
 
 
 class Performer(Protocol):
     """Performs one kind of effect."""
 
     async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
-        """Perform an effect within a time limit and return its result.
+        """Perform an effect within a time limit of your own and return its result.
+
+        The runtime sets no limit.
 
         If the coroutine is cancelled, stop the work: the effect was cancelled, or this process is
         giving up the run. Then the next owner recovers the effect.
 
         Args:
-            effect_id: id of the effect, its idempotency key.
+            effect_id: id of the effect, its idempotency key: the same if a crash repeats the
+                effect, another one for each attempt that a retry policy or a person orders.
             request: all data that the effect needs: the effect itself, or what its machine derives
-                from it (``Machine.requests``). It does not change while the run goes on.
+                from it (``Machine.requests``). It is the same after a crash, except for an effect
+                that is reattached: its request also says how far it had come.
             report: sends events to the run meanwhile.
         """
         ...

@@ -50,7 +50,7 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
         inquiry_id: id of the effect that asked it, and the inbox key of its answer.
         subject: JSON text of exactly what needs the answer.
         schema: JSON Schema, as text, of a ``respond`` or ``edit`` value; its ``false`` properties
-            are rejected. Empty for any value.
+            are refused. Empty for any value.
         risk: ``low``, ``medium`` or ``high``.
         expires_at: seconds since the epoch; 0 for never.
         answer: the answer that closed it; empty while it is open.
@@ -79,7 +79,7 @@ class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
         key: unique in its run; the same key later returns the same verdict.
         kind: kind of the event in it (``kernel.machine.kind_of``).
         body: JSON text of that event.
-        verdict: empty until it was folded; then ``accepted``, or the reason of the rejection.
+        verdict: empty until it was folded; then ``accepted``, or the reason of the refusal.
     """
 
     run_id: str = msgspec.field(name="run")
@@ -100,7 +100,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
         status, state, outcome, updated_at: new values of the run's row.
         version: version of the writing program; the run's row has the newest.
         closed: (inquiry id, answer) of inquiries to close.
-        folded: (inbox key, verdict) of inbox rows to settle.
+        folded: (inbox key, verdict) of inbox rows that get their verdict.
         snapshot: replaces the run's last snapshot. A commit that ends the run deletes it.
     """
 
@@ -149,9 +149,9 @@ class Store(Protocol):
     async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
         """Release a run; return True if it was released.
 
-        If its inbox, or that of an unfinished run below it, has unfolded rows, the run is not
-        released. The runs below it are those whose root it is. With ``force`` the run is always
-        released. With a stale epoch, nothing changes and the result is True.
+        A run is not released while its inbox, or that of an unfinished run below it, has rows
+        without a verdict. The runs below it are those whose root it is. With ``force`` the run is
+        always released. With a stale epoch, nothing changes and the result is True.
         """
         ...
 
@@ -191,7 +191,7 @@ class Store(Protocol):
         ...
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
-        """Return the unfolded rows of these runs, oldest first."""
+        """Return the rows of these runs without a verdict, oldest first."""
         ...
 
     async def verdict(self, run_id: str, key: str) -> str:

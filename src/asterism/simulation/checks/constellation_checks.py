@@ -189,17 +189,17 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
                 raise self.fail(3, f"{task_id} was read-only, but was removed")
             now_planned, now_ended = frozen.get(task_id, (planned, b""))
             if ended and now_ended != ended:
-                raise self.fail(4, f"{task_id} had settled as {ended.decode()}, but is now {now_ended.decode() or 'editable'}")
+                raise self.fail(4, f"{task_id} had ended as {ended.decode()}, but is now {now_ended.decode() or 'editable'}")
             if now_planned != planned:
                 raise self.fail(3, f"{task_id} is read-only, but was changed from {planned.decode()} to {now_planned.decode()}")
         self._read_only = frozen
 
     def _check_archived(self) -> None:
-        """Check that every read-only task was settled when its constellation was archived."""
+        """Check that every read-only task had ended when its constellation was replaced."""
         archived = {task["task_id"]: task for task in self.replayed.memory.archive[-1]["tasks"]}
         for task_id in self._read_only:
             if task_id not in archived or archived[task_id].get("status", "PENDING") not in SETTLED:
-                raise self.fail(4, f"{task_id} was not settled when its constellation was archived")
+                raise self.fail(4, f"{task_id} had no terminal status when its constellation was replaced")
 
     def _track_result(self, entry: Entry) -> None:
         event = entry.event

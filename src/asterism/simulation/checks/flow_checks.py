@@ -43,7 +43,7 @@ class FlowChecks(RunChecks[FlowMemory]):
         return self.replayed.memory.limits.wall_s
 
     def performance_started(self, performance: Performance) -> None:
-        """Note a repeated handler that had entered ``on_running``; it may continue only if the agent allows it."""
+        """Record that a handler which had entered ``on_running`` is repeated although the agent does not allow it."""
         agent = agent_class(self.replayed.memory.agent)
         if performance.key in self._entered and not (agent.idempotent or agent.resumable or self.is_fenced):
             self._uncertain.add(performance.key)

@@ -72,7 +72,7 @@ def _of_decision(task_id: str, decision: PlanDecision) -> TaskEvent | None:
         verb = "added" if own.before is None else "removed" if own.after is None else "changed"
     asked = decision.asked
     because = [f"the planner was asked about {', '.join(map(plain, decision.batch[:10]))}"] if decision.batch else []
-    because += [f"because its last answer was rejected: {plain(asked.feedback, 500)}"] if asked and asked.feedback else []
+    because += [f"because its last answer was not accepted: {plain(asked.feedback, 500)}"] if asked and asked.feedback else []
     because += [f"thought: {plain(decision.thought, 1000)}"] if decision.thought else []
     because += [change_words(change) for change in ([own] if own else []) + lines]
     by = f"with the plan: {decision.what}" if decision.created else f"by an edit: {decision.what}"

@@ -170,7 +170,7 @@ def test_a_rejected_edit_has_a_line_with_the_reason() -> None:
     why = '{"code":"read_only","what":"a","why":"it is RUNNING"}'
     entry = written.run.note(Edited(actions=(), base_version=1), at=101.0, actor="ada", key="k", why=why)
     written.entries.append(entry)
-    assert written.history()[1][-1] == "edit by ada rejected: a: it is RUNNING (read_only)"
+    assert written.history()[1][-1] == "edit by ada refused: a: it is RUNNING (read_only)"
 
 
 def test_an_edit_that_changes_nothing_has_no_edit_line() -> None:
@@ -189,7 +189,7 @@ def test_a_rejected_answer_has_a_line_with_the_reason() -> None:
     written = Written(plan("a"))
     entry = written.run.note(Answered(effect_id="r:1.0", verb="edit"), at=101.0, actor="ada", key="k", why="x: unknown device 'moon'")
     written.entries.append(entry)
-    assert written.history()[1][-1] == "answer edit by ada rejected: x: unknown device 'moon'"
+    assert written.history()[1][-1] == "answer edit by ada refused: x: unknown device 'moon'"
 
 
 def test_a_planner_that_gives_up_has_no_plan_line() -> None:

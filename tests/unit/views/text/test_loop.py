@@ -29,7 +29,7 @@ def test_a_rejected_answer_has_a_line_with_the_reason() -> None:
     loop = Loop(*steps("a:asks"))
     answer = Answered(effect_id=loop.effect(AskPerson), verb="edit", value={"step_id": "b"})
     loop.entries.append(loop.run.note(answer, at=loop.now, actor="ada", key="k", why="an edit changes its intent"))
-    assert told(loop)[-1] == "answer edit by ada rejected: an edit changes its intent"
+    assert told(loop)[-1] == "answer edit by ada refused: an edit changes its intent"
 
 
 def test_a_step_that_a_fork_cancels_is_not_logged_as_a_failure() -> None:
