@@ -46,6 +46,8 @@ from asterism.errors import AsterismError, InvalidInput
 from asterism.planner.draft import Accepted, Draft
 from asterism.planner.edit_tools import edit_tools
 
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's messages go only to a configured log
+
 NAME = "constellation-editor"
 RESOURCE = "asterism://constellation"
 """URI of the current constellation as an MCP resource."""
