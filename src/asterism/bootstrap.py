@@ -11,14 +11,14 @@ import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asterism.constellation.profile import HERE
 from asterism.constellation.profile import Fleet as Profiles
 from asterism.devices.worker_ledger import reap_orphans, without_leftovers, workers_folder
-from asterism.errors import InvalidInput, MissingExtra, StoreUnavailable
+from asterism.errors import InvalidInput, MissingExtra
 from asterism.kernel.machine import Effect, Machine
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -41,10 +41,13 @@ if TYPE_CHECKING:
     from asterism.constellations.app import App
     from asterism.constellations.goal import AnyGoal
     from asterism.constellations.handle import RunResult
+    from asterism.devices.dispatcher import Dispatcher
     from asterism.devices.python_fleet import Fleet
     from asterism.flows.orchestrator import Router
     from asterism.flows.performer import Extractor
     from asterism.machines.constellation_agent.events import RunOptions
+    from asterism.runtime.driver import Driver
+    from asterism.telemetry.observer import Telemetry
 
 MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
 """The machines of all runs, by name."""
@@ -62,20 +65,6 @@ async def open_store(database: Path, *, create: bool) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
-
-
-async def check_database(database: Path) -> None:
-    """Check that a database can be used, without writing anything.
-
-    Raises:
-        StoreUnavailable: it is not an asterism database, or cannot be written.
-    """
-    if database.exists() and (not database.is_file() or database.stat().st_size):  # noqa: ASYNC240 - one look, before anything runs
-        async with open_store(database, create=False):
-            return
-    there = next(folder for folder in database.absolute().parents if folder.exists())  # noqa: ASYNC240 - as above
-    if not os.access(there, os.W_OK):
-        raise StoreUnavailable(f"database {database}: the folder {there} is read-only; make it writable, or name another database")
 
 
 @contextlib.asynccontextmanager
@@ -211,16 +200,8 @@ async def open_runtime(
             **loops,
             **flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet),
         }
-        telemetry: Telemetry | None = None
-        if telemetry_wanted(os.environ):
-            from asterism.telemetry.observer import Telemetry
-
-            telemetry = Telemetry(
-                lambda run: driver.live(run),  # noqa: PLW0108 - there is no driver yet
-                clock.now,
-                queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
-                starter_of=lambda run: driver.starters.get(run, ""),
-            )
+        telemetry = _telemetry(lambda: driver, dispatcher, devices, clock) if telemetry_wanted(os.environ) else None
+        if telemetry:
             performers[AskPlanner] = telemetry.within(performers[AskPlanner])
         driver = Driver(
             store=store,
@@ -241,6 +222,17 @@ async def open_runtime(
                 stack.callback(here.close)
             async with driver.opened():
                 yield App(store, driver, clock, fleet=profiles, fleet_file=fleet, here=here)
+
+
+def _telemetry(driver: Callable[[], Driver], dispatcher: Dispatcher, devices: Iterable[str], clock: SystemClock) -> Telemetry:
+    from asterism.telemetry.observer import Telemetry
+
+    return Telemetry(
+        lambda run: driver().live(run),
+        clock.now,
+        queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
+        starter_of=lambda run: driver().starters.get(run, ""),
+    )
 
 
 @contextlib.asynccontextmanager

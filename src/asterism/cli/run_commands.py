@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import check_database, open_devices, open_driver_for, open_planner, open_runtime, open_store
+from asterism.bootstrap import open_devices, open_driver_for, open_planner, open_runtime, open_store
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.foreground import drive
 from asterism.cli.options import (
@@ -31,7 +31,7 @@ from asterism.cli.options import (
 )
 from asterism.cli.output import put
 from asterism.cli.plan_values import Values, with_values
-from asterism.cli.run_access import actor, check_sendable, connected, resume_hint
+from asterism.cli.run_access import actor, check_database, check_sendable, connected, resume_hint
 from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
 from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of, has_finally_tasks
 from asterism.constellations.rounds import round_after, submit
