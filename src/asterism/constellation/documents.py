@@ -7,7 +7,7 @@ values.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
@@ -255,12 +255,15 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
     return found
 
 
+_CHOICES: Mapping[str, Iterable[str]] = {".type": DependencyType, ".join": get_args(Join), ".role": get_args(Role)}
+
+
 def _allowed(message: str, place: str, kind: type) -> str:
     """Return the allowed values at a place, for an error."""
     if "unknown field" in message:
         within: Any = RetryPolicy if place.startswith(".retry") else kind
         return f"; its fields are {', '.join(field.encode_name for field in msgspec.structs.fields(within))}"
     if "enum value" in message:
-        values = DependencyType if place.startswith(".type") else get_args(ErrorCode)
+        values = next((values for field, values in _CHOICES.items() if place.startswith(field)), get_args(ErrorCode))
         return f"; it is one of {', '.join(values)}"
     return "; in YAML, put a name such as on, yes or no in quotes" if "`key`" in place or "`key`" in message else ""

@@ -88,7 +88,7 @@ def value_of_text(name: str, param: Param, text: str) -> Any:
         return text
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         value = text
     return _converted(param, value, f"params.{name}")
 
@@ -96,7 +96,10 @@ def value_of_text(name: str, param: Param, text: str) -> Any:
 def _converted(param: Param, value: Any, where: str) -> Any:
     wanted = _TYPES[param.type]
     if param.type == "float" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise InvalidInput(f"{where}: {str(value)[:20]}… is too large for float") from None
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise InvalidInput(f"{where}: it is {param.type}, not {type(value).__name__}")
     return value

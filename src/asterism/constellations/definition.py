@@ -231,8 +231,11 @@ class Constellation:
             folder: base of relative sources of functions in it; by default that of this constellation.
 
         Raises:
-            InvalidInput: there is no task.
+            InvalidInput: there is no task, or the name of a function means another one by now.
         """
+        for source, function in self._functions.items():
+            if is_importable(source) and source_of(function) != source:
+                raise InvalidInput(f"{source} is another function by now; give each function a name of its own")
         tasks = [rebase_task(spec, self.folder, folder or self.folder) for spec in self._tasks.values()]
         lines = list(self._lines.values())
         whole = {"name": self.name, "params": round_trip(self._params), "tasks": round_trip(tasks), "dependencies": round_trip(lines)}
@@ -293,14 +296,15 @@ class Constellation:
         return Task(self, task_id)
 
     def _keep(self, source: str, function: Callable[..., Any]) -> None:
-        """Make a function that only this process has known to its device."""
-        if is_importable(source):
+        """Remember a function by its source; make one that only this process has known to its device."""
+        if ":" not in source:  # a skill of a declared device
             return
         if self._functions.setdefault(source, function) is not function:
             raise InvalidInput(
                 f"two functions of this constellation are called {source}; name them with def, or pass what differs as an input"
             )
-        thread.register(source, function)
+        if not is_importable(source):
+            thread.register(source, function)
 
     def _written(self, value: Any, where: str) -> Any:
         """Return a value with its references as text."""

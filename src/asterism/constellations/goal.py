@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -81,6 +82,8 @@ def _named_goal(named: str) -> Goal:
         return _planned_goal(rebase_plan(read_plan(path), path.absolute().parent, Path.cwd()), str(path))
     if defined := _DEFINED.fullmatch(named):
         return goal_of(_imported(defined["place"], defined["name"]))
+    if named.endswith(".py") and Path(named).is_file():
+        raise InvalidInput(f"{named}: name one of its constellations, as in {named}:NAME; they are: {_constellations_in(named)}")
     return Goal(title=named, request=named)
 
 
@@ -89,10 +92,18 @@ def _imported(place: str, name: str) -> Constellation:
     module = imported(place, Path.cwd())
     found = getattr(module, name, None)
     if not isinstance(found, Constellation):
-        there = [key for key, value in vars(module).items() if isinstance(value, Constellation)]
+        there = _names_in(module)
         what = f"{name} is not a constellation but a {type(found).__name__}" if hasattr(module, name) else f"there is no {name}"
         raise InvalidInput(f"{place}: {what}{did_you_mean(name, there) or '; its constellations are: ' + (', '.join(there) or 'none')}")
     return found
+
+
+def _constellations_in(place: str) -> str:
+    return ", ".join(_names_in(imported(place, Path.cwd()))) or "none"
+
+
+def _names_in(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if isinstance(value, Constellation)]
 
 
 def _planned_goal(plan: PlanDocument, name: str) -> Goal:

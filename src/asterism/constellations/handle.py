@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.task import TaskError, TaskStatus
+from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import InvalidInput, RunFailed, RunOwned
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
@@ -33,7 +33,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         summary: the result in words.
         reason: why the run failed or was cancelled, in words; empty otherwise.
         results: results of the completed tasks of a constellation, by task id.
-        errors: errors of its tasks that failed, were cancelled or were skipped, by task id.
+        errors: errors of its tasks that failed, were cancelled or were skipped, by task id; without
+            ``on_failure`` tasks that did not have to run.
         value: result of the run as its parent run would get it: of a loop, ``value["answer"]``.
         inquiries: its open questions to people, including those of its child runs.
     """
@@ -181,6 +182,10 @@ class RunHandle:
         return _result_of(row, live, asked)
 
 
+def _is_unneeded(task: TaskStar) -> bool:
+    return task.role == "on_failure" and task.status is TaskStatus.SKIPPED
+
+
 def _result_of(row: RunRow, live: Run[Any], asked: tuple[InquiryRow, ...]) -> RunResult:
     memory = live.memory
     tasks = list(memory.constellation.in_order()) if isinstance(memory, ConstellationMemory) else []
@@ -192,7 +197,7 @@ def _result_of(row: RunRow, live: Run[Any], asked: tuple[InquiryRow, ...]) -> Ru
         summary=str(memory.result().get("summary") or ""),
         reason=str(value.get("reason", "")),
         results={task.task_id: task.result for task in tasks if task.status is TaskStatus.COMPLETED},
-        errors={task.task_id: task.error for task in tasks if task.settled and task.error is not None},
+        errors={task.task_id: task.error for task in tasks if task.settled and task.error is not None and not _is_unneeded(task)},
         value=value,
         inquiries=asked,
     )

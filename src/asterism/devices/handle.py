@@ -18,6 +18,7 @@ import msgspec
 
 from asterism.devices.log_relay import LogReader, RateLimit
 from asterism.devices.process import start_mark
+from asterism.devices.source import DEPTH_VARIABLE, worker_depth
 from asterism.devices.worker_protocol import Order, Report, SkillsDescribed, WorkDone, WorkerExited, WorkFailed, WorkProgress, WorkStarted
 from asterism.runtime.ports.device import Signs
 
@@ -75,6 +76,7 @@ class WorkerHandle:
             process = subprocess.Popen(  # noqa: S603, ASYNC220  our own program; start-up is a few ms, and asyncio's own would block as long
                 # -P: the working directory is the user's, and a json.py there must not shadow ours
                 [sys.executable, "-P", "-m", "asterism.devices.worker", str(there.fileno()), str(lifeline_read), str(folder)],
+                env={**os.environ, DEPTH_VARIABLE: str(worker_depth() + 1)},
                 stdin=subprocess.DEVNULL,
                 stdout=log_write,
                 stderr=log_write,

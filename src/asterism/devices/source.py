@@ -14,7 +14,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,8 +26,12 @@ _LIBRARY = str(Path(os.__file__).parent) + os.sep
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _USER_FOLDERS: set[str] = set()
 """Folders that were added to ``sys.path``; the latest comes first among them."""
-_IMPORTING: ContextVar[str] = ContextVar("asterism_importing", default="")
-"""The file or module of the user that is being imported; empty for none."""
+MAX_WORKER_DEPTH = 4
+"""Levels of device workers within each other, from which on a function opens no runtime."""
+DEPTH_VARIABLE = "ASTERISM_WORKER_DEPTH"
+"""Variable of a worker's environment with its level."""
+_importing: list[str] = []
+"""The files and modules of the user that are being imported, by any thread: an import may start threads."""
 
 
 def module_part(source: str) -> str:
@@ -42,8 +45,18 @@ def refuse_during_import() -> None:
     Raises:
         InvalidInput: a module is being imported; it would start its run again in every process that performs its tasks.
     """
-    if _IMPORTING.get():
+    if _importing:
         raise InvalidInput('it starts a run when it is imported; put that code under `if __name__ == "__main__":`')
+    if worker_depth() >= MAX_WORKER_DEPTH:
+        raise InvalidInput(
+            f"a function starts a run with functions that start a run, {MAX_WORKER_DEPTH} levels deep; is one started on import?"
+        )
+
+
+def worker_depth() -> int:
+    """Return how many device workers this process runs within; 0 for a program that a person has started."""
+    depth = os.environ.get(DEPTH_VARIABLE, "")
+    return int(depth) if depth.isdecimal() else 0
 
 
 def load(source: str, folder: Path, *, plain: bool = False) -> Callable[..., Any]:
@@ -108,7 +121,7 @@ def imported(place: str, folder: Path) -> ModuleType:
         raise InvalidInput(f"there is no file {place}")
     base, _, module = place.rpartition("/")
     _add_to_path(path.parent if path else folder / base)
-    token = _IMPORTING.set(place)
+    _importing.append(place)
     try:
         return _import_file(path) if path else importlib.import_module(module)
     except InvalidInput as error:
@@ -121,7 +134,7 @@ def imported(place: str, folder: Path) -> ModuleType:
     except (Exception, SystemExit) as error:  # boundary: the import of user code may raise anything
         raise InvalidInput(f"{place} does not import: {error_with_line(error)}") from error
     finally:
-        _IMPORTING.reset(token)
+        _importing.remove(place)
 
 
 def _import_file(path: Path) -> ModuleType:

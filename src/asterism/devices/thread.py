@@ -31,8 +31,23 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def register(source: str, function: Callable[..., Any]) -> None:
-    """Make a function of this process known by its source."""
+    """Make a function of this process known by its source.
+
+    Raises:
+        InvalidInput: another function is known by it, and it is not one of an earlier run of the same cell.
+    """
+    known = _FUNCTIONS.get(source, function)
+    is_cell = known.__code__.co_filename != function.__code__.co_filename or function.__code__.co_filename.startswith("<")
+    if _facts(known) != _facts(function) and (known.__code__ is function.__code__ or not is_cell):
+        raise InvalidInput(f"two functions of this program are called {source}; name them with def, or pass what differs as an input")
     _FUNCTIONS[source] = function
+
+
+def _facts(function: Callable[..., Any]) -> list[Any]:
+    """Return what a function computes with: its code, and the values that it was made with."""
+    values = [cell.cell_contents for cell in function.__closure__ or ()]
+    values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [function.__code__, *(it if isinstance(it, str | bytes | int | float | None) else id(it) for it in values)]
 
 
 def registered_function(source: str) -> Callable[..., Any] | None:
