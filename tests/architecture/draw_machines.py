@@ -24,9 +24,10 @@ fails if this page and the tables differ.
 
 A matrix shows which state can follow which: the row is the state before, the column the state
 after. ● marks an allowed transition; any other one raises an error. *Moves* lists the transitions
-of an event, some of them from a state to itself. *Stays in* lists the states in which the event may
-leave the state as it is, without a transition. `asterism diagram MACHINE` prints the diagrams of
-this page.
+that the table declares for an event; the state after can be the state before. *Stays in* lists the
+states that the event may also leave as they are, without a declared transition. An event that
+changes nothing need not have an entry in the journal. `asterism diagram MACHINE` prints the
+diagrams of this page.
 
 The first column of a table of events or effects is the tag: the name in journals and in the inbox.
 `asterism log --json`, log lines and spans use it, too. `fields` are the names of its fields there.
@@ -44,12 +45,13 @@ INTRODUCTIONS = {
     CONSTELLATION_AGENT.name: (
         "Plans a request as a constellation, runs the tasks and plans again when their results require it.\n"
         "Its table is `asterism.machines.constellation_agent.table`. The matrix includes transitions from\n"
-        "a state to itself."
+        "a state to itself. Those of FINISH and FAIL never happen: `batch_ended` changes nothing there."
     ),
     ORCHESTRATION_LOOP.name: (
         "A loop works through a plan with workers and tools, and reflects on the results. Its table is\n"
         "`asterism.machines.orchestration_loop.table`. The first seven states are those of a sequential loop.\n"
-        "PARALLEL, CONFIRMING and CANCELLED extend it to parallel steps, approvals and cancels."
+        "PARALLEL, CONFIRMING and CANCELLED extend it to parallel steps, confirmations of tool calls and\n"
+        "cancels. A step that waits for its approval is WAITING."
     ),
     FLOW_AGENT.name: (
         "A conversation that collects fields, asks for approval and then acts. Its table is\n"

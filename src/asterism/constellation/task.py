@@ -92,7 +92,7 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         skill: name of the device's skill; empty until resolved, and for agents.
         tips: advice for its execution.
         inputs: arguments; a string may be a reference ``${task_id.field}``.
-        priority: tasks with a higher number start first on a busy device.
+        priority: on a busy device, tasks of the same run with a higher number start first.
         timeout_s: time limit of one attempt; None for none.
         deadline_s: time limit of the whole task, including time in a queue, in seconds from the
             start of the run; None for none.

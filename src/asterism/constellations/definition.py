@@ -151,7 +151,7 @@ class Constellation:
             timeout_s: time limit of one attempt, in seconds.
             deadline_s: time limit from the start of the run, in seconds.
             retry: its retry policy.
-            priority: higher goes first on a busy device.
+            priority: on a busy device, higher goes first among the tasks of its run; runs take turns.
             inputs: arguments that have the name of another parameter of this method.
             more: all other arguments, by name.
 

@@ -220,7 +220,7 @@ class Dispatcher:
         return lambda: self._listeners.remove(listener)
 
     def initial_events(self) -> list[tuple[Event, str]]:
-        """Return the first events of a newly acquired run: a ``DeviceLost`` from each lost device."""
+        """Return events for a run right after each acquisition: a ``DeviceLost`` for each lost device."""
         return [(DeviceLost(device=device_id), _actor(device_id)) for device_id, lane in self._lanes.items() if lane.lost]
 
     def queue_depth(self, device_id: str) -> int:

@@ -48,7 +48,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """
 
     from_outside: ClassVar[bool] = False
-    """True for commands and answers: an inbox accepts no other events, so no effect results."""
+    """True for commands and answers. An inbox accepts no other event, so the only effect result in it
+    is ``Answered``."""
     adopts_rules: ClassVar[bool] = False
     """True for the acquisition of ownership: from its entry on, the owner's rules apply."""
 
@@ -209,8 +210,7 @@ class RequestFactory:
 class StateFacts:
     """The name of a state, whether it is terminal, and the name of its machine.
 
-    ``is_round_end`` and ``is_subtask_end`` are the names of the specification: both are True if the
-    state is terminal.
+    ``is_round_end`` and ``is_subtask_end`` are both True if the state is terminal.
     """
 
     name: str
@@ -285,7 +285,7 @@ class Machine(Generic[M]):
         """Handle one event.
 
         An effect result settles its effect even if no row handles it. For the result of an
-        abandoned effect only the common rows count.
+        abandoned effect only the common rows are looked up.
 
         The memory is changed in place, after validation; the context collects the effects.
 

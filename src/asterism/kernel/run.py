@@ -26,7 +26,7 @@ class Run(Generic[M]):
     """The live state of one run.
 
     Args:
-        performs: False for a run that is only read and makes no requests.
+        performs: False for a run that is only read: its fixed requests are not built.
 
     Attributes:
         state: name of the machine's state.
@@ -37,7 +37,7 @@ class Run(Generic[M]):
         outstanding: effects without an accepted result, by id, oldest first.
         abandoned: ids of the outstanding effects whose result will be ignored.
         touched: parts of the memory that the last move may have changed (``StepContext.touched``).
-        fixed_requests: requests made when their effect was issued (``RequestFactory.fixed``), by
+        fixed_requests: requests built when their effect was issued (``RequestFactory.fixed``), by
             effect id.
     """
 
@@ -114,8 +114,8 @@ class Run(Generic[M]):
     def replay(self, entries: Iterable[Entry]) -> None:
         """Move the run forward over entries of its journal.
 
-        Requests are made only for effects without a result among these entries: a long journal may
-        have thousands of planner requests.
+        Fixed requests are built only for effects without a result among these entries: a long
+        journal may have thousands of planner requests.
 
         Raises:
             JournalMismatch: an entry is missing, or the program's table makes another entry.

@@ -25,7 +25,8 @@ class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
     """Run a machine to its end as a run of its own, created once and resumed after a crash.
 
     A child is cancelled by a ``SignalChild`` with a `Cancel`; its ``ChildEnded`` follows. A
-    `CancelEffect` only drops the effect: a fork drops the children of its original.
+    `CancelEffect` only drops the effect. A fork drops its copied effects this way; the
+    child runs of the original go on.
 
     Attributes:
         start: request from which the machine makes the first event of the run.

@@ -68,8 +68,9 @@ class RunControl:
         cancel: row for ``Cancel`` in states in which the run has not ended (``cancels_to`` makes
             one).
         defect: row for ``TransitionFailed`` in the same states (``fails_to`` makes one).
-        ownership_acquired: called after another owner has acquired the run.
-        forked: called in a copied run, after the child runs of the original have been cancelled.
+        ownership_acquired: called at each acquisition of the run, the first one included.
+        forked: called in a copied run, after its copied ``StartChild`` effects are cancelled; the
+            original and its child runs go on.
         paused: pauses this run, or refuses; by default it sets ``memory.paused``. Then the pause is
             signaled to the children.
         unpaused: the same for an unpause.
@@ -145,7 +146,7 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
         return context.state
 
     def forked(memory: RunMemory, event: Forked, context: StepContext) -> enum.StrEnum:
-        for effect in children_of(context):  # child runs of the original, not of the copy
+        for effect in children_of(context):  # copied effects: the child runs belong to the original, and go on
             context.schedule(CancelEffect(effect_id=effect))
             context.abandon(effect)
         memory.blocked_children.clear()
@@ -180,7 +181,7 @@ def _while_live(control: RunControl) -> dict[type[Event], Row]:
 def children_of(context: StepContext) -> list[str]:
     """Return the ids of the ``StartChild`` effects whose run has not ended, oldest first.
 
-    A fork has none of its original's children: their effects are being cancelled.
+    A fork has none of its original's children: the copied effects are being cancelled.
     """
     cancelled = {effect.cancels for effect in context.outstanding.values()}
     return [effect for effect in context.outstanding if is_child(effect, context) and effect not in cancelled]

@@ -23,9 +23,9 @@ class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=Tr
 
     Attributes:
         epoch: number of this ownership, from 1; a store refuses writes of an earlier epoch.
-        retried: ids of the open effects whose recovery policy allows the owner to perform them
-            again. A new run's owner performs all of them, also those that are not listed: none was
-            started before.
+        retried: ids of the open effects that this owner may perform again. A cancel in the same
+            commit still prevents it. For a new run the list is irrelevant: nothing was started, so
+            every effect is performed.
     """
 
     adopts_rules: ClassVar[bool] = True
@@ -36,9 +36,10 @@ class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=Tr
 
 
 class BatchEnded(Event, tag="batch_ended", frozen=True, kw_only=True):
-    """A batch of events was handled: all that had arrived while this owner drives the run.
+    """Ends a batch of events: those that were waiting when the driver took them, at most 1,000.
 
-    A machine evaluates the run as a whole only on this event; timers arrive as this event, too.
+    A machine evaluates the run as a whole only on this event; timers arrive as this event, too. It
+    is never part of an acquisition.
     """
 
 
@@ -67,7 +68,9 @@ class Cancel(Event, tag="cancel", frozen=True, kw_only=True):
 class Forked(Event, tag="forked", frozen=True, kw_only=True):
     """This run is a copy of another run up to this entry.
 
-    Effects outstanding in the original are decided again.
+    Its machine decides about work that was outstanding in the original. The machines of Asterism
+    start repeatable and queued work again, and ask a person about other work. Questions that were
+    open in the original are open here, too.
 
     Attributes:
         seq: number of the last copied entry.

@@ -30,7 +30,7 @@ from asterism.runtime.submission import check_id, submit_first, submit_whole
 MAX_RUNS = 100_000
 """Runs of one tree that are exported."""
 MAX_ANSWERS = 20
-"""Answers to one inquiry, if its run refuses them; one more is not written."""
+"""Refused answers to one inquiry after which no further answer is written."""
 VERDICT_POLL_S = 0.05
 """Seconds between two looks for a verdict."""
 
@@ -309,7 +309,7 @@ class Client:
         return await self.store.run(run_id)
 
     async def wait(self, run_id: str, *, timeout_s: float = 3600.0) -> RunRow:
-        """Wait until a run has ended or waits for people, or the time is over; return its row.
+        """Return a run's row once it has ended, is paused or waits for people, or the time is over.
 
         Raises:
             RunNotFound: no such run.

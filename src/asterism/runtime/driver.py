@@ -57,8 +57,8 @@ class Driver:
         observers: notified of everything that is appended.
         reap: called before recovery, if the root had an owner before; ends processes that a dead
             owner left behind.
-        initial_events: returns the first events of a run that is acquired, as (event, actor): one
-            for each device that is marked as lost.
+        initial_events: returns events for a run right after each acquisition, as (event, actor): a
+            ``DeviceLost`` for each lost device.
         owner: name of this driver in ``OwnershipAcquired``.
         poll_s: seconds between two reads of the inbox.
         snapshot_interval_chars: minimum number of journal characters between two snapshots of a run.

@@ -36,7 +36,8 @@ CLOCK_DRIFT_S = 0.05
 MAX_BATCH = 1000
 """Arrivals in one batch; the rest wait for the next one."""
 _RELEASING_ERRORS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
-"""Errors from a child that are not its result: this process releases the tree for another one."""
+"""Errors from a child that are not its result: this process releases the tree, so that another
+process can acquire it."""
 
 
 class RunExecutor:
@@ -49,8 +50,8 @@ class RunExecutor:
         on_appended: called with the run's id and the entries that are durable now.
         warn: called with the run's id and a problem that the executor is dealing with.
         group: owns the tasks that perform effects.
-        on_blocked: called with True when the run starts to wait only for people, and with False
-            when it stops.
+        on_blocked: called with True when the run is paused or begins to wait only for people, and
+            with False when that ends.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class RunExecutor:
         self._arrivals: collections.deque[Arrival] = collections.deque()
         self._wakeup = asyncio.Event()
         self._performing: dict[str, asyncio.Task[None]] = {}
-        self._delivered: set[str] = set()  # never shrinks: a row that was read before it was folded may be delivered later
+        self._delivered: set[str] = set()  # never shrinks: a row that was read before it had a verdict may be delivered later
         self._unreadable: list[tuple[str, str]] = []
         self._idle_at = -math.inf  # when BatchEnded last changed nothing
         self._backoff_s = 0.0
@@ -110,10 +111,11 @@ class RunExecutor:
     # -- the loop ----------------------------------------------------------------------------------
 
     async def acquire(self, owner: str) -> None:
-        """Record the new owner, process the inbox, and retry the effects that were left open.
+        """Record the new owner, process the inbox, and recover the effects that were left open.
 
-        The recovery policy of each effect says how. The inbox comes first: a cancel that was
-        written while nobody owned the run must prevent the retry.
+        The recovery policy of an effect says whether it is performed again, or gets an interrupted
+        result. Questions stay open. The inbox comes first: a cancel that was written while nobody
+        owned the run must prevent that an effect is performed again.
         """
         left, cancelled = dict(self.run.outstanding), set(self.run.cancelled_effects)
         is_new = self.run.seq == 1  # nobody has owned it yet, so no effect of its first entry was started
@@ -136,7 +138,7 @@ class RunExecutor:
                 self._perform(effect_id, effect)
 
     async def drive(self, *, park: bool) -> bool:
-        """Drive the run until it has ended, or (with ``park``) until it waits only for people.
+        """Drive the run until it has ended; with ``park`` also until it is paused or waits for people.
 
         Returns:
             True if the run must be acquired again: an event arrived during the release, for

@@ -18,7 +18,7 @@ outstanding they can at most end it."""
 
 
 def status_of(run: Run[Any]) -> RunStatus:
-    """Return the status of a run; it does not depend on the machine's state."""
+    """Return the status of a run; of the machine's state it uses only whether that is terminal."""
     if run.ended:
         return "ended"
     if run.memory.paused:

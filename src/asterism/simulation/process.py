@@ -42,7 +42,8 @@ POLL_S = 1.0
 """Seconds between two reads of the inbox; polling is most of the work of an idle world."""
 
 ExitReason = Literal["", "done", "crashed", "run owned", "fenced", "store unavailable"]
-"""``done``: the run has ended or waits for people. ``run owned``: another process owned it. ``store unavailable``: for too long."""
+"""``done``: the run has ended, is paused or waits for people. ``run owned``: another process owned it.
+``store unavailable``: for too long."""
 
 
 class ProcessEnvironment(Protocol):

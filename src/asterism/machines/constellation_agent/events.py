@@ -89,8 +89,8 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
         plan: the plan, if the planner need not make one.
         inputs: values of ``${inputs.…}`` in the plan of a run that carries out a task of another
             run.
-        previous_rounds: earlier rounds of the session, oldest first, each as
-            ``previous_rounds.round_of`` returns it.
+        previous_rounds: earlier rounds of the session, oldest first, each as ``requests.round_of``
+            returns it.
         params: values of the plan's parameters, converted and complete; empty for a plan that
             carries out a task, whose ``inputs`` fill them.
     """

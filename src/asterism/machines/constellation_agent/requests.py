@@ -118,7 +118,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         arguments: JSON object, with references resolved.
         results: JSON results of the direct predecessors, by task id.
         number: number of the attempt, from 1.
-        priority: higher goes first on a busy device.
+        priority: higher goes first among the attempts of its run; the runs that wait for a device
+            take turns.
         issued: (seq, index) of the effect in its journal; of equal priorities, the lower goes first.
         timeout_s: time limit from the moment the device starts it; None for no limit.
         deadline: seconds since the epoch at which it must end; None for no deadline.

@@ -220,7 +220,7 @@ def _answered(memory: ConstellationMemory, event: Answered, context: StepContext
     return CONTINUE
 
 
-# -- forks: work outstanding in the original is decided again, never silently repeated -------------
+# -- forks: outstanding work starts again if it is repeatable; else a person is asked --------------
 
 
 def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:

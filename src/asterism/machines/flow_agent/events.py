@@ -279,8 +279,8 @@ class HandlerNotified(EffectResult, tag="handler_notified", frozen=True, kw_only
 class CallHandler(Effect, tag="call_handler", frozen=True, kw_only=True):
     """Call a handler with the state of the agent.
 
-    After a crash, a handler that had not entered ``on_running`` is called again. One that had
-    entered it is interrupted, unless the agent declares that it may be entered again.
+    After a crash, a handler without a ``RunningEntered`` in the journal is called again. One with it
+    counts as having acted: it is interrupted, unless the agent is ``idempotent`` or ``resumable``.
     """
 
     actor: ClassVar[str] = "agent"

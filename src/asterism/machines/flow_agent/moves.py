@@ -104,8 +104,9 @@ def request_cancel(memory: FlowMemory, reason: str, context: StepContext) -> Non
 def check_transitions(memory: FlowMemory, state: AgentStatus, path: Iterable[AgentStatus]) -> None:
     """Check that a handler's transitions are edges, and that no handler enters RUNNING too early.
 
-    Where approval is required, only a handler that was called with an answer to the approval
-    question may enter RUNNING; the agent decides whether the answer is a yes.
+    Where approval is required, a handler may enter RUNNING only if it was called with an answer to
+    the approval question, or the conversation was paused in RUNNING. The agent decides whether the
+    answer is a yes.
 
     Raises:
         IllegalTransition: one fails the check; nothing has changed.

@@ -66,7 +66,7 @@ class Activity(msgspec.Struct, kw_only=True):
     """A step that was begun and whose finding is not yet recorded.
 
     Attributes:
-        step: the step; its context as a person may have edited it.
+        step: the step, with the intent and context that a person may have edited.
         effect_id: id of its outstanding effect (a worker's attempt, a model's reply, a child); else
             empty.
         question: question to a person about it.
@@ -128,7 +128,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     Attributes:
         request, context, definition, working_directory, options, has_critique: as submitted.
         started_at: seconds since the epoch.
-        position: index of the next step in it.
+        position: index in ``plan`` of the next step to begin.
         active: begun steps by id.
         again: steps to retry before the plan continues.
         question: question to ask the user next; empty for none.

@@ -11,7 +11,7 @@ from asterism.constellation.profile import ChildSpec
 
 
 class State(StrEnum):
-    """States of an orchestration loop; the last three extend the seven of the specification."""
+    """States of an orchestration loop; the last three extend the seven of a sequential loop."""
 
     PLANNING = "PLANNING"
     EXECUTING = "EXECUTING"
@@ -50,22 +50,24 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The options and limits of a run.
 
-    A run that exceeds a limit ends in FAILED, with the name of the limit.
+    A run that would need more than a limit allows ends in FAILED, and its reason names the limit.
+    For ``max_parallel``, ``max_revisions``, ``max_rounds`` and ``inquiry_timeout_s``, the text below
+    says what happens instead.
 
     Attributes:
         max_steps: steps begun, including repeated ones.
-        max_parallel: steps carried out at the same time.
+        max_parallel: steps carried out at the same time; further ones wait.
         max_attempts: attempts of one step.
         max_replans: plans made after the first.
         max_reflections: reflections in all.
         max_revisions: revisions of the answer after a critique; the last one is accepted unseen.
         max_calls: consecutive failed calls of one supervising function (plan, reflect, synthesize,
             critique).
-        max_rounds: replies of a model within one step.
+        max_rounds: replies of a model within one step; beyond them only the step fails.
         max_tokens: tokens of all models together; None for no limit.
         wall_limit_s: seconds from the start.
-        inquiry_timeout_s: seconds that a question to a person stays open; None for no limit but the
-            wall limit.
+        inquiry_timeout_s: seconds that a question to a person stays open; then it counts as
+            rejected. None for no limit but the wall limit.
         recovery: strategies when a step fails and the reflection says continue: the first one after
             its first failure, and so on.
         stall_after: number of consecutive observations without new output that count as a stall.

@@ -52,7 +52,8 @@ class ToolUse(_Request, frozen=True, kw_only=True):
     """A tool call of a worker's model.
 
     Attributes:
-        trusted: True if the call is confirmed, or needs no confirmation.
+        trusted: True if a person has confirmed this call, or trusts the tool for the rest of the
+            run.
     """
 
     effect: CallTool

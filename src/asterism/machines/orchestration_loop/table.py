@@ -1,8 +1,8 @@
 """The orchestration loop's table: the only place that moves its state.
 
-Seven states and their edges are those of the original specification; PARALLEL, CONFIRMING and
-CANCELLED, with their edges, extend it. New work starts only on BatchEnded. The result of a worker
-or supervising function and the state that follows are in one entry.
+Seven states and their edges are those of a sequential loop; PARALLEL, CONFIRMING and CANCELLED,
+with their edges, extend it. New work starts only on BatchEnded. The result of a worker or
+supervising function and the state that follows are in one entry.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _replied(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, con
     return take_reply(memory, event, context)
 
 
-# -- forks: work outstanding in the original is decided again, never silently repeated -------------
+# -- forks: outstanding work starts again if it is repeatable; else a person is asked --------------
 
 
 def decide_again(memory: LoopMemory, event: Forked, context: StepContext) -> None:
@@ -258,4 +258,4 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
 TRANSITIONS: Mapping[State, frozenset[State]] = {
     State(state): frozenset(map(State, targets)) for state, targets in ORCHESTRATION_LOOP.matrix().items()
 }
-"""State -> next states: the seven of the specification and the three of the extension."""
+"""State -> next states: the seven of a sequential loop and the three that extend it."""

@@ -40,7 +40,11 @@ class AttemptSigns(Protocol):
     """Takes what is reported about one attempt before its end."""
 
     def progress(self, fraction: float | None = None, message: str = "") -> None:
-        """Report a fraction of the work, a message, or both."""
+        """Report a fraction of the work, a message, or both.
+
+        The dispatcher passes on the first report at once, then at most one per 0.25 s, and 500 in
+        all. It merges the reports in between.
+        """
         ...
 
     def queued(self) -> None:
@@ -70,7 +74,9 @@ class Device(Protocol):
 
     ``perform`` never raises for what a skill does; it returns an ``AttemptResult`` with an error.
     When its coroutine is cancelled, it kills this attempt only, and then lets the cancellation
-    pass. It calls ``begun`` before the work starts, and may report progress until it returns.
+    pass. It calls ``begun`` before the work starts, and may report progress until it returns. It
+    checks the arguments, whose references are resolved, and the result against what its skill
+    declares (``bad_arguments``, ``bad_result``).
 
     After a crash, an attempt may arrive again under the same key while the first one still runs
     where the device started it.

@@ -20,8 +20,9 @@ class Performer(Protocol):
 
         The runtime sets no limit.
 
-        If the coroutine is cancelled, stop the work: the effect was cancelled, or this process is
-        giving up the run. Then the next owner recovers the effect.
+        If the coroutine is cancelled, stop the work. Either the effect was cancelled, and its
+        result is that of ``interrupted``. Or this process is giving up the run, and the next owner
+        recovers the effect.
 
         Args:
             effect_id: id of the effect, its idempotency key: the same if a crash repeats the

@@ -79,7 +79,8 @@ class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
         key: unique in its run; the same key later returns the same verdict.
         kind: kind of the event in it (``kernel.machine.kind_of``).
         body: JSON text of that event.
-        verdict: empty until it was folded; then ``accepted``, or the reason of the refusal.
+        verdict: empty until the run has processed the row; then ``accepted``, or the reason of the
+            refusal.
     """
 
     run_id: str = msgspec.field(name="run")
@@ -100,7 +101,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
         status, state, outcome, updated_at: new values of the run's row.
         version: version of the writing program; the run's row has the newest.
         closed: (inquiry id, answer) of inquiries to close.
-        folded: (inbox key, verdict) of inbox rows that get their verdict.
+        folded: (inbox key, verdict) of the inbox rows that the run has processed.
         snapshot: replaces the run's last snapshot. A commit that ends the run deletes it.
     """
 
@@ -159,8 +160,8 @@ class Store(Protocol):
         """Write a commit.
 
         Raises:
-            StaleOwner: the epoch or the seq does not match; nothing of this commit was written
-                (others in its group were).
+            StaleOwner: the epoch or the seq does not match; nothing of this commit was written. A
+                store may write commits of other runs in the same transaction, and those stand.
         """
         ...
 
