@@ -71,7 +71,7 @@ class UnknownMachine(InvalidInput):
 
 
 class RunOwned(AsterismError):
-    """Another live process owns this run; only the run of a dead process can be acquired.
+    """Another live process owns this run; it can be acquired after that process has released it or ended.
 
     Attributes:
         run_id: id of the run.

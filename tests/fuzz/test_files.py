@@ -212,7 +212,7 @@ def test_records_that_were_sealed_after_they_were_changed_are_refused_by_the_rep
 
 
 def test_a_journal_that_was_cut_and_sealed_anew_is_refused() -> None:
-    with pytest.raises(JournalMismatch, match=f"its row counts {len(RECORDS)} entries"):
+    with pytest.raises(JournalMismatch, match=f"says that the run has {len(RECORDS)} entries"):
         taken_in("".join(journal_lines([(ROW, RECORDS[:-1])])))
 
 

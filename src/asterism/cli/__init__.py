@@ -58,7 +58,7 @@ _commands = Group("Commands")  # of the apps below; the first app's own are in t
 _fleet = App(name="fleet", help="Check a fleet file.", group=_LOOK, group_commands=_commands)
 _fleet.command("asterism.cli.plan_commands:check_fleet", name="check", help="Check a fleet file and list its devices and skills.")
 _mcp = App(name="mcp", help="Let MCP clients edit runs and plans.", group=_WORK, group_commands=_commands)
-_mcp.command("asterism.cli.edit_command:edit", name="edit", help="Serve a run in progress, or a plan file, to MCP clients for editing.")
+_mcp.command("asterism.cli.edit_command:edit", name="edit", help="Serve an unfinished run, or a plan file, to MCP clients for editing.")
 _flow = App(name="flow", help="Run a flow agent.", group=_WORK, group_commands=_commands)
 _flow.command(
     "asterism.cli.flow_commands:run_flow", name="run", help="Run a flow agent with given fields; missing ones become open questions."
@@ -72,8 +72,14 @@ app.command("asterism.cli.show_commands:runs", name="runs", help="List the runs,
 app.command("asterism.cli.show_commands:show", name="show", help="Show a run: its plan, states, tasks and metrics.", group=_LOOK)
 app.command("asterism.cli.why_command:why", name="why", help="Explain why a task exists and what happened to it.", group=_LOOK)
 app.command("asterism.cli.show_commands:log", name="log", help="Print the journal of a run in words.", group=_LOOK)
-app.command("asterism.cli.run_commands:resume", name="resume", help="Resume a run that was paused or interrupted.", group=_STEER)
-app.command("asterism.cli.run_commands:follow", name="follow", help="Run a follow-up request after a run has ended.", group=_WORK)
+app.command(
+    "asterism.cli.run_commands:resume",
+    name="resume",
+    usage="Usage: asterism resume [OPTIONS] [RUN]",
+    help="Resume a run that was paused or interrupted.",
+    group=_STEER,
+)
+app.command("asterism.cli.run_commands:follow", name="follow", help="Run the next round of a session after a run has ended.", group=_WORK)
 app.command(
     "asterism.cli.run_commands:pause",
     name="pause",
@@ -98,7 +104,12 @@ app.command("asterism.cli.journal_commands:export", name="export", help="Export 
 app.command(
     "asterism.cli.journal_commands:import_journal", name="import", help="Import a run from a file that export wrote.", group=_JOURNALS
 )
-app.command("asterism.cli.journal_commands:prune", name="prune", help="Delete ended runs and reclaim space.", group=_JOURNALS)
+app.command(
+    "asterism.cli.journal_commands:prune",
+    name="prune",
+    help="Delete ended runs that the options choose, and reclaim space.",
+    group=_JOURNALS,
+)
 app.command(_fleet)
 app.command(_mcp)
 app.command(_loop)

@@ -40,7 +40,7 @@ STOP_S = 5.0
 
 
 def edit(
-    named: Annotated[str, Parameter(name="RUN_OR_PLANFILE", help="A run that has not ended, or a plan file (.json, .yaml, .yml).")],
+    named: Annotated[str, Parameter(name="RUN_OR_PLANFILE", help="An unfinished run, or a plan file (.json, .yaml, .yml).")],
     /,
     *,
     http: Annotated[
@@ -52,7 +52,7 @@ def edit(
     ] = None,
     database: Database = None,
 ) -> int:
-    """Serve a run in progress, or a plan file, to MCP clients for editing."""
+    """Serve an unfinished run, or a plan file, to MCP clients for editing."""
     serve = _serving(http)
     path = plan_path(named)
     try:

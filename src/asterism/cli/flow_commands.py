@@ -41,14 +41,9 @@ Agents = Annotated[
     str, Parameter(name="AGENTS", help="Source of the agents: file.py, package.module or an entry point; file.py:Name for one agent.")
 ]
 Fleet = Annotated[Path | None, Parameter(name=["--fleet", "-f"], help="Fleet file (TOML), for agents that start constellations.")]
-Model = Annotated[
-    str | None,
-    Parameter(
-        name="--model",
-        help="Extract fields, choose agents and plan with this model: openai:…, anthropic:…, google:… or ollama:…, "
-        "or replay:FILE to replay a recording [default: $ASTERISM_MODEL, else no model].",
-    ),
-]
+_MODELS = "openai:…, anthropic:…, google:… or ollama:…, or replay:FILE to replay a recording [default: $ASTERISM_MODEL, else no model]."
+ChatModel = Annotated[str | None, Parameter(name="--model", help=f"Extract fields, choose agents and plan with this model: {_MODELS}")]
+FlowModel = Annotated[str | None, Parameter(name="--model", help=f"Extract fields and plan with this model: {_MODELS}")]
 Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, ModelServices]]
 MAX_SHOWN = 2000
 """Characters of an answer that are printed at most."""
@@ -68,7 +63,7 @@ def chat(
     *,
     user: Annotated[str | None, Parameter(help="Name under which you chat [default: your login name].")] = None,
     fleet: Fleet = None,
-    model: Model = None,
+    model: ChatModel = None,
     backup_model: BackupModel = None,
     record: Record = None,
     database: Database = None,
@@ -163,7 +158,7 @@ def run_flow(
     field: Annotated[Sequence[str], Parameter(name="--field", help="NAME=VALUE; may be repeated.", negative=())] = (),
     text: Annotated[str, Parameter(help="First message to the agent.")] = "",
     fleet: Fleet = None,
-    model: Model = None,
+    model: FlowModel = None,
     backup_model: BackupModel = None,
     record: Record = None,
     database: Database = None,

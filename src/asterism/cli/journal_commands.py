@@ -117,7 +117,7 @@ def prune(
     ] = None,
     database: Database = None,
 ) -> int:
-    """Delete ended runs and reclaim space. A run that has not ended is never deleted."""
+    """Delete ended runs that the options choose, and reclaim space. An unfinished run is never deleted."""
     if older_than_days is None and keep_mb is None and not outcome:
         raise InvalidInput("choose what to delete: --older-than-days, --outcome or --keep-mb")
     for name, number in (("--older-than-days", older_than_days), ("--keep-mb", keep_mb)):

@@ -35,7 +35,7 @@ def run(
     result_file: ResultFile = None,
     wall_limit_s: Annotated[float | None, Parameter(help="Fail the run after this many seconds [default: the limit of the loop].")] = None,
     max_tokens: Annotated[
-        int | None, Parameter(help="Fail the run when its models use more tokens [default: the limit of the loop].")
+        int | None, Parameter(help="Fail the run when its models have used more than this many tokens [default: the limit of the loop].")
     ] = None,
 ) -> int:
     """Run a request through a loop that is defined in Python or TOML."""

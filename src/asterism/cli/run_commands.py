@@ -124,7 +124,7 @@ def follow(
     result_file: ResultFile = None,
     values: Values = (),
 ) -> int:
-    """Run a follow-up request with the fleet, model and options of an ended run. The planner knows the earlier rounds."""
+    """Run the next round of a session, with the fleet, model and options of an ended run. The planner knows the earlier rounds."""
     goal = with_values(goal_of(what), values, asks=True)
     return asyncio.run(_follow(named, goal, fleet, database, as_json=json, result_file=result_file))
 
@@ -148,7 +148,12 @@ async def _follow(
 
 def resume(
     named: Annotated[
-        str | None, Parameter(name="RUN", help="Id of a run [default: every interrupted run, or the only run that has not ended].")
+        str | None,
+        Parameter(
+            name="RUN",
+            help="Id of a run, or the first characters of the id or of its part after the hyphen [default: every interrupted run; "
+            "if only one unfinished run has no process that drives it, that one].",
+        ),
     ] = None,
     /,
     *,

@@ -51,7 +51,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The child run that carries out tasks or steps of a device or worker.
+    """How to start the child runs that carry out the tasks of a device, or the steps of a worker.
 
     Attributes:
         machine: name of the child's machine.

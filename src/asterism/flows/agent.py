@@ -37,7 +37,8 @@ class StandardAgent:
         description: purpose of the agent, for people and for routers.
         timeout_s: limit for ``on_running``, in seconds.
         idempotent: ``on_running`` may run again after a crash, with the same key.
-        resumable: ``on_running`` may be entered again after a crash; its children are not started twice.
+        resumable: the same as ``idempotent``, for an ``on_running`` that is safe to repeat only
+            because its work is in children: the child of a key is not started twice.
         approval_timeout_s: seconds that a question for approval stays open; None for no limit.
         idle_timeout_s: seconds that the agent waits for its user; None for no limit.
     """

@@ -120,7 +120,7 @@ def check_whole(run_id: str, listed: int, last: int) -> None:
         JournalMismatch: entries are missing at its end.
     """
     if listed > last:
-        raise JournalMismatch(run_id, last + 1, f"it is missing: its row counts {listed} entries")
+        raise JournalMismatch(run_id, last + 1, f"it is missing, although the database says that the run has {listed} entries")
 
 
 def state_history(records: Iterable[Record], **more: str) -> list[dict[str, Any]]:

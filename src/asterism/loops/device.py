@@ -10,7 +10,7 @@ from asterism.loops.definition import find_loop
 
 
 class AgentEntry(DeviceEntry, frozen=True, kw_only=True):
-    """Table of an agent in a fleet file.
+    """Table of a device of kind ``agent`` (a loop) in a fleet file.
 
     Attributes:
         loop: ``file.py:name``, ``module:name`` or ``file.toml``, relative to the folder of the

@@ -1,6 +1,6 @@
 """Drafts: the constellations that an editor can change.
 
-A draft is a constellation in memory, a plan file, or a run in progress. This module holds the
+A draft is a constellation in memory, a plan file, or an unfinished run. This module holds the
 protocol and the first of the three. All three validate edits with the same code; they differ in
 where they store the result.
 """

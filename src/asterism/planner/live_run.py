@@ -1,4 +1,4 @@
-"""A draft that is a run in progress: it reads the journal and sends edits through the inbox.
+"""A draft that is an unfinished run: it reads the journal and sends edits through the inbox.
 
 Another process usually owns the run; nothing here writes to the journal.
 """
@@ -29,7 +29,7 @@ POLLS_PER_DRIVE_CHECK = 10
 
 
 class LiveRun:
-    """A draft that is a run in progress.
+    """A draft that is an unfinished run.
 
     Args:
         client, machine, run_id: the run, its store and its state machine.

@@ -166,7 +166,9 @@ def _with_plan(reply: ConstellationAgentResponse) -> ConstellationAgentResponse:
     if plan is None and len(reply.actions) == 1 and isinstance(edit := parse_action(reply.actions[0]), BuildConstellation):
         plan = edit.plan
     if plan is None and reply.status != "FAIL":
-        raise InvalidReply("missing 'constellation' field: CREATION wants a constellation with tasks, or status FAIL and why in 'thought'")
+        raise InvalidReply(
+            "missing 'constellation' field: in CREATION, give a constellation with tasks; or give status FAIL, with the reason in 'thought'"
+        )
     return msgspec.structs.replace(reply, constellation=plan, actions=())
 
 

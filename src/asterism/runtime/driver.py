@@ -148,7 +148,7 @@ class Driver:
                 self.warn(run_id, f"{type(observer).__name__} failed and is no longer notified: {type(error).__name__}: {error}")
 
     def warn(self, run_id: str, message: str) -> None:
-        """Report a problem that the driver is dealing with to the observers."""
+        """Report to the observers a problem that the driver is dealing with."""
         for observer in self._observers:
             observer.trouble(run_id, message)
 

@@ -36,7 +36,9 @@ async def find_run(store: Store, named: str) -> RunRow:
 
 
 async def find_inquiry(store: Store, named: str) -> InquiryRow:
-    """Return the question with this id, else the only open one whose id, or whose run's, begins so.
+    """Return the question with this id, or the only one whose id begins with it.
+
+    An open question comes before an answered one. A question's id begins with that of its run.
 
     Raises:
         InvalidInput: no question matches, or more than one.

@@ -176,7 +176,7 @@ _EFFECT_OF: Mapping[type[EffectResult], type[Effect]] = {
 
 
 def effect_name(event: EffectResult) -> str:
-    """Return the kind of effect that a result belongs to, if the effect itself is unknown."""
+    """Return the kind of effect that a result closes, from its type; for a result whose effect is unknown."""
     effect = _EFFECT_OF.get(type(event))
     return kind_of(effect) if effect else "effect"
 

@@ -123,7 +123,7 @@ class Edited(Event, tag="edited", frozen=True, kw_only=True):
 
 
 class Planned(EffectResult, tag="planned", frozen=True, kw_only=True):
-    """A proposal of the planner. Its ``status`` is part of the proposal: the table decides.
+    """A proposal of the planner. Its ``status`` is proposed, too: the table decides whether the run takes it.
 
     Attributes:
         thought, observation: its reasoning, for people.

@@ -149,7 +149,10 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
 
 
 class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
-    """A message from a person that answers no open question."""
+    """A message from a person that is not sent as an answer, such as a secret.
+
+    ``inquiry_id`` is the question that was open or shown last, if any.
+    """
 
     from_outside: ClassVar[bool] = True
 

@@ -303,7 +303,7 @@ def _ask(memory: FlowMemory, state: AgentStatus, context: StepContext) -> None:
 def child_requested(memory: FlowMemory, event: ChildRequested, context: StepContext) -> StrEnum | None:
     """Start the child of a key, if there is none.
 
-    A child that has ended, or a requested cancel, is notified at once.
+    If the child has ended, or a cancel was requested, the handler is notified at once.
     """
     if event.effect_id != memory.handler_effect:
         return None

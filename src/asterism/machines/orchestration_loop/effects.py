@@ -103,7 +103,7 @@ class Critique(_Request, tag="critique", frozen=True, kw_only=True):
 
 
 class AskModel(_Request, tag="ask_model", frozen=True, kw_only=True):
-    """Send a step's conversation to its worker's model.
+    """Send the model conversation of a step to its worker's model.
 
     Attributes:
         worker: name of the worker, whose model and tools are used.

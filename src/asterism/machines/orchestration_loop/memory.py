@@ -144,7 +144,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         failures: number of failures by step id.
         stalled: consecutive observations without new output.
         used: tools that were called in this run.
-        trusted: tools that need no further confirmation in this run.
+        trusted: tools that need no further approval in this run.
     """
 
     request: str = ""

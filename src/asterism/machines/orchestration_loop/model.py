@@ -196,7 +196,7 @@ class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 Gate = Literal["", "destructive", "external", "first_time"]
-"""Reason why a tool call needs confirmation by a person."""
+"""Reason why a tool call needs approval by a person."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -205,8 +205,8 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         call_id: the model's id of the call.
         denied: reason why the call is not allowed; empty if it is.
-        gate: reason for confirmation by a person; ``first_time`` applies only to the first call of
-            the tool in a run.
+        gate: reason for approval by a person; ``first_time`` applies only to the first call of the
+            tool by its worker in a run.
         idempotent: True if the call can safely be repeated under the same key after a crash.
         parameters: JSON Schema of the arguments, for a person who may edit them; else empty.
     """

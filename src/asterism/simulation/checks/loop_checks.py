@@ -201,7 +201,9 @@ class LoopChecks(RunChecks[LoopMemory]):
             has_failed = entry.event.error or (isinstance(entry.event, PlanMade) and entry.state != "EXECUTING")
             self._failed_calls = self._failed_calls + 1 if has_failed else 0
             if has_failed and entry.state == "FAILED" and self._failed_calls < options.max_calls:
-                raise self.fail(8, f"the run fails after {self._failed_calls} failed calls (max_calls {options.max_calls})")
+                raise self.fail(
+                    8, f"the run failed for max_calls after {self._failed_calls} failed calls, below the limit of {options.max_calls}"
+                )
         done = {
             "max_replans": self._plans - 1,
             "max_attempts": max(self._tries.values(), default=0),
