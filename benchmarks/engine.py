@@ -19,7 +19,7 @@ from asterism.machines.constellation_agent.events import ConstellationSubmitted,
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device, Signs
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.store import Store
 from asterism.runtime.runtime import Runtime
@@ -35,7 +35,8 @@ class IdleDevice:
 
     profile = IDLE
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+        await signs.begun()
         return AttemptResult()
 
 

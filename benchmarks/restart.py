@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from asterism.kernel.journal import Entry
-from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import IDLE, open_runtime, submit
 from benchmarks.plans import chain
@@ -65,7 +65,8 @@ class Telling:
 
     profile = IDLE
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+        await signs.begun()
         print(time.monotonic(), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
         return AttemptResult()

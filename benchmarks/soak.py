@@ -24,7 +24,7 @@ from asterism.errors import AsterismError
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Cancel
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device, Signs
 from asterism.runtime.runtime import Runtime
 from benchmarks.engine import IDLE
 from benchmarks.plans import chain, fan, layered
@@ -83,7 +83,8 @@ class MoodyDevice:
 
     profile = IDLE
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+        await signs.begun()
         if attempt.description == "fails":
             raise RuntimeError("as it was asked to")
         return AttemptResult(result={"x": 1, "text": "x" * 100})

@@ -31,7 +31,7 @@ from asterism.machines.constellation_agent.events import (
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import ModelChoice, choose_model
-from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 from asterism.runtime.ports.store import RunRow
 from asterism.simulation.model_wire import ModelRequest
 from asterism.simulation.scripted_model import Answering, ModelAnswer, ScriptedModel
@@ -68,7 +68,8 @@ class HandDevice:
         self.profile = profile
         self._work = work
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+        await signs.begun()
         came = await self._work(attempt)
         return AttemptResult(error=came) if isinstance(came, TaskError) else AttemptResult(result=came)
 

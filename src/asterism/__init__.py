@@ -27,14 +27,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the same names for type checkers; a test compares the two lists
     from asterism.bootstrap import connect as connect
     from asterism.bootstrap import open as open  # noqa: A004 - `asterism.open()` is its name
+    from asterism.bootstrap import run as run
     from asterism.constellation.constellation import TaskConstellation as TaskConstellation
     from asterism.constellation.line import TaskStarLine as TaskStarLine
+    from asterism.constellation.parameters import Param as Param
     from asterism.constellation.profile import AgentProfile as AgentProfile
+    from asterism.constellation.task import RetryPolicy as RetryPolicy
     from asterism.constellation.task import TaskStar as TaskStar
+    from asterism.constellations.app import App as App
+    from asterism.constellations.definition import Constellation as Constellation
+    from asterism.constellations.definition import Task as Task
     from asterism.constellations.goal import Goal as Goal
+    from asterism.constellations.handle import RunHandle as RunHandle
+    from asterism.constellations.handle import RunResult as RunResult
     from asterism.constellations.rounds import Round as Round
     from asterism.constellations.rounds import follow as follow
     from asterism.constellations.rounds import submit as submit
+    from asterism.devices.python_fleet import Device as Device
+    from asterism.devices.python_fleet import Fleet as Fleet
     from asterism.devices.skill import SkillContext as SkillContext
     from asterism.devices.skill import skill as skill
     from asterism.errors import AsterismError as AsterismError
@@ -42,6 +52,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.errors import InvalidInput as InvalidInput
     from asterism.errors import MissingExtra as MissingExtra
     from asterism.errors import Refused as Refused
+    from asterism.errors import RunFailed as RunFailed
     from asterism.errors import RunNotFound as RunNotFound
     from asterism.flows.agent import StandardAgent as StandardAgent
     from asterism.flows.agent import flowagent as flowagent
@@ -80,15 +91,20 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.runtime.runtime import Runtime as Runtime
 
 _PUBLIC = {
-    "asterism.bootstrap": ("connect", "open"),
+    "asterism.bootstrap": ("connect", "open", "run"),
     "asterism.constellation.constellation": ("TaskConstellation",),
     "asterism.constellation.line": ("TaskStarLine",),
+    "asterism.constellation.parameters": ("Param",),
     "asterism.constellation.profile": ("AgentProfile",),
-    "asterism.constellation.task": ("TaskStar",),
+    "asterism.constellation.task": ("RetryPolicy", "TaskStar"),
+    "asterism.constellations.app": ("App",),
+    "asterism.constellations.definition": ("Constellation", "Task"),
     "asterism.constellations.goal": ("Goal",),
+    "asterism.constellations.handle": ("RunHandle", "RunResult"),
     "asterism.constellations.rounds": ("Round", "follow", "submit"),
+    "asterism.devices.python_fleet": ("Device", "Fleet"),
     "asterism.devices.skill": ("SkillContext", "skill"),
-    "asterism.errors": ("AsterismError", "IllegalTransition", "InvalidInput", "MissingExtra", "Refused", "RunNotFound"),
+    "asterism.errors": ("AsterismError", "IllegalTransition", "InvalidInput", "MissingExtra", "Refused", "RunFailed", "RunNotFound"),
     "asterism.flows.agent": ("StandardAgent", "flowagent"),
     "asterism.flows.agent_state": ("AgentResult",),
     "asterism.flows.conversation": ("Conversation",),

@@ -6,17 +6,19 @@ opened, so a program that only reads runs starts in half the time.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asterism.constellation.profile import Fleet
-from asterism.devices.worker_ledger import reap_orphans
-from asterism.errors import MissingExtra, StoreUnavailable
+from asterism.constellation.profile import HERE
+from asterism.constellation.profile import Fleet as Profiles
+from asterism.devices.worker_ledger import reap_orphans, without_leftovers, workers_folder
+from asterism.errors import InvalidInput, MissingExtra
 from asterism.kernel.machine import Effect, Machine
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -25,7 +27,7 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports.device import Attempt, Device
+from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import Planner
@@ -36,17 +38,19 @@ from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
 if TYPE_CHECKING:
+    from asterism.constellations.app import App
+    from asterism.constellations.goal import AnyGoal
+    from asterism.constellations.handle import RunResult
+    from asterism.devices.dispatcher import Dispatcher
+    from asterism.devices.python_fleet import Fleet
     from asterism.flows.orchestrator import Router
     from asterism.flows.performer import Extractor
-    from asterism.runtime.runtime import Runtime
+    from asterism.machines.constellation_agent.events import RunOptions
+    from asterism.runtime.driver import Driver
+    from asterism.telemetry.observer import Telemetry
 
 MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
 """The machines of all runs, by name."""
-
-
-def workers_folder(database: Path) -> Path:
-    """Return the folder in which the processes that use a database list their workers."""
-    return database.with_name(database.name + ".workers")
 
 
 @contextlib.asynccontextmanager
@@ -63,67 +67,49 @@ async def open_store(database: Path, *, create: bool) -> AsyncIterator[Store]:
         await store.close()
 
 
-async def check_database(database: Path) -> None:
-    """Check that a database can be used, without writing anything.
-
-    Raises:
-        StoreUnavailable: it is not an asterism database, or cannot be written.
-    """
-    if database.exists() and (not database.is_file() or database.stat().st_size):  # noqa: ASYNC240 - one look, before anything runs
-        async with open_store(database, create=False):
-            return
-    there = next(folder for folder in database.absolute().parents if folder.exists())  # noqa: ASYNC240 - as above
-    if not os.access(there, os.W_OK):
-        raise StoreUnavailable(f"database {database}: the folder {there} is read-only; make it writable, or name another database")
-
-
 @contextlib.asynccontextmanager
-async def open_devices(fleet_file: Path | None, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
-    """Open the devices of a fleet file; yield their profiles and the devices.
-
-    Without a file there are none.
+async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncIterator[tuple[Profiles, Mapping[str, Device]]]:
+    """Open the devices of a fleet, or of a fleet file; yield their profiles, and the devices together with the device ``here``.
 
     Raises:
         InvalidInput: the fleet file cannot be used; no file is left behind.
     """
-    if fleet_file is None:
-        yield {}, {}
-        return
     from asterism.devices.fleet import open_fleet
+    from asterism.devices.here import HereDevice
     from asterism.devices.local import local_kind
     from asterism.devices.pool import WorkerPool
+    from asterism.devices.python_fleet import Fleet
     from asterism.flows.source import FLOW_KIND
     from asterism.loops.device import AGENT_KIND
 
-    with _without_leftovers(database):
-        async with WorkerPool(workers_folder(database)) as pool:
-            devices = await open_fleet(fleet_file, {"local": local_kind(pool), "agent": AGENT_KIND, "flow": FLOW_KIND})
-            yield {device_id: device.profile for device_id, device in devices.items()}, devices
+    with without_leftovers(database):
+        async with contextlib.AsyncExitStack() as stack:
+            pools: list[WorkerPool] = []
+
+            def pool() -> WorkerPool:
+                if not pools:
+                    pools.append(WorkerPool(workers_folder(database)))
+                    stack.push_async_callback(pools[0].close)
+                return pools[0]
+
+            here = HereDevice(pool)
+            if fleet is None:
+                yield {}, {HERE: here}
+                return
+            kinds = {"local": local_kind(pool()), "agent": AGENT_KIND, "flow": FLOW_KIND}
+            devices = await (fleet.open_devices(kinds) if isinstance(fleet, Fleet) else open_fleet(fleet, kinds))  # noqa: ASYNC240 - no disk
+            yield (fleet if isinstance(fleet, Fleet) else Fleet()).described(devices), {**devices, HERE: here}
 
 
-@contextlib.contextmanager
-def _without_leftovers(database: Path) -> Iterator[None]:
-    """Remove the folders that were made for the workers of a database that was not made."""
-    folders = [workers_folder(database), *database.parents]
-    missing = [folder for folder in folders if not folder.exists()]
-    try:
-        yield
-    finally:
-        if not database.exists():
-            for folder in missing:
-                with contextlib.suppress(OSError):  # it is not empty: another program uses it
-                    folder.rmdir()
-
-
-async def read_fleet(fleet_file: Path) -> Fleet:
-    """Return the profiles of the devices of a fleet file; the devices are opened only for this.
+async def read_fleet(fleet: Path | Fleet | None) -> Profiles:
+    """Return the profiles of the devices of a fleet or a fleet file, if any; the devices are opened only for this.
 
     Raises:
         InvalidInput: the fleet file cannot be used.
     """
     with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
-        async with open_devices(fleet_file, Path(folder, "none.db")) as (fleet, _):
-            return fleet
+        async with open_devices(fleet, Path(folder, "none.db")) as (profiles, _):
+            return profiles
 
 
 class ModelServices(NamedTuple):
@@ -179,49 +165,43 @@ async def open_runtime(
     planner: Planner | None = None,
     extractor: Extractor | None = None,
     fleet_file: Path | None = None,
+    profiles: Profiles | None = None,
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
-) -> AsyncIterator[Runtime]:
+) -> AsyncIterator[App]:
     """Open a runtime that can drive every machine, constellations on these devices.
+
+    ``profiles`` describe the devices; by default their own profiles.
 
     Raises:
         InvalidInput: another machine has the name of a registered one.
     """
+    from asterism.constellations.app import App
     from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
     from asterism.devices.dispatcher import Dispatcher
+    from asterism.devices.here import here_of
+    from asterism.devices.places import places_of
     from asterism.flows.performer import flow_performers
     from asterism.flows.secret_store import process_secret_store
     from asterism.loops.definition import open_performers
     from asterism.planner.offline.planner import OfflinePlanner
     from asterism.runtime.driver import Driver
-    from asterism.runtime.runtime import Runtime
 
     clock = SystemClock()
     fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
-    on_started: list[Callable[[Attempt], None]] = []
-
-    def started(attempt: Attempt) -> None:
-        for listener in on_started:
-            listener(attempt)
-
-    async with Dispatcher(devices, clock.now, on_started=started) as dispatcher, open_performers() as loops:
+    here = here_of(devices)
+    if profiles is None:
+        profiles = {name: device.profile for name, device in devices.items() if device is not here}
+    places = places_of(devices, fleet_file, database)
+    async with Dispatcher(devices, clock.now, places=places) as dispatcher, open_performers() as loops:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
             **loops,
-            **flow_performers(process_secret_store(), extractor, [device.profile for device in devices.values()], fleet_file=fleet),
+            **flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet),
         }
-        telemetry: Telemetry | None = None
-        if telemetry_wanted(os.environ):
-            from asterism.telemetry.observer import Telemetry
-
-            telemetry = Telemetry(
-                lambda run: driver.live(run),  # noqa: PLW0108 - there is no driver yet
-                clock.now,
-                queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
-                starter_of=lambda run: driver.starters.get(run, ""),
-            )
-            on_started.append(telemetry.taken)
+        telemetry = _telemetry(lambda: driver, dispatcher, devices, clock) if telemetry_wanted(os.environ) else None
+        if telemetry:
             performers[AskPlanner] = telemetry.within(performers[AskPlanner])
         driver = Driver(
             store=store,
@@ -238,14 +218,27 @@ async def open_runtime(
             stack.callback(dispatcher.subscribe(driver.announce))
             if telemetry:
                 stack.callback(telemetry.close)
+            if here:
+                stack.callback(here.close)
             async with driver.opened():
-                yield Runtime(store, driver, clock, fleet={name: device.profile for name, device in devices.items()}, fleet_file=fleet)
+                yield App(store, driver, clock, fleet=profiles, fleet_file=fleet, here=here)
+
+
+def _telemetry(driver: Callable[[], Driver], dispatcher: Dispatcher, devices: Iterable[str], clock: SystemClock) -> Telemetry:
+    from asterism.telemetry.observer import Telemetry
+
+    return Telemetry(
+        lambda run: driver().live(run),
+        clock.now,
+        queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
+        starter_of=lambda run: driver().starters.get(run, ""),
+    )
 
 
 @contextlib.asynccontextmanager
 async def open_driver_for(
     client: Client, root: RunRow, database: Path, *, fleet_file: Path | None = None, model: ModelChoice | None = None
-) -> AsyncIterator[Runtime]:
+) -> AsyncIterator[App]:
     """Open a runtime that can drive a run and its children, with the devices and model of the run.
 
     Args:
@@ -262,17 +255,19 @@ async def open_driver_for(
         JournalMismatch: a journal cannot be replayed.
         MissingExtra: the model's client is not installed.
     """
-    from asterism.constellations.resumption import check_devices, first_event_of, fleet_file_below, fleet_file_of, model_of
+    from asterism.constellations.resumption import check_devices, declared_fleet, first_event_of, fleet_file_below, fleet_file_of, model_of
     from asterism.loops.resumption import check_definitions
 
     first = await first_event_of(client, root)
     fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)
+    fleet = fleet_file or await declared_fleet(client, root)
     await check_definitions(client, root)
     model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))
-    async with open_model_services(model) as services, open_devices(fleet_file, database) as (_, devices):
+    async with open_model_services(model) as services, open_devices(fleet, database) as (profiles, devices):
         await check_devices(client, root, devices)
+        planner, extractor, _ = services
         async with open_runtime(
-            client.store, devices, database, planner=services.planner, extractor=services.extractor, fleet_file=fleet_file
+            client.store, devices, database, planner=planner, extractor=extractor, fleet_file=fleet_file, profiles=profiles
         ) as runtime:
             yield runtime
 
@@ -281,7 +276,7 @@ async def open_driver_for(
 async def connect(
     database: Path | str | None = None,
     *,
-    fleet: Path | str | None = None,
+    fleet: Path | str | Fleet | None = None,
     machines: Sequence[Registration] = (),
     create: bool = True,
 ) -> AsyncIterator[Client]:
@@ -289,32 +284,35 @@ async def connect(
 
     Args:
         database: file with the journals; by default that of the commands.
-        fleet: fleet file with the devices of submitted constellations; the devices are described,
-            and not kept open.
+        fleet: the devices of submitted constellations, as a fleet file or a ``Fleet``; the devices
+            are described, and not kept open.
         machines: the program's own machines, in addition to the built-in ones.
         create: make the database if it does not exist.
 
     Raises:
-        InvalidInput: the fleet file cannot be used, or another machine has the name of a registered
-            one.
+        InvalidInput: the fleet file cannot be used, another machine has the name of a registered one,
+            or a module that is being imported calls this.
         StoreUnavailable: the database cannot be used, or it does not exist and ``create`` is False.
     """
+    from asterism.devices.source import refuse_during_import
+
+    refuse_during_import()
     known = registered(MACHINES, machines)  # refused before a database is made
-    profiles = await read_fleet(Path(fleet)) if fleet is not None else {}
+    profiles = await read_fleet(Path(fleet) if isinstance(fleet, str) else fleet)
     async with open_store(database_path(Path(database) if database is not None else None), create=create) as store:
-        yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet or ""))
+        yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet) if isinstance(fleet, Path | str) else "")
 
 
 @contextlib.asynccontextmanager
 async def open(  # noqa: A001 - `asterism.open()` is its name
     database: Path | str | None = None,
     *,
-    fleet: Path | str | None = None,
+    fleet: Path | str | Fleet | None = None,
     planner: Planner | None = None,
     extractor: Extractor | None = None,
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
-) -> AsyncIterator[Runtime]:
+) -> AsyncIterator[App]:
     """Open a runtime over a database.
 
     Within the ``async with``, everything that names no other runtime runs in it.
@@ -322,23 +320,26 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     Args:
         database: file with the journals, made if it does not exist; by default that of the
             commands.
-        fleet: fleet file with the devices; without one there are none.
+        fleet: the devices, as a fleet file or a ``Fleet``; by default none but the device ``here``.
         planner: by default the offline planner, which needs no model.
         extractor: extracts fields from messages; by default by rules, without a model.
         observers: notified of all appended entries and problems.
         machines: the program's own machines, in addition to the built-in ones.
 
     Raises:
-        InvalidInput: the fleet file cannot be used, or another machine has the name of a registered
-            one.
+        InvalidInput: the fleet file cannot be used, another machine has the name of a registered one,
+            or a module that is being imported calls this.
         StoreUnavailable: the database cannot be used.
     """
+    from asterism.devices.source import refuse_during_import
     from asterism.runtime.runtime import CURRENT
 
+    refuse_during_import()
     registered(MACHINES, machines)  # refused before a database is made
     path = database_path(Path(database) if database is not None else None)
     async with contextlib.AsyncExitStack() as stack:
-        _, devices = await stack.enter_async_context(open_devices(Path(fleet) if fleet is not None else None, path))
+        fleet = Path(fleet) if isinstance(fleet, str) else fleet
+        profiles, devices = await stack.enter_async_context(open_devices(fleet, path))
         store = await stack.enter_async_context(open_store(path, create=True))
         runtime = await stack.enter_async_context(
             open_runtime(
@@ -347,7 +348,8 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
                 path,
                 planner=planner,
                 extractor=extractor,
-                fleet_file=Path(fleet) if fleet else None,
+                fleet_file=fleet if isinstance(fleet, Path) else None,
+                profiles=profiles,
                 observers=observers,
                 machines=machines,
             )
@@ -355,3 +357,32 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         token = CURRENT.set(runtime)
         stack.callback(CURRENT.reset, token)
         yield runtime
+
+
+def run(
+    goal: AnyGoal,
+    options: RunOptions | None = None,
+    /,
+    *,
+    database: Path | str | None = None,
+    fleet: Path | str | Fleet | None = None,
+    **params: Any,
+) -> RunResult:
+    """Open a runtime, run a goal in it as ``App.run`` does, and close it; InvalidInput in a running event loop."""
+    from asterism.constellations.goal import goal_of
+    from asterism.devices.source import refuse_during_import
+
+    refuse_during_import()
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise InvalidInput("asterism.run cannot be called in a running event loop, as in a notebook; use: await app.run(…)")
+
+    goal = goal_of(goal, params)
+    if goal.plan and (taken := goal.plan.params.keys() & {"database", "fleet"}):
+        raise InvalidInput(f"parameter {min(taken)!r} has the name of an option of asterism.run; rename it, or use: await app.run(…)")
+
+    async def main() -> RunResult:
+        async with open(database, fleet=fleet) as app:
+            return await app.run(goal, options)
+
+    return asyncio.run(main())

@@ -5,7 +5,8 @@ Failures of tasks and devices are not exceptions: they are events in a journal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Iterable, Sequence
 
 
 class AsterismError(Exception):
@@ -117,6 +118,20 @@ class RunStuck(AsterismError):
         )
 
 
+class RunFailed(AsterismError):
+    """A run did not finish, and its program asked to be informed by an error.
+
+    Attributes:
+        run_id: id of the run.
+        outcome: its outcome: failed, cancelled, waiting or paused.
+    """
+
+    def __init__(self, run_id: str, outcome: str, why: str) -> None:
+        self.run_id = run_id
+        self.outcome = outcome
+        super().__init__(f"run {run_id} is {outcome}: {why}" if why else f"run {run_id} is {outcome}")
+
+
 class StaleOwner(AsterismError):
     """This process no longer owns the run: another one has acquired it. Stop driving the run."""
 
@@ -141,6 +156,23 @@ class Refused(AsterismError):
 VERSION_STEP = 1000
 """The version of a run is VERSION_STEP times the version of the journal format, plus the version of
 the rules."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean …?`` with the known name that a mistyped one resembles; empty without one."""
+    import difflib  # noqa: PLC0415 - only a mistyped name needs it
+
+    near = difflib.get_close_matches(given, list(known), n=1) if given else []
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def how_to_write_there(error: OSError) -> str:
+    """Return the advice for a folder that cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some space"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "make it writable, or name another database"
+    return "name a database in a folder where files can be made"
 
 
 def version_text(version: int) -> str:

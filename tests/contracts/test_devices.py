@@ -19,9 +19,10 @@ from asterism.constellation.task import TaskError
 from asterism.devices.fleet import open_fleet
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
-from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, Device
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device
 from asterism.simulation import loop as simulation
 from asterism.simulation.device import Behaviour, FakeDevice, PerformanceLog, by_skill
+from tests.device_signs import Heard
 
 SKILLS = ("answer", "raise", "crash", "talk", "wait")
 LOCAL_SKILLS = ("answer", "complain", "exit_hard", "talk", "wait")
@@ -68,19 +69,6 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
     return lambda scenario: WORLDS[request.param](tmp_path, scenario)
 
 
-class Heard(list[AttemptProgress]):
-    """The reports of an attempt, and an event for ``waiting``."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waiting = asyncio.Event()
-
-    def __call__(self, progress: AttemptProgress) -> None:
-        self.append(progress)
-        if progress.message.startswith("waiting"):
-            self.waiting.set()
-
-
 def attempt(skill: str, key: str = "r:1.0", **arguments: Any) -> Attempt:
     return Attempt(key=key, run_id="r", task_id="t", device_id="d", skill=skill, arguments=arguments)
 
@@ -114,15 +102,15 @@ def test_an_error_is_a_result_and_not_an_exception_and_the_device_goes_on(play: 
     play(scenario)
 
 
-def test_progress_carries_the_key_and_comes_before_the_end(play: Play) -> None:
+def test_progress_comes_after_the_begin_and_before_the_end(play: Play) -> None:
     async def scenario(device: Device) -> None:
         heard = Heard()
-        await device.perform(attempt("talk", "r:7.1"), heard)
-        assert AttemptProgress(key="r:7.1", fraction=0.25, message="a quarter") in heard
-        assert {progress.key for progress in heard} == {"r:7.1"}
-        count = len(heard)
+        await device.perform(attempt("talk"), heard)
+        assert (0.25, "a quarter") in heard.reports
+        count = len(heard.reports)
         await device.perform(attempt("answer"), Heard())
-        assert len(heard) == count
+        assert len(heard.reports) == count
+        assert heard.signs == ["begun", "progress"]
 
     play(scenario)
 
@@ -133,15 +121,15 @@ def test_a_cancelled_attempt_ends_and_leaves_the_others_alone(play: Play) -> Non
         async with asyncio.TaskGroup() as group:
             first = group.create_task(device.perform(attempt("wait", "r:1.0"), doomed))
             second = group.create_task(device.perform(attempt("wait", "r:1.1"), spared))
-            await doomed.waiting.wait()
-            await spared.waiting.wait()
+            await doomed.arrived.wait()
+            await spared.arrived.wait()
             first.cancel()
             await asyncio.wait([first])
             assert first.cancelled()
-            count = len(doomed)
+            count = len(doomed.reports)
             assert await device.perform(attempt("answer", "r:2.0"), Heard()) == AttemptResult(result={"answer": 42})
             assert not second.done()
-            assert len(doomed) == count
+            assert len(doomed.reports) == count
             second.cancel()
 
     play(scenario)
@@ -153,8 +141,28 @@ def test_attempts_are_performed_at_the_same_time(play: Play) -> None:
             heard = [Heard() for _ in range(3)]
             tasks = [group.create_task(device.perform(attempt("wait", f"r:1.{index}"), each)) for index, each in enumerate(heard)]
             for each in heard:
-                await each.waiting.wait()
+                await each.arrived.wait()
             for task in tasks:
                 task.cancel()
+
+    play(scenario)
+
+
+def test_no_work_starts_before_the_begin_is_confirmed(play: Play) -> None:
+    async def scenario(device: Device) -> None:
+        class Doubtful(Heard):
+            async def begun(self) -> None:
+                await super().begun()
+                await asyncio.Event().wait()
+
+        heard = Doubtful()
+        performing = asyncio.create_task(device.perform(attempt("talk"), heard))
+        while not heard.signs:  # noqa: ASYNC110 - a device may have to start a process first
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        assert heard.signs == ["begun"]
+        performing.cancel()
+        await asyncio.wait([performing])
+        assert performing.cancelled()
 
     play(scenario)

@@ -11,11 +11,26 @@ from asterism.devices.worker_protocol import FunctionJob
 from asterism.runtime.ports.device import Attempt
 
 
+class Printed:
+    """Prints the progress."""
+
+    place = None
+
+    def progress(self, fraction: float | None = None, message: str = "") -> None:
+        print(message, flush=True)
+
+    def queued(self) -> None:
+        pass
+
+    async def begun(self) -> None:
+        pass
+
+
 async def main(ledger: str, skill: str) -> None:
     async with WorkerPool(Path(ledger)) as pool:
         attempt = Attempt(key="r:1.0", run_id="r", task_id="t", device_id="d", skill=skill)
         kit = WorkerSettings(Path(__file__).parent, ("local_skills.py",))
-        end = await pool.perform(kit, FunctionJob(f"local_skills.py:{skill}"), attempt, lambda it: print(it.message, flush=True))
+        end = await pool.perform(kit, FunctionJob(f"local_skills.py:{skill}"), attempt, Printed())
         print(end, flush=True)
 
 

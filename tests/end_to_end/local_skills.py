@@ -148,3 +148,8 @@ def wander() -> str:
     here = str(Path.cwd())
     os.chdir("/")
     return here
+
+
+@skill
+def wrong_type() -> dict[str, int]:
+    return {"x": "no"}  # type: ignore[dict-item]

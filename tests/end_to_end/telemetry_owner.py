@@ -21,7 +21,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device, Signs
 from asterism.telemetry.observer import Telemetry
 from tests.end_to_end.crash_owner import KilledAfter
 
@@ -42,7 +42,8 @@ class ReadyDevice:
         takes = {"properties": {name: {"type": "string"} for name in ("mirror", "dataset", "model")}}
         self.profile = AgentProfile(device_id=device_id, skills=(Skill(name=skill, parameters=takes, idempotent=skill != "deploy"),))
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+        await signs.begun()
         return AttemptResult(result=self.result)
 
 

@@ -253,6 +253,13 @@ def test_a_fleet_file_that_cannot_be_used_is_one_clear_error(desk: Desk, text: s
     assert not desk.database.parent.exists()
 
 
+def test_a_parameter_without_a_type_is_named(desk: Desk) -> None:
+    source = desk.fleet.with_name("untyped.py")
+    source.write_text("from asterism import skill\n@skill\ndef say(word, times=1, *, loud: bool = False) -> str:\n    return word\n")
+    desk.fleet.write_text(f"[[devices]]\nid = 'a'\nskills = ['{source}:say']\n", encoding="utf-8")
+    assert "without a type, so any value is accepted: word, times\n" in desk.do("fleet", "check", desk.fleet).stdout
+
+
 def test_a_database_that_is_not_ours_is_left_as_it_is(desk: Desk) -> None:
     desk.database.parent.mkdir()
     desk.database.write_text("my diary\n", encoding="utf-8")

@@ -77,6 +77,8 @@ def test_without_a_standard_error_an_error_does_not_go_where_the_output_goes(
 
 @pytest.mark.parametrize(("words", "told"), [
     (["plan", "x"], 'Command "plan" needs --fleet.'),
+        (["plan", "x", "--flet", "f"], "Unknown option: --flet. Did you mean --fleet?"),
+        (["plan", "x", "--colour=f"], "Unknown option: --colour."),
     (["answer"], 'Command "answer" needs QUESTION.'),
     (["plan", "x", "--fleet"], 'Command "plan" parameter --fleet requires an argument.'),
 ])  # fmt: skip

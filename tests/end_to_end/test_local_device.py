@@ -20,7 +20,8 @@ from asterism.devices.process import start_mark
 from asterism.devices.worker_ledger import reap_orphans
 from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job
 from asterism.errors import StoreUnavailable
-from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
+from tests.device_signs import Heard
 
 HERE = Path(__file__).parent
 KIT = WorkerSettings(HERE, ("local_skills.py",))
@@ -38,21 +39,8 @@ def play(tmp_path: Path, scenario: Scenario, **options: int) -> None:
     assert list((tmp_path / "ledger").iterdir()) == []
 
 
-class Progress(list[AttemptProgress]):
-    """What was reported, and an event for the first report that matches."""
-
-    def __init__(self, awaited: str = "waiting") -> None:
-        super().__init__()
-        self._awaited = awaited
-        self.arrived = asyncio.Event()
-
-    def __call__(self, progress: AttemptProgress) -> None:
-        self.append(progress)
-        if self._awaited in progress.message:
-            self.arrived.set()
-
-    def messages(self) -> list[str]:
-        return [progress.message for progress in self]
+class Progress(Heard):
+    """The signs of an attempt, with the process ids in its messages."""
 
     def pids(self) -> list[int]:
         return [int(word) for message in self.messages() if self._awaited in message for word in re.findall(r"\d+", message)]
@@ -62,16 +50,12 @@ def attempt(**changes: Any) -> Attempt:
     return Attempt(**{"key": "r:1.0", "run_id": "r", "task_id": "t", "device_id": "d", "skill": "s"} | changes)
 
 
-def unheard(progress: AttemptProgress) -> None:
-    """For attempts whose progress does not matter."""
+async def call(pool: WorkerPool, skill: str, signs: Signs | None = None, **arguments: Any) -> AttemptResult:
+    return await perform(pool, FunctionJob(f"local_skills.py:{skill}"), signs, **arguments)
 
 
-async def call(pool: WorkerPool, skill: str, progress: ProgressSink = unheard, **arguments: Any) -> AttemptResult:
-    return await perform(pool, FunctionJob(f"local_skills.py:{skill}"), progress, **arguments)
-
-
-async def perform(pool: WorkerPool, job: Job, progress: ProgressSink = unheard, **arguments: Any) -> AttemptResult:
-    return await pool.perform(KIT, job, attempt(arguments=arguments), progress)
+async def perform(pool: WorkerPool, job: Job, signs: Signs | None = None, **arguments: Any) -> AttemptResult:
+    return await pool.perform(KIT, job, attempt(arguments=arguments), signs or Heard())
 
 
 def exits(pid: int) -> bool:
@@ -150,6 +134,12 @@ def test_arguments_are_converted_and_results_are_json(tmp_path: Path) -> None:
         ("return_nan", {}, "bad_result", r"not JSON: Out of range float"),
         ("return_a_surrogate", {}, "bad_result", r"not JSON"),
         ("return_a_circle", {}, "bad_result", r"not JSON"),
+        (
+            "wrong_type",
+            {},
+            "bad_result",
+            r"skill wrong_type declares that it returns dict\[str, int\], and did not: Expected `int`, got `str`",
+        ),
         ("missing", {}, "raised", r"has no function missing; its skills are: answer, complain"),
     ],
 )
@@ -175,7 +165,7 @@ def test_the_bound_on_results_is_configurable(tmp_path: Path) -> None:
 
 def test_a_skill_learns_its_key_and_its_predecessors_results(tmp_path: Path) -> None:
     async def scenario(pool: WorkerPool) -> None:
-        end = await pool.perform(KIT, FunctionJob("local_skills.py:context_of"), attempt(number=3, results={"a": {"x": 1}}), unheard)
+        end = await pool.perform(KIT, FunctionJob("local_skills.py:context_of"), attempt(number=3, results={"a": {"x": 1}}), Heard())
         assert end.result == {"key": "r:1.0", "attempt": 3, "task_id": "t", "results": {"a": {"x": 1}}}
 
     play(tmp_path, scenario)
@@ -186,7 +176,7 @@ def test_what_a_skill_prints_is_progress_and_never_a_message_of_its_worker(tmp_p
         progress = Progress()
         assert await call(pool, "talk", progress) == AttemptResult(result="said")
         assert sorted(progress.messages()) == ["a quarter", "on stderr", "on stdout", '{"type":"done","result":0,"reusable":true}']
-        assert [each.fraction for each in progress if each.message == "a quarter"] == [0.25]
+        assert [fraction for fraction, message in progress.reports if message == "a quarter"] == [0.25]
 
     play(tmp_path, scenario)
 
@@ -207,7 +197,7 @@ def test_a_flood_of_progress_is_thinned_out(tmp_path: Path) -> None:
     async def scenario(pool: WorkerPool) -> None:
         progress = Progress()
         assert (await call(pool, "progress_flood", progress)).error is None
-        assert len(progress) < 5_000
+        assert len(progress.reports) < 5_000
         assert "dropped" in progress.messages()[-1]
 
     play(tmp_path, scenario)

@@ -7,14 +7,16 @@ from typing import Any
 
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.task import TaskError
 from asterism.errors import Refused
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited, RunOptions
+from asterism.machines.constellation_agent.events import AttemptBegun, AttemptQueued, DeviceFound, DeviceLost, Edited, RunOptions
 from asterism.machines.constellation_agent.requests import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import TransitionFailed
 from asterism.machines.usage import Usage
+from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import PlannerRequest, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
@@ -258,7 +260,43 @@ def mistyped() -> Sequence[Record]:
     return told(it)
 
 
+def handlers() -> Sequence[Record]:
+    """A plan with parameters, ``when`` and ``join: any`` fails, tells of it and cleans up (rules 4, journals of version 3)."""
+    text = {"text": "${run.outcome} ${run.id}: ${run.error}", "why": "${b.error}"}
+    document = {
+        "params": {"word": {"type": "str", "default": "w"}},
+        "tasks": [
+            *tasks("a", "b", inputs={"x": "${params.word}"}),
+            {"task_id": "c", "device": "d", "skill": "do", "join": "any"},
+            {"task_id": "e", "device": "d", "skill": "do", "inputs": {"x": "${a.error}"}, "when": "x != null"},
+        ],
+        "dependencies": stars.lines("a>c b>c a>e:COMPLETION_ONLY"),
+        "on_failure": [{"task_id": "alert", "device": "d", "skill": "do", "inputs": {"x": text}}],
+        "finally": [{"task_id": "clean", "device": "d", "skill": "do"}],
+    }
+
+    def script(attempt: Attempt) -> Behaviour:
+        error = TaskError(code="raised", message="no luck") if attempt.task_id == "b" else None
+        return Behaviour(duration_s=5 if error else 10, error=error)
+
+    return World(1, fleet=fleet_of("d"), script=script, crashes=[Crash(entry=8, after_s=0.5)]).run(document).records
+
+
+def queue() -> Sequence[Record]:
+    """Attempts wait for a device with one place, whose loss is asked about only where work had begun (rules 4)."""
+    document = {"tasks": [{"task_id": name, "device": "s", "skill": "once"} for name in "abc"]}
+    it = Agent(document, fleet=(AgentProfile(device_id="s", skills=(Skill(name="once"),)),))
+    it.batch(it.end_of("a", {"x": 1}), AttemptBegun(of=it.task("b").effect_id))
+    it.batch(DeviceLost(device="s", reason="unplugged"), it.end_of("b", error="device_lost"), it.end_of("c", error="device_lost"))
+    it.batch(DeviceFound(device="s"))
+    it.batch(AttemptQueued(of=it.task("c").effect_id))
+    it.answers("respond", {"x": 2})
+    it.batch(AttemptBegun(of=it.task("c").effect_id))
+    it.ends("c", {"x": 3})
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
-    deadlines, round_two, defect, replaced, mistyped,
+    deadlines, round_two, defect, replaced, mistyped, handlers, queue,
 )  # fmt: skip

@@ -104,6 +104,8 @@ def _field(field: inspect.Field, within: tuple[type[Any], ...]) -> dict[str, Any
     if field.required:
         return described
     default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    if default is msgspec.NODEFAULT:  # msgspec.UNSET
+        return {**described, "default": "absent"}
     return {**described, "default": msgspec.to_builtins(default)}
 
 

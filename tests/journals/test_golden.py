@@ -41,6 +41,11 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "defect": ("failed", {"a": "CANCELLED", "b": "CANCELLED"}),
     "replaced": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
     "mistyped": ("finished", {"a": "COMPLETED"}),
+    "handlers": (
+        "failed",
+        {"a": "COMPLETED", "b": "FAILED", "c": "COMPLETED", "e": "SKIPPED", "alert": "COMPLETED", "clean": "COMPLETED"},
+    ),
+    "queue": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}),
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
 OUTCOMES = {

@@ -19,7 +19,7 @@ from asterism.machines.constellation_agent.events import RunOptions
 from tests.simulation.exploration.small_flows import FlowSpace
 from tests.simulation.exploration.small_loops import LoopSpace, small_steps
 from tests.simulation.exploration.small_run import Budget, SmallRun
-from tests.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans
+from tests.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans, with_handlers
 from tests.simulation.exploration.space import Explored, Explorer
 
 ALWAYS = RunOptions(replan="always")
@@ -31,10 +31,12 @@ GROUPS = ("-", "--", "aa", "---", "aa-", "-aa", "aaa", "----", "aa--", "-aa-", "
 Spaces = Callable[[], Iterable[SmallRun[Any]]]
 
 
-def agents(tasks: int, budget: Budget, *, idempotent: bool = True, options: RunOptions = ALWAYS, **each: Any) -> list[AgentSpace]:
+def agents(
+    tasks: int, budget: Budget, *, idempotent: bool = True, concurrency: int = 8, options: RunOptions = ALWAYS, **each: Any
+) -> list[AgentSpace]:
     """Return a space for each plan of this many tasks, fewest interleavings first; ``each`` are fields of every task."""
     plans = reversed(small_plans(tasks, **each))
-    return [AgentSpace(plan, budget, options=options, idempotent=idempotent, edits=small_edits) for plan in plans]
+    return [AgentSpace(plan, budget, options=options, idempotent=idempotent, concurrency=concurrency, edits=small_edits) for plan in plans]
 
 
 def loop(groups: str, budget: Budget, *, critiques: bool = False, **steps: Any) -> list[LoopSpace]:
@@ -47,11 +49,20 @@ def flow(fields: int, budget: Budget, **given: bool) -> list[FlowSpace]:
     return [FlowSpace(fields, budget, **given)]
 
 
+def handled(tasks: int, budget: Budget) -> list[AgentSpace]:
+    """Return a space for each plan of this many tasks with a handler of each kind."""
+    return [AgentSpace(with_handlers(plan), budget) for plan in reversed(small_plans(tasks))]
+
+
 ROWS: Mapping[str, Spaces] = {
     "agent-2": lambda: agents(2, FIVE),
     "agent-2-yes": lambda: agents(2, FOUR, requires_approval=True),
     "agent-2-consent": lambda: agents(2, FOUR, options=RunOptions(replan="always", approve_plan=True, approve_edits=True)),
     "agent-2-once": lambda: agents(2, Budget(edits=1, failures=1, crashes=1), idempotent=False),
+    "agent-1-handlers": lambda: handled(1, Budget(failures=2, crashes=1, cancels=2, pauses=1)),
+    "agent-2-handlers": lambda: handled(2, Budget(failures=2, crashes=1, cancels=2, pauses=1)),
+    "agent-2-queue": lambda: agents(2, Budget(edits=1, failures=1, crashes=1, cancels=1), idempotent=False, concurrency=1),
+    "agent-3-queue": lambda: agents(3, Budget(failures=1, crashes=1), idempotent=False, concurrency=1),
     "agent-3-edit": lambda: agents(3, Budget(edits=1)),
     "agent-3": lambda: agents(3, FOUR),
     "agent-3-edits": lambda: agents(3, Budget(edits=2)),

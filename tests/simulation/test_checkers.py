@@ -285,8 +285,8 @@ def test_a_pause_not_forwarded_to_children_is_found(monkeypatch: pytest.MonkeyPa
 def test_a_device_over_its_concurrency_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = dispatcher._Lane.__init__
 
-    def wide(self: dispatcher._Lane, device: Any, queue_limit: int) -> None:
-        real(self, device, queue_limit)
+    def wide(self: dispatcher._Lane, device: Any, places: Any) -> None:
+        real(self, device, places)
         self.slots += 1
 
     monkeypatch.setattr(dispatcher._Lane, "__init__", wide)

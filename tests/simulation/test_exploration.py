@@ -176,8 +176,15 @@ def test_an_edit_of_a_running_task_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("name", ["agent-2-yes", "agent-2-consent", "agent-2-once", "agent-3", "agent-3-edits", "agent-4-edit"])
+@pytest.mark.parametrize(
+    "name", ["agent-2-yes", "agent-2-consent", "agent-2-once", "agent-2-queue", "agent-3", "agent-3-edits", "agent-4-edit"]
+)
 def test_every_documented_row_is_sound(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["agent-1-handlers", "agent-2-handlers"])
+def test_the_rows_with_handlers_are_sound(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name]) == 0, capsys.readouterr().out
 
 

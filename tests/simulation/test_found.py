@@ -55,7 +55,7 @@ def test_moves_fail_over_commands_and_results_with_separate_chances() -> None:
 def test_an_unreadable_inbox_row_gets_a_verdict_when_it_arrives_during_a_write() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]}
     rows = [ScheduledEvent(at_s=0.1 * number, what="inbox_row", kind="Nonsense") for number in range(1, 40)]
-    world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, scheduled_events=rows, store=StoreFaults(fails=0.5, times=3))
+    world = World(4, fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, scheduled_events=rows, store=StoreFaults(fails=0.5, times=3))
     assert world.run(plan).outcome == "finished"
     assert all(row.verdict for row in world.memory.inbox.values())
 

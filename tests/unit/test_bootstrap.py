@@ -14,7 +14,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import asterism
 from asterism import bootstrap
-from asterism.bootstrap import open_runtime, open_store, workers_folder
+from asterism.bootstrap import open_runtime, open_store
+from asterism.devices.worker_ledger import workers_folder
 from asterism.errors import InvalidInput, UnknownMachine
 from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.packing import packer

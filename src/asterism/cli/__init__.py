@@ -6,9 +6,9 @@
 - ``loop_command``: loop run. ``flow_commands``: chat, flow run.
 - ``journal_commands``: fork, export, import, prune.
 
-Shared by the commands: ``options`` declares parameters, ``run_access`` opens the database and reads a run,
-``foreground`` drives a run and handles signals, ``reporters`` show its progress, ``keyboard`` reads input,
-``output`` prints lines of ``asterism.views.text``, and ``exit_codes`` names the exit codes.
+Shared by the commands: ``options`` declares parameters, ``plan_values`` reads those of a plan, ``run_access`` opens
+the database and reads a run, ``foreground`` drives a run and handles signals, ``reporters`` show its progress,
+``keyboard`` reads input, ``output`` prints lines of ``asterism.views.text``, and ``exit_codes`` names the exit codes.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a
 person, 130 cancelled or interrupted.
@@ -24,7 +24,7 @@ from pathlib import Path
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from asterism.cli.exit_codes import FAILED, INTERRUPTED, UNUSABLE
-from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable
+from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable, did_you_mean
 
 _UNUSABLE = (InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable)
 
@@ -166,7 +166,9 @@ def _start_logs() -> None:
 
 def _one_line(error: CycloptsError) -> str:
     if isinstance(error, MissingArgumentError) and error.argument is not None and error.keyword is None:
-        return f'Command "{" ".join(error.command_chain or ())}" needs {error.argument.name}.'
+        needs = f'Command "{" ".join(error.command_chain or ())}" needs {error.argument.name}'
+        unknown = next((token.partition("=")[0] for token in error.unused_tokens or () if token.startswith("-")), "")
+        return f"{needs}, and {unknown} is unknown{did_you_mean(unknown, error.argument.names) or '.'}" if unknown else f"{needs}."
     return " ".join(str(error).split())
 
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import check_database, open_devices, open_runtime, open_store
+from asterism.bootstrap import open_devices, open_runtime, open_store
 from asterism.cli.options import Database, JsonEvents, ResultFile
-from asterism.cli.run_access import actor
+from asterism.cli.run_access import actor, check_database
 from asterism.cli.run_commands import begin
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.run import Run

@@ -17,7 +17,16 @@ Database = Annotated[
         name=["--database", "-d"], help="Database file with the journals [default: $ASTERISM_DATABASE, else in the user's state folder]."
     ),
 ]
-FleetFile = Annotated[Path, Parameter(name=["--fleet", "-f"], help="Fleet file (TOML) with the devices.")]
+WhatToRun = Annotated[
+    str,
+    Parameter(
+        name="REQUEST_OR_PLAN",
+        help="A request in words, a plan file (.json, .yaml, .yml), or a constellation in Python (file.py:name, or package.module:name).",
+    ),
+]
+FleetFile = Annotated[
+    Path | None, Parameter(name=["--fleet", "-f"], help="Fleet file (TOML) with the devices; a plan of Python functions needs none.")
+]
 OtherFleet = Annotated[Path | None, Parameter(name=["--fleet", "-f"], help="Fleet file [default: the one the run was started with].")]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
 JsonEvents = Annotated[bool, Parameter(name="--json", negative=(), help="Print each event as a line of JSON, and the result last.")]

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import json as json_text
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import msgspec
 from cyclopts import Parameter
 
 from asterism.bootstrap import open_planner, read_fleet
 from asterism.cli.exit_codes import FINISHED
-from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model
+from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model, WhatToRun
 from asterism.cli.output import console, put, put_line
+from asterism.cli.plan_values import Values, with_values
+from asterism.cli.run_access import connected
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile
-from asterism.constellations.goal import Goal, goal_of, rehearse
+from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
+from asterism.constellations.plans import plan_of, plan_text, rebase_plan
+from asterism.constellations.resumption import check_constellation, first_event_of
 from asterism.errors import InvalidInput
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
 from asterism.planner.model_choice import ModelChoice
+from asterism.runtime.lookup import find_run
 from asterism.settings import model_choice
 from asterism.views.text.graph import mermaid_flowchart
 from asterism.views.text.styled_line import StyledLine
@@ -42,22 +46,24 @@ _MACHINES: Mapping[str, Machine[Any]] = {
 
 
 def plan(
-    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="A request in words, or a plan file (.json, .yaml, .yml).")],
+    what: WhatToRun,
     /,
     *,
-    fleet: FleetFile,
+    fleet: FleetFile = None,
     model: Model = None,
     backup_model: BackupModel = None,
     mermaid: Mermaid = False,
+    values: Values = (),
     json: Annotated[bool, Parameter(name="--json", negative=(), help="Print a plan file for `asterism run`.")] = False,
 ) -> int:
-    """Show the plan for a request or a file without running it. The plan is checked as for a run."""
+    """Show the plan for a request, a file or a constellation without running it. The plan is checked as for a run."""
     if mermaid and json:
         raise InvalidInput("--mermaid and --json exclude each other; choose one")
-    goal, choice = goal_of(what), model_choice(model, backup_model)
+    goal, choice = with_values(goal_of(what), values), model_choice(model, backup_model)
+    check_fleet_given(goal, fleet, "plan")
     document, constellation = asyncio.run(_planned(goal, fleet, choice))
     if json:
-        put(json_text.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False))
+        put(plan_text(document).rstrip())
     elif mermaid:
         put(mermaid_flowchart(constellation).rstrip())
     else:
@@ -67,9 +73,9 @@ def plan(
     return FINISHED
 
 
-async def _planned(goal: Goal, fleet_file: Path, choice: ModelChoice | None) -> tuple[PlanDocument, TaskConstellation]:
+async def _planned(goal: Goal, fleet_file: Path | None, choice: ModelChoice | None) -> tuple[PlanDocument, TaskConstellation]:
     async with open_planner(None if goal.plan else choice) as planner:
-        return await rehearse(goal, await read_fleet(fleet_file), planner)
+        return await rehearse(goal, await fleet_for(goal, await read_fleet(fleet_file)), planner)
 
 
 def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")], /) -> int:
@@ -114,4 +120,21 @@ def _device_lines(profile: AgentProfile) -> list[StyledLine]:
         line = StyledLine("  ").append(plain(skill.name), "cyan").append(f"({parameters}){gives}")
         lines.append(line.append("  idempotent" if skill.idempotent else "", "green"))
         lines.append(StyledLine(f"      {plain(skill.description)}", "dim"))
+        if untyped := [plain(name) for name, it in skill.parameters.get("properties", {}).items() if not it.keys() - {"default"}]:
+            lines.append(StyledLine(f"      without a type, so any value is accepted: {', '.join(untyped)}", "yellow"))
     return lines
+
+
+async def plan_of_run(named: str, database: Path | None) -> str:
+    """Return the plan of a run, as the text of a plan file in the current folder.
+
+    Raises:
+        InvalidInput: the run is not a constellation's, or has no plan yet.
+    """
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
+        check_constellation(row)
+        memory, first = (await client.load(row.run_id)).memory, await first_event_of(client, row)
+    params = first.plan.params if isinstance(first, ConstellationSubmitted) and first.plan else {}
+    plan, here = plan_of(memory.constellation, row.title, params), Path.cwd()
+    return plan_text(rebase_plan(plan, Path(memory.working_directory or here), here)).rstrip()

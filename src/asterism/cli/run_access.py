@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import getpass
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 from asterism.bootstrap import MACHINES, connect, open_store
+from asterism.errors import StoreUnavailable
 from asterism.kernel.machine import Machine
 from asterism.runtime import registration
 from asterism.runtime.client import Client
@@ -83,3 +85,17 @@ def check_sendable(row: RunRow) -> None:
     """
     if row.machine in MACHINES:  # other machines are checked by the program that registers them
         machine_of(row)
+
+
+async def check_database(database: Path) -> None:
+    """Check that a database can be used, without writing anything.
+
+    Raises:
+        StoreUnavailable: it is not an asterism database, or cannot be written.
+    """
+    if database.exists() and (not database.is_file() or database.stat().st_size):  # noqa: ASYNC240 - one look, before anything runs
+        async with open_store(database, create=False):
+            return
+    there = next(folder for folder in database.absolute().parents if folder.exists())  # noqa: ASYNC240 - as above
+    if not os.access(there, os.W_OK):
+        raise StoreUnavailable(f"database {database}: the folder {there} is read-only; make it writable, or name another database")

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import check_database, open_devices, open_driver_for, open_planner, open_runtime, open_store
+from asterism.bootstrap import open_devices, open_driver_for, open_planner, open_runtime, open_store
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.foreground import drive
 from asterism.cli.options import (
@@ -26,13 +26,16 @@ from asterism.cli.options import (
     ResultFile,
     RunFlags,
     RunId,
+    WhatToRun,
     raised_limits,
 )
 from asterism.cli.output import put
-from asterism.cli.run_access import actor, check_sendable, connected, resume_hint
-from asterism.constellations.goal import goal_of, rehearse
-from asterism.constellations.resumption import first_event_of, fleet_file_of
+from asterism.cli.plan_values import Values, with_values
+from asterism.cli.run_access import actor, check_database, check_sendable, connected, resume_hint
+from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
+from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of, has_finally_tasks
 from asterism.constellations.rounds import round_after, submit
+from asterism.devices.here import here_of
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
 from asterism.kernel.machine import Event, kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions
@@ -50,19 +53,20 @@ WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
 
 
 def run(
-    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="A request in words, or a plan file (.json, .yaml, .yml).")],
+    what: WhatToRun,
     /,
     *,
-    fleet: FleetFile,
+    fleet: FleetFile = None,
     database: Database = None,
     json: JsonEvents = False,
     result_file: ResultFile = None,
     model: Model = None,
     backup_model: BackupModel = None,
     record: Record = None,
+    values: Values = (),
     behaviour: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
-    """Run a request in words, or a plan file."""
+    """Run a request in words, a plan file, or a constellation of a Python file."""
     if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
         problem = "it is a folder" if result_file.is_dir() else f"there is no folder {result_file.parent}"
         raise InvalidInput(f"--result-file {result_file}: {problem}")
@@ -70,12 +74,14 @@ def run(
     if choice is None and behaviour.replan not in (None, "never"):
         raise InvalidInput(f"--replan {behaviour.replan} needs a model; choose one with --model")
     options = behaviour.options("when_needed" if choice else "never")
-    return asyncio.run(_run(what, fleet, database_path(database), options, choice, as_json=json, result_file=result_file))
+    goal = with_values(goal_of(what), values, asks=True)
+    check_fleet_given(goal, fleet, "run")
+    return asyncio.run(_run(goal, fleet, database_path(database), options, choice, as_json=json, result_file=result_file))
 
 
 async def _run(
-    what: str,
-    fleet_file: Path,
+    goal: Goal,
+    fleet_file: Path | None,
     database: Path,
     options: RunOptions,
     choice: ModelChoice | None,
@@ -83,19 +89,18 @@ async def _run(
     as_json: bool,
     result_file: Path | None,
 ) -> int:
-    goal = goal_of(what)
     if goal.plan is not None and options.replan == "never":
         choice = None  # the run never asks it
     await check_database(database)
     async with open_planner(choice) as planner, open_devices(fleet_file, database) as (fleet, devices):
         if goal.plan is not None or choice is None:
-            await rehearse(goal, fleet, planner)
+            await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner)
         async with (
             open_store(database, create=True) as store,
             open_runtime(store, devices, database, planner=planner, fleet_file=fleet_file) as runtime,
         ):
             goal = msgspec.structs.replace(goal, title=plain(goal.title))
-            submitted = await submit(runtime, goal, options=options, model=choice, actor=actor())
+            submitted = await submit(runtime, goal, options=options, model=choice, here=runtime.here, actor=actor())
             return await begin(runtime, submitted, as_json=as_json, result_file=result_file)
 
 
@@ -108,31 +113,36 @@ async def begin(runtime: Runtime, submitted: str, *, as_json: bool, result_file:
 
 def follow(
     named: RunId,
-    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="The next request in words, or a plan file.")],
+    what: Annotated[
+        str, Parameter(name="REQUEST_OR_PLAN", help="The next request in words, plan file, or constellation of a Python file.")
+    ],
     /,
     *,
     fleet: OtherFleet = None,
     database: Database = None,
     json: JsonEvents = False,
     result_file: ResultFile = None,
+    values: Values = (),
 ) -> int:
     """Run the next round of a session, with the fleet, model and options of an ended run. The planner knows the earlier rounds."""
-    return asyncio.run(_follow(named, what, fleet, database, as_json=json, result_file=result_file))
+    goal = with_values(goal_of(what), values, asks=True)
+    return asyncio.run(_follow(named, goal, fleet, database, as_json=json, result_file=result_file))
 
 
-async def _follow(named: str, what: str, fleet_file: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None) -> int:
-    goal = goal_of(what)
+async def _follow(
+    named: str, goal: Goal, fleet_file: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None
+) -> int:
     path = database_path(database)
     async with connected(database) as client:
         row = await find_run(client.store, named)
         after = await round_after(client, row)
         file = fleet_file or fleet_file_of(await first_event_of(client, row), row)
-        async with open_planner(after.model) as planner, open_devices(file, path) as (fleet, devices):
+        async with open_planner(after.model) as planner, open_devices(file or await declared_fleet(client, row), path) as (fleet, devices):
             if goal.plan is not None or after.model is None:
-                await rehearse(goal, fleet, planner)
-            async with open_runtime(client.store, devices, path, planner=planner, fleet_file=file) as runtime:
+                await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner)
+            async with open_runtime(client.store, devices, path, planner=planner, fleet_file=file, profiles=fleet) as runtime:
                 goal = msgspec.structs.replace(goal, title=plain(goal.title))
-                submitted = await submit(runtime, goal, after=after, actor=actor())
+                submitted = await submit(runtime, goal, after=after, here=runtime.here, actor=actor())
                 return await begin(runtime, submitted, as_json=as_json, result_file=result_file)
 
 
@@ -314,7 +324,8 @@ async def _cancel(named: str, reason: str, database: Path | None) -> int:
     async with connected(database) as client:
         row = await _unfinished(client, named)
         path = database_path(database)
-        if row.parent and not (await client.describe(row.root)).owner:  # the rest of its tree continues, and needs its devices
+        is_unowned = not (await client.describe(row.root)).owner
+        if is_unowned and (row.parent or await has_finally_tasks(client, row)):  # the rest of its tree, and these, need devices
             await _post(client, row, Cancel(reason=reason))
             return await drive_unowned(client, row, path, None, unpause=False)
         async with open_runtime(client.store, {}, path) as runtime:  # drives the run if no process does; a cancel needs no devices

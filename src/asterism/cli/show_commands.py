@@ -56,8 +56,23 @@ async def _runs(limit: int, database: Path | None, *, roots_only: bool, as_json:
     return FINISHED
 
 
-def show(named: RunId, /, *, database: Database = None, mermaid: Mermaid = False, json: Json = False) -> int:
+def show(
+    named: RunId,
+    /,
+    *,
+    database: Database = None,
+    mermaid: Mermaid = False,
+    plan: Annotated[bool, Parameter(name="--plan", negative=(), help="Print its plan, as a plan file in the current folder.")] = False,
+    json: Json = False,
+) -> int:
     """Show a run: its plan, its states, the history of its tasks, metrics and planning."""
+    if mermaid + plan + json > 1:
+        raise InvalidInput("--mermaid, --plan and --json exclude each other; choose one")
+    if plan:
+        from asterism.cli.plan_commands import plan_of_run  # noqa: PLC0415 - loads the planner
+
+        put(asyncio.run(plan_of_run(named, database)))
+        return FINISHED
     return asyncio.run(_show(named, database, as_mermaid=mermaid, as_json=json))
 
 

@@ -3,8 +3,8 @@
 - ``task``, ``line``, ``constellation``: the model; ``graph`` and ``analysis``: its shape;
   ``constellation_snapshot``: snapshots.
 - ``condition`` and ``references``: expressions over results.
-- ``documents``: plans as people and models write them; ``edits``, ``batch`` and ``changes``: edits
-  of a constellation.
+- ``documents`` and ``parameters``: plans as people and models write them; ``specs``: new tasks and
+  dependencies of them; ``edits``, ``batch`` and ``changes``: edits of a constellation.
 - ``profile``, ``skill_ranker``, ``resolution`` and ``nesting``: devices, skills and checks against
   them.
 """

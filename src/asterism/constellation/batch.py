@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from asterism.constellation.constellation import TaskConstellation, line_of, task_of
+from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import MAX_TASKS, LineSpec, PlanDocument, TaskSpec, parse_task
 from asterism.constellation.edits import (
     AddDependency,
@@ -27,6 +27,8 @@ from asterism.constellation.edits import (
     UpdateTask,
 )
 from asterism.constellation.line import DependencyType, TaskStarLine
+from asterism.constellation.references import RESERVED
+from asterism.constellation.specs import line_of, task_of
 from asterism.constellation.task import EDITABLE, TaskStar
 from asterism.errors import InvalidInput
 
@@ -41,6 +43,7 @@ def apply_edits(
     *,
     partial: bool = False,
     restore_by_id: bool = False,
+    extended: bool = True,
 ) -> Applied:
     """Apply a batch of edits, as a whole or not at all.
 
@@ -53,11 +56,12 @@ def apply_edits(
             yet.
         restore_by_id: True repeats an error of earlier rules, so that their entries replay: a task
             that a refused batch removed and added again loses its skill.
+        extended: False for entries of rules before reserved ids.
 
     Raises:
         EditRefused: an edit is invalid; the constellation is unchanged.
     """
-    batch = _Batch(constellation)
+    batch = _Batch(constellation, extended=extended)
     try:
         for edit in edits:
             batch.apply(edit)
@@ -78,8 +82,9 @@ def apply_edits(
 class _Batch:
     """A batch in progress: its changes so far, and how to undo them."""
 
-    def __init__(self, constellation: TaskConstellation) -> None:
+    def __init__(self, constellation: TaskConstellation, *, extended: bool) -> None:
         self._it = constellation
+        self._extended = extended
         self._undo: list[tuple[Callable[..., object], Any]] = []  # function and argument, which is cheaper than a closure
         self._tasks: dict[str, None] = {}
         self._lines: dict[str, None] = {}
@@ -127,13 +132,18 @@ class _Batch:
         if self._unlinked:
             lost = {below for task_id in self._unlinked if task_id in self._it.tasks for below in (task_id, *self._it.descendants(task_id))}
             touched.update(dict.fromkeys(task_id for task_id in sorted(lost) if self._it.tasks[task_id].editable))
+        for line_id in self._lines:
+            if line_id in lines and (why := self._it.why_misplaced(lines[line_id])):
+                raise EditRefused("bad_reference", line_id, why)
         for task_id in touched:
-            if why := self._it.why_unresolvable(task_id):
+            if why := self._it.why_unresolvable(task_id, extended=self._extended):
                 raise EditRefused("bad_reference", task_id, why)
 
     # -- one rule per edit -------------------------------------------------------------------------
 
     def _build(self, edit: BuildConstellation) -> None:
+        if edit.plan.params:
+            raise EditRefused("bad_content", "params", "a plan has its parameters when it is submitted; write the values here")
         if edit.clear and self._it.tasks and not self._equals(edit.plan):
             started = [task.task_id for task in self._it.in_order() if not task.editable]
             if started:
@@ -164,8 +174,11 @@ class _Batch:
                 raise EditRefused("different_content", spec.task_id, "a task of that id is there with different content; use update_task")
             self._notes.append(f"add_task {spec.task_id}: it is there already")
             return
+        if self._extended and spec.task_id in RESERVED:
+            raise EditRefused("bad_content", spec.task_id, f"this id is taken, as ${{{spec.task_id}}} refers to something else")
         if len(self._it.tasks) >= MAX_TASKS:
             raise EditRefused("too_many", spec.task_id, f"a constellation has at most {MAX_TASKS} tasks")
+        _check_role(spec)
         self._put_task(task_of(spec))
 
     def _remove_task(self, edit: RemoveTask) -> None:
@@ -189,6 +202,9 @@ class _Batch:
             spec = parse_task({**msgspec.to_builtins(spec_of(task)), **edit.changes}, edit.task_id)
         except InvalidInput as error:
             raise EditRefused("bad_content", edit.task_id, str(error)) from None
+        if spec.role != task.role:
+            raise EditRefused("bad_content", f"{edit.task_id}.role", "it cannot change; remove the task and add it again")
+        _check_role(spec)
         before = {field: getattr(task, field) for field in edit.changes}
         after = {field: getattr(spec, field) for field in edit.changes}
         if _to_json(before) == _to_json(after):
@@ -300,6 +316,8 @@ class _Batch:
     def _write(self, task: TaskStar, fields: Mapping[str, Any]) -> None:
         for field, value in fields.items():
             setattr(task, field, value)
+        if "join" in fields:
+            self._it.dirty[task.task_id] = True
         self._it.inputs_changed(task.task_id)
 
     def _drop_line(self, line: TaskStarLine) -> None:
@@ -329,6 +347,12 @@ class _Batch:
         if removed in tombstones:
             tombstones.discard(removed)
             self._undo.append((tombstones.add, removed))
+
+
+def _check_role(spec: TaskSpec) -> None:
+    if spec.role != "task" and spec.deadline_s is not None:
+        why = "a deadline counts from the start of the run; a handler has a timeout_s instead"
+        raise EditRefused("bad_content", f"{spec.task_id}.deadline_s", why)
 
 
 def spec_of(task: TaskStar) -> TaskSpec:

@@ -6,7 +6,8 @@ of a step or an operator. Therefore the data that a condition may read and copy 
 bounds count values, not time, so the result is the same on every machine.
 
 A name that stands alone is a top-level field of the source's result; ``result``, ``status`` and
-``tasks["id"]`` are always available.
+``tasks["id"]`` are always available. A name that the result lacks is an error wherever CEL needs its
+value, so the condition is not met; ``has(result.name)`` asks whether it is there.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ CHARACTERS_A_VALUE = 100
 """Characters of texts and keys that count as one value."""
 
 _STATUS_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
+_UNBOUND = re.compile(r"No value with name ")
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
 # Strings (raw ones first) and comments in CEL, in which nothing is a name.
 _STRINGS = re.compile(
@@ -70,6 +72,32 @@ _TASK_IDS = re.compile(r"""(?<![\w.])tasks\s*(?:\[\s*(?:"([^"]+)"|'([^']+)')\s*\
 _FIXED = frozenset({"result", "status", "tasks"})
 _WORDS = frozenset({"true", "false", "null", "in"})
 _TYPES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "type", "null_type", "dyn"})
+
+
+class InputCondition:
+    """The compiled ``when`` of a task: a yes-or-no question about its own inputs, each a name.
+
+    Args:
+        text: CEL, at most ``MAX_LENGTH`` characters, of type bool (or dynamic).
+
+    Attributes:
+        names: names of the inputs that it uses.
+
+    Raises:
+        InvalidInput: as for ``Condition``.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._compiled = _compile(text, over_inputs=True)
+        bare = _bare(text)
+        self.names = _free_names(bare)
+        self._most = _most(text, bare)
+
+    def evaluate(self, inputs: Mapping[str, Any]) -> tuple[bool, str]:
+        """Evaluate over the inputs by name, as ``Condition.evaluate`` does."""
+        data = {name: inputs[name] for name in self.names if name in inputs}
+        return _decide(self, self._compiled, data, self._most, f"there is no input {', '.join(sorted(self.names - data.keys()))}")
 
 
 class Condition:
@@ -110,22 +138,27 @@ class Condition:
             a reason, and is never raised.
         """
         fields = result if isinstance(result, dict) else {}
-        missing = sorted(name for name in self.fields if name not in fields)
         tasks = {it: ancestors[it] for it in self.task_ids if it in ancestors} if self.task_ids else ancestors
-        data = {name: fields.get(name) for name in self.fields} | {"result": result, "status": status, "tasks": tasks}
-        if _has_more([data[name] for name in self.names], self._most):
-            return False, f"{self.text}: it may look at {self._most} values, and there are more; have the task return a summary"
-        try:
-            value = self._compiled.eval(data=data)
-        except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-            return False, f"{self.text}: {_words(error)}"
-        if value.type() == cel.Type.ERROR:
-            why = f"the result has no {', '.join(missing)}" if missing else _words(value.value())
-            return False, f"{self.text}: {why}"
-        if value.type() != cel.Type.BOOL:
-            why = f"the result has no {', '.join(missing)}" if missing else f"gives {value.type().name()}, not yes or no"
-            return False, f"{self.text}: {why}"
-        return (True, "") if value.value() else (False, f"{self.text} is false{_shown(fields, self.fields)}")
+        data = {name: fields[name] for name in self.fields if name in fields} | {"result": result, "status": status, "tasks": tasks}
+        missing = sorted(self.fields - data.keys())
+        why = f"the result has no {', '.join(missing)}; has(result.{missing[0]}) asks" if missing else ""
+        return _decide(self, self._compiled, data, self._most, why)
+
+
+def _decide(asked: Condition | InputCondition, compiled: Any, data: Mapping[str, Any], most: int, missing: str) -> tuple[bool, str]:
+    """Return if a condition is met, else the reason; ``missing`` is the reason if it needs a name that is not there."""
+    if _has_more([data[name] for name in asked.names if name in data], most):
+        return False, f"{asked.text}: it may look at {most} values, and there are more; have the task return a summary"
+    try:
+        value = compiled.eval(data=data)
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        return False, f"{asked.text}: {_words(error)}"
+    if value.type() == cel.Type.ERROR:
+        return False, f"{asked.text}: {missing if _UNBOUND.search(str(value.value())) else _words(value.value())}"
+    if value.type() != cel.Type.BOOL:
+        return False, f"{asked.text}: gives {value.type().name()}, not yes or no"
+    named = asked.fields if isinstance(asked, Condition) else asked.names
+    return (True, "") if value.value() else (False, f"{asked.text} is false{_shown(data, named)}")
 
 
 def _has_more(values: list[Any], most: int) -> bool:
@@ -197,9 +230,40 @@ def _words(error: object) -> str:
     return _STATUS_CODE.sub("", first)[:300]
 
 
+def syntax_error(text: str, *, over_inputs: bool = False) -> str:
+    """Return in words why a condition does not parse; empty if it does, or if the compiler's words suffice."""
+    try:
+        _compile(text, over_inputs=over_inputs)
+    except InvalidInput as error:
+        found = _SYNTAX.search(str(error))
+        if found is None:
+            return ""
+        place, odd = f"at character {found['column']}", found["odd"].strip()
+        if found["missing"]:
+            why = f"{found['missing']} is missing {'at its end' if odd == '<EOF>' else place}"
+        elif odd == "<EOF>":
+            why = "it ends too early"
+        else:
+            why = f"{odd!r} {place} is not expected there"
+        hint = _MEANT.get(odd) or next((hint for word, hint in _MEANT.items() if re.search(rf"\b{re.escape(word)}\b", text)), "")
+        return f"the condition {text!r} does not parse: {why}{hint}"
+    return ""
+
+
+_SYNTAX = re.compile(
+    r":\d+:(?P<column>\d+): Syntax error: (?:missing (?P<missing>'[^']*') at|extraneous input|mismatched input|token recognition error at:)"
+    r" '(?P<odd>.*?)'(?: expecting|$)"
+)
+_MEANT = {"=": "; == compares", "and": "; CEL writes &&", "or": "; CEL writes ||", "not": "; CEL writes !"}
+"""Hints for what other languages write, by the text that CEL does not expect."""
+
+
 @functools.lru_cache(maxsize=4096)
-def _compile(text: str) -> Any:
-    """Compile a condition with every free name declared dynamic, as there is no result yet."""
+def _compile(text: str, *, over_inputs: bool = False) -> Any:
+    """Compile a condition with every free name declared dynamic, as there is no result yet.
+
+    Over inputs, no name is fixed: ``result`` and ``status`` are inputs like any other.
+    """
     if not text.strip():
         raise InvalidInput("a condition is empty; a CONDITIONAL dependency needs one, such as `accuracy > 0.95`")
     if len(text) > MAX_LENGTH or _UNPRINTABLE.search(text):
@@ -219,12 +283,9 @@ def _compile(text: str) -> Any:
         )
     if len(_COPIES.findall(bare)) > MAX_COPIES:
         raise InvalidInput(f"a condition has {MAX_COPIES} + or bytes() at most; this one starts with {text[:40]!r}")
-    names = _free_names(bare) - _FIXED
-    variables = dict.fromkeys(sorted(names), cel.Type.DYN) | {
-        "result": cel.Type.DYN,
-        "status": cel.Type.STRING,
-        "tasks": cel.Type.DYN,
-    }
+    variables = dict.fromkeys(sorted(_free_names(bare) | _FIXED), cel.Type.DYN)
+    if not over_inputs:
+        variables["status"] = cel.Type.STRING
     try:
         compiled = cel.NewEnv(variables=variables).compile(text)
     except RuntimeError as error:

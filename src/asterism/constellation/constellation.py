@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.condition import Condition
-from asterism.constellation.documents import LineSpec, TaskSpec, parse_plan
+from asterism.constellation.documents import LineSpec, parse_plan
 from asterism.constellation.graph import find_cycle, find_path, reached
-from asterism.constellation.line import DependencyType, Evaluation, TaskStarLine
-from asterism.constellation.references import INPUTS, references
-from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
+from asterism.constellation.line import Evaluation, TaskStarLine
+from asterism.constellation.references import INPUTS, PARAMS, RUN, references
+from asterism.constellation.specs import line_of, task_of
+from asterism.constellation.task import SETTLED, TaskStar
 from asterism.errors import InvalidInput
 
 
@@ -83,12 +84,14 @@ class TaskConstellation:
         return list(self._out[task_id])
 
     def is_ready(self, task_id: str) -> bool:
-        """Return True if every dependency of the task is satisfied."""
-        return self._open[task_id] == 0
+        """Return True if the dependencies of the task that it waits for are satisfied: all, or any."""
+        unsatisfied = self._open[task_id]
+        return not unsatisfied or (self.tasks[task_id].join == "any" and unsatisfied < len(self._in[task_id]))
 
     def is_unsatisfiable(self, task_id: str) -> bool:
-        """Return True if a dependency of the task can no longer be satisfied."""
-        return self._refused[task_id] > 0
+        """Return True if a dependency of the task can no longer be satisfied; with ``join: any``, if none can."""
+        refused = self._refused[task_id]
+        return refused > 0 and (self.tasks[task_id].join == "all" or refused == len(self._in[task_id]))
 
     def ordinal(self, task_id: str) -> int:
         """Return the position in the order of creation, which breaks ties."""
@@ -145,7 +148,7 @@ class TaskConstellation:
             return
         was = self._open[target]
         self._open[target] = was + 1
-        self.dirty[target] = not was or self.dirty.get(target, False)
+        self.dirty[target] = not was or self.dirty.get(target, False) or self.tasks[target].join == "any"
         if self.tasks[source].status in SETTLED:
             self._mark_unevaluated(line)
 
@@ -201,7 +204,7 @@ class TaskConstellation:
         if verdict.satisfied:
             now = self._open[target] - 1
             self._open[target] = now
-            self.dirty[target] = not now or self.dirty.get(target, False)
+            self.dirty[target] = not now or self.dirty.get(target, False) or self.tasks[target].join == "any"
         else:
             self._refused[target] += 1
             self.dirty[target] = True
@@ -210,7 +213,7 @@ class TaskConstellation:
     def _count(self, line: TaskStarLine, step: int) -> None:
         """Count a dependency that is added or removed; one without a verdict is counted where it is added."""
         target, verdict = line.target, line.verdict
-        changed = self.dirty.get(target, False)
+        changed = self.dirty.get(target, False) or self.tasks[target].join == "any"
         if verdict is None or not verdict.satisfied:
             if verdict is not None:
                 self._refused[target] += step
@@ -242,15 +245,27 @@ class TaskConstellation:
         """Return a cycle of the graph as a path; None if there is none. O(n + e)."""
         return find_cycle(self.tasks, lambda task_id: self._out[task_id])
 
-    def why_unresolvable(self, task_id: str) -> str:
-        """Return the reference to a task that is not upstream, in words; empty if there is none."""
+    def why_misplaced(self, line: TaskStarLine) -> str:
+        """Return why a dependency joins a handler to a task of another role, in words; empty if it does not."""
+        same = self.tasks[line.source].role == self.tasks[line.target].role
+        return "" if same else "an on_failure or finally task waits for all other tasks, and depends on tasks of its kind only"
+
+    def why_unresolvable(self, task_id: str, *, extended: bool = True) -> str:
+        """Return the reference to a task that is not upstream, in words; a handler may refer to every task."""
+        is_handler = self.tasks[task_id].role != "task"
         wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self.referring.get(task_id, ()))]
         for line in self.lines_in(task_id) if self._named_in else ():
             wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in _named_by(line)]
         if not wanted:
             return ""
         upstream = self.ancestors(task_id)
-        return next((f"{what} {text}, but {source} is not upstream of it" for source, what, text in wanted if source not in upstream), "")
+        for source, what, text in wanted:
+            known, is_run = source in self.tasks, extended and source == RUN
+            if source in upstream or (is_handler and (known or is_run)) or (extended and source == PARAMS and not known):
+                continue  # names of parameters, and of the run, are checked with the fleet
+            missing = f"there is no task {source}" if is_handler else f"{source} is not upstream of it"
+            return f"{what} {text}, but {'only on_failure and finally tasks have it' if is_run and not known else missing}"
+        return ""
 
     # -- documents ---------------------------------------------------------------------------------
 
@@ -291,10 +306,12 @@ class TaskConstellation:
         constellation = cls(plan.constellation_id, plan.name)
         for spec in plan.tasks:
             constellation.insert_task(task_of(spec))
-        for line in plan.dependencies:
-            if why := constellation.why_not_joined(line.source, line.target):
+        for spec_of_line in plan.dependencies:
+            if why := constellation.why_not_joined(spec_of_line.source, spec_of_line.target):
+                raise InvalidInput(f"dependency {spec_of_line.line_id}: {why}")
+            constellation.insert_line(line := line_of(spec_of_line))
+            if why := constellation.why_misplaced(line):
                 raise InvalidInput(f"dependency {line.line_id}: {why}")
-            constellation.insert_line(line_of(line))
         if cycle := constellation.cycle():
             raise InvalidInput(f"the plan has a cycle: {' -> '.join(cycle)}; a task cannot wait for itself")
         for task_id in constellation.tasks:
@@ -339,26 +356,6 @@ class TaskConstellation:
 def _named_by(line: TaskStarLine) -> list[str]:
     """Return the ids of the tasks that a dependency's condition names, without its source."""
     return sorted(Condition(line.condition).task_ids - {line.source}) if "tasks" in line.condition else []
-
-
-def task_of(spec: TaskSpec) -> TaskStar:
-    """Return a new task as specified, waiting until its dependencies have been checked."""
-    return TaskStar(status=TaskStatus.WAITING_DEPENDENCY, **msgspec.structs.asdict(spec))
-
-
-def line_of(spec: LineSpec) -> TaskStarLine:
-    """Return a new dependency as specified.
-
-    Raises:
-        InvalidInput: CONDITIONAL without a condition, a condition on another type, or one that does
-            not parse.
-    """
-    kind = spec.dependency_type
-    if kind is DependencyType.CONDITIONAL:
-        Condition(spec.condition)
-    elif spec.condition:
-        raise InvalidInput(f"dependency {spec.line_id}: a condition goes with type CONDITIONAL, not {kind}")
-    return TaskStarLine(line_id=spec.line_id, source=spec.source, target=spec.target, type=kind, condition=spec.condition)
 
 
 def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskConstellation:

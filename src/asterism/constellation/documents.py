@@ -7,14 +7,16 @@ values.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 
+from asterism.constellation.condition import InputCondition, syntax_error
 from asterism.constellation.line import DependencyType
+from asterism.constellation.parameters import Param, parse_params
 from asterism.constellation.references import INPUTS
-from asterism.constellation.task import ErrorCode, RetryPolicy
+from asterism.constellation.task import ErrorCode, Join, RetryPolicy, Role
 from asterism.errors import InvalidInput
 from asterism.kernel.data import check_encodable, check_json, round_trip
 
@@ -25,6 +27,9 @@ MAX_NESTED = 5
 
 T = TypeVar("T")
 
+HANDLERS: tuple[Role, ...] = ("on_failure", "finally")
+"""Roles of the tasks that run when the rest is settled, in this order."""
+_PLAN_FIELDS = ("tasks", "dependencies", "constellation_id", "name", "params", *HANDLERS)
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
@@ -45,6 +50,9 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     retry: RetryPolicy = RetryPolicy()
     requires_approval: bool = False
     constellation: dict[str, Any] | None = None
+    when: str = ""
+    join: Join = "all"
+    role: Role = "task"
 
 
 class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -72,13 +80,16 @@ class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     Attributes:
         constellation_id, name: optional.
-        tasks, dependencies: in the order written.
+        tasks, dependencies: in the order written; ``tasks`` includes those of ``on_failure`` and
+            ``finally``, by their role.
+        params: its parameters, by name.
     """
 
     constellation_id: str = ""
     name: str = ""
     tasks: tuple[TaskSpec, ...] = ()
     dependencies: tuple[LineSpec, ...] = ()
+    params: dict[str, Param] = msgspec.field(default_factory=dict)
 
 
 def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
@@ -102,7 +113,16 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
     if not _ID.fullmatch(spec.task_id):
         raise InvalidInput(f"{where}.task_id: {spec.task_id!r} is not usable; letters, digits, _ and -, 64 at most")
     check_json(spec.inputs, f"{where}.inputs")
+    if spec.when:
+        _check_when(spec.when, f"{where}.when")
     return spec
+
+
+def _check_when(text: str, where: str) -> None:
+    try:
+        InputCondition(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {syntax_error(text, over_inputs=True) or error}") from None
 
 
 def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
@@ -146,12 +166,18 @@ def parse_plan(value: Any, where: str = "plan", *, depth: int = 1) -> PlanDocume
         value = value["constellation"]
     if not isinstance(value, Mapping) or "tasks" not in value:
         raise InvalidInput(f"{where}: expected an object with tasks and dependencies")
-    if unknown := sorted(set(value) - {"tasks", "dependencies", "constellation_id", "name"}, key=str):
-        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; a plan has tasks, dependencies, constellation_id, name")
-    listed = _listed(value["tasks"], "task_id", f"{where}.tasks")
-    if len(listed) > MAX_TASKS:
-        raise InvalidInput(f"{where}.tasks: {len(listed)} tasks; at most {MAX_TASKS}")
-    tasks = tuple(parse_task(item, f"{where}.tasks[{key}]", depth=depth) for key, item in listed)
+    if unknown := sorted(set(value) - set(_PLAN_FIELDS), key=str):
+        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; a plan has {', '.join(_PLAN_FIELDS)}")
+    listed = {"tasks": _listed(value["tasks"], "task_id", f"{where}.tasks")}
+    for role in HANDLERS:
+        listed[role] = _listed(value.get(role) or (), "task_id", f"{where}.{role}")
+    if (count := sum(map(len, listed.values()))) > MAX_TASKS:
+        raise InvalidInput(f"{where}.tasks: {count} tasks; at most {MAX_TASKS}")
+    tasks = tuple(
+        parse_task(item if part == "tasks" else _handler(item, part, f"{where}.{part}[{key}]"), f"{where}.{part}[{key}]", depth=depth)
+        for part, items in listed.items()
+        for key, item in items
+    )
     dependencies = _listed(value.get("dependencies") or (), "id", f"{where}.dependencies")
     lines = tuple(parse_line(item, f"{where}.dependencies[{key}]") for key, item in dependencies)
     _refuse_duplicates([task.task_id for task in tasks], f"{where}.tasks", "task_id")
@@ -163,7 +189,28 @@ def parse_plan(value: Any, where: str = "plan", *, depth: int = 1) -> PlanDocume
         name=_text(value, "name", where),
         tasks=tasks,
         dependencies=lines,
+        params=parse_params(value.get("params") or {}, f"{where}.params"),
     )
+
+
+def _handler(item: Any, role: str, where: str) -> Any:
+    """Return an item of ``on_failure`` or ``finally`` with its role."""
+    if not isinstance(item, Mapping):
+        return item  # parse_task refuses it
+    if item.get("role", role) != role:
+        raise InvalidInput(f"{where}.role: {item['role']!r} stands under {role}; they must agree")
+    return {**item, "role": role}
+
+
+def as_file(plan: PlanDocument) -> dict[str, Any]:
+    """Return a plan as its file has it: handlers under ``on_failure`` and ``finally``."""
+    value: dict[str, Any] = msgspec.to_builtins(plan)
+    groups: dict[str, list[dict[str, Any]]] = {"tasks": [], "on_failure": [], "finally": []}
+    for task in value.pop("tasks", ()):
+        role = task.pop("role", "task")
+        groups["tasks" if role == "task" else role].append({name: it for name, it in task.items() if (name, it) != ("retry", {})})
+    lines = {"dependencies": lines} if (lines := value.pop("dependencies", ())) else {}
+    return {**value, "tasks": groups.pop("tasks"), **lines, **{role: tasks for role, tasks in groups.items() if tasks}}
 
 
 def _text(value: Mapping[str, Any], key: str, where: str) -> str:
@@ -208,12 +255,15 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
     return found
 
 
+_CHOICES: Mapping[str, Iterable[str]] = {".type": DependencyType, ".join": get_args(Join), ".role": get_args(Role)}
+
+
 def _allowed(message: str, place: str, kind: type) -> str:
     """Return the allowed values at a place, for an error."""
     if "unknown field" in message:
         within: Any = RetryPolicy if place.startswith(".retry") else kind
         return f"; its fields are {', '.join(field.encode_name for field in msgspec.structs.fields(within))}"
     if "enum value" in message:
-        values = DependencyType if place.startswith(".type") else get_args(ErrorCode)
+        values = next((values for field, values in _CHOICES.items() if place.startswith(field)), get_args(ErrorCode))
         return f"; it is one of {', '.join(values)}"
     return "; in YAML, put a name such as on, yes or no in quotes" if "`key`" in place or "`key`" in message else ""

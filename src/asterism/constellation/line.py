@@ -59,6 +59,13 @@ TRUTH_TABLE: dict[DependencyType, dict[TaskStatus, bool]] = {
 uses its condition."""
 
 
+def admits_failure(line: TaskStarLine) -> bool:
+    """Return True if a dependency can be satisfied by a source that has failed."""
+    if line.type is DependencyType.CONDITIONAL:
+        return Condition(line.condition).refers_to_status
+    return TRUTH_TABLE[line.type][_FAILED]
+
+
 def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Evaluation:
     """Evaluate a dependency whose source has ended.
 

@@ -10,16 +10,20 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from asterism.constellation.batch import apply_edits
+from asterism.constellation.condition import syntax_error
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import MAX_NESTED, PlanDocument
-from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused
+from asterism.constellation.edits import AddTask, Applied, BuildConstellation, Edit, EditRefused, UpdateTask
+from asterism.constellation.parameters import values_of
 from asterism.constellation.profile import AgentProfile, Fleet
+from asterism.constellation.references import references
 from asterism.constellation.resolution import best_match, check_line, check_task, skill_for
 from asterism.constellation.task import TaskStar
+from asterism.errors import InvalidInput, did_you_mean
 
-Match = Callable[[str, str, AgentProfile], str]
-"""``(path of the task, words, profile) -> name of the skill that clearly matches``; empty for
-none."""
+Match = Callable[[str, str, AgentProfile], str | None]
+"""``(path of the task, words, profile) -> name of the skill that clearly matches``; empty for none,
+None where only an exact name counts."""
 
 
 def nested_plan(task: TaskStar) -> PlanDocument:
@@ -32,6 +36,45 @@ def first_match(_: str, words: str, profile: AgentProfile) -> str:
     return best_match(words, profile)
 
 
+def exact_names(edits: Iterable[Edit], match: Match = first_match) -> Match:
+    """Return a match that accepts only exact names in what these edits write.
+
+    Other tasks keep the match by their words, which a planner's plan may have used.
+    """
+    written: set[str] = set()
+    for edit in edits:
+        if isinstance(edit, AddTask):
+            written.add(edit.task.task_id)
+        elif isinstance(edit, BuildConstellation):
+            written.update(task.task_id for task in edit.plan.tasks)
+        elif isinstance(edit, UpdateTask) and edit.changes.keys() & {"name", "device", "skill", "constellation"}:
+            written.add(edit.task_id)
+    return lambda path, words, profile: None if path.partition("/")[0] in written else match(path, words, profile)
+
+
+def check_plan(plan: PlanDocument, fleet: Fleet, path: str = "") -> None:
+    """Check what a person's plan names: skills by their exact names, the ends of dependencies, and conditions.
+
+    The run checks all of a plan; here a mistake is told with what was meant.
+
+    Raises:
+        EditRefused: a name is unknown, or a condition does not parse.
+    """
+    ids = [task.task_id for task in plan.tasks]
+    for line in plan.dependencies:
+        where = f"dependency {path}{line.line_id}"
+        for end, task_id in (("from", line.source), ("to", line.target)):
+            if task_id not in ids:
+                raise EditRefused("unknown_task", where, f"{end}: there is no task {task_id!r}{did_you_mean(task_id, ids)}")
+        if line.condition and (why := syntax_error(line.condition)):
+            raise EditRefused("bad_content", where, why)
+    for task in plan.tasks:
+        if task.constellation is not None:
+            check_plan(msgspec.convert(task.constellation, PlanDocument), fleet, f"{path}{task.task_id}/")
+        else:
+            skill_for(msgspec.structs.replace(task, task_id=f"{path}{task.task_id}"), fleet, lambda *_: None)
+
+
 def apply_on_fleet(
     constellation: TaskConstellation,
     edits: Iterable[Edit],
@@ -39,8 +82,10 @@ def apply_on_fleet(
     match: Match = first_match,
     *,
     inputs: Collection[str] = (),
+    params: Collection[str] = (),
     partial: bool = False,
     restore_by_id: bool = False,
+    extended: bool = True,
 ) -> Applied:
     """Apply a batch of edits and check it against the fleet, as a whole or not at all.
 
@@ -50,9 +95,11 @@ def apply_on_fleet(
         fleet: profiles by device id.
         match: finds a skill by words; called only if no name matches.
         inputs: names that ``${inputs.…}`` may refer to.
+        params: names that ``${params.…}`` may refer to.
         partial: True if more edits of the same batch follow, so that arguments and references are
             not checked yet.
         restore_by_id: as in ``apply_edits``.
+        extended: False for entries of rules before ``${task.error}`` and reserved ids.
 
     Raises:
         EditRefused: an edit is invalid; the constellation is unchanged.
@@ -62,13 +109,21 @@ def apply_on_fleet(
         if partial:
             _look_up(applied, constellation, fleet, match)
         else:
-            check_applied(applied, constellation, fleet, match, inputs=inputs)
+            check_applied(applied, constellation, fleet, match, inputs=inputs, params=params, extended=extended)
 
-    return apply_edits(constellation, edits, check, partial=partial, restore_by_id=restore_by_id)
+    return apply_edits(constellation, edits, check, partial=partial, restore_by_id=restore_by_id, extended=extended)
 
 
 def check_applied(
-    applied: Applied, constellation: TaskConstellation, fleet: Fleet, match: Match, *, inputs: Collection[str] = (), path: str = ""
+    applied: Applied,
+    constellation: TaskConstellation,
+    fleet: Fleet,
+    match: Match,
+    *,
+    inputs: Collection[str] = (),
+    params: Collection[str] = (),
+    path: str = "",
+    extended: bool = True,
 ) -> None:
     """Resolve the skills of touched tasks and check the batch against the fleet.
 
@@ -80,9 +135,9 @@ def check_applied(
     """
     touched = _look_up(applied, constellation, fleet, match, path)
     for task in touched:
-        check_task(task, constellation, fleet, inputs)
+        check_task(task, constellation, fleet, inputs, params=params, extended=extended)
         if task.constellation is not None:
-            _check_nested(task, fleet, match, f"{path}{task.task_id}/")
+            _check_nested(task, fleet, match, f"{path}{task.task_id}/", extended=extended)
     lines = [line for line_id in applied.lines if (line := constellation.lines[line_id]).condition]
     lines += [line for task in touched for line in constellation.lines_out(task.task_id) if line.condition]
     for line in lines:
@@ -97,16 +152,27 @@ def _look_up(applied: Applied, constellation: TaskConstellation, fleet: Fleet, m
     return touched
 
 
-def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str) -> None:
+def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str, *, extended: bool) -> None:
     if path.count("/") >= MAX_NESTED:
         raise EditRefused("too_many", task.task_id, f"more than {MAX_NESTED} constellations within each other")
-    nested = TaskConstellation()
+    nested, plan = TaskConstellation(), nested_plan(task)
+    _check_params(task, plan)
 
     def check(applied: Applied) -> None:
-        check_applied(applied, nested, fleet, match, inputs=task.inputs, path=path)
+        check_applied(applied, nested, fleet, match, inputs=task.inputs, params=plan.params, path=path, extended=extended)
 
     try:
-        apply_edits(nested, [BuildConstellation(plan=nested_plan(task))], check)
+        apply_edits(nested, [BuildConstellation(plan=msgspec.structs.replace(plan, params={}))], check, extended=extended)
     except EditRefused as refused:
         found = refused.refusal
         raise EditRefused(found.code, f"{task.task_id}/{found.what}", found.why) from None
+
+
+def _check_params(task: TaskStar, plan: PlanDocument) -> None:
+    """Check that the inputs of a task fill the parameters of its nested plan; references are checked when it starts."""
+    given = {name: value for name, value in task.inputs.items() if name in plan.params}
+    literal = {name: value for name, value in given.items() if next(references(value), None) is None}
+    try:
+        values_of({name: it for name, it in plan.params.items() if name not in given or name in literal}, literal)
+    except InvalidInput as error:
+        raise EditRefused("bad_argument", f"{task.task_id}.inputs", str(error)) from None

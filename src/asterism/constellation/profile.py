@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 JsonSchema = dict[str, Any]
+HERE = "here"
+"""Id of the device of a program's own functions, which no fleet declares."""
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,6 +79,8 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         concurrency: number of attempts it runs at a time.
         metadata: anything else, for planner and people.
         child: the child run that carries out its tasks, if any.
+        table: for a device that was declared in Python, its table, from which it is opened again;
+            else empty.
     """
 
     device_id: str
@@ -89,6 +93,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     concurrency: int = 1
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
     child: ChildSpec | None = None
+    table: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill of that name, or None."""

@@ -1,8 +1,9 @@
 """References ``${task_id.field}``, with which a task's inputs use results of tasks upstream.
 
 A string that is a single reference becomes the value itself; within a longer string it becomes
-text. ``${task_id}`` is the whole result; ``${task_id.a.b}`` goes deeper. In a nested constellation,
-``${inputs.field}`` is an input of the task that the constellation carries out.
+text. ``${task_id}`` is the whole result; ``${task_id.a.b}`` goes deeper. ``${task_id.error}`` is the
+error of a task that failed, null of one that completed. In a nested constellation, ``${inputs.field}``
+is an input of the task that the constellation carries out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,17 @@ from typing import Any
 
 INPUTS = "inputs"
 """Name that refers to the inputs of the task that a nested constellation carries out."""
+
+PARAMS = "params"
+"""Name that refers to the parameters of the plan."""
+RUN = "run"
+"""Name with which a handler refers to the run: ``${run.error}``, ``${run.outcome}``, ``${run.id}``."""
+RUN_FIELDS = ("error", "outcome", "id")
+RESERVED = (PARAMS, "item", "index", RUN)
+"""Further names that refer to something else than a task. New plans have no tasks of these ids; in a
+journal that has one, the name refers to the task."""
+ERROR = "error"
+"""Field that refers to a task's error, unless its result has a field of that name."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)\}")
 
@@ -36,8 +48,11 @@ def references(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
             stack.extend(reversed(item))
 
 
-def resolve(value: Any, result_of: Callable[[str], Any]) -> Any:
-    """Return a JSON value with every reference replaced; ``result_of`` has the result of a task id.
+def resolve(value: Any, value_of: Callable[[str, str], Any], *, lenient: bool = False) -> Any:
+    """Return a JSON value with every reference replaced.
+
+    ``value_of`` has the value of a task id and a path, such as ``a.b``. With ``lenient`` a missing value is
+    null, and an empty text within a text.
 
     Raises:
         MissingReference: a task has no result, or the result has no such field.
@@ -45,17 +60,27 @@ def resolve(value: Any, result_of: Callable[[str], Any]) -> Any:
     if isinstance(value, str):
         whole = _REFERENCE.fullmatch(value)
         if whole:
-            return _look_up(whole, result_of)
-        return _REFERENCE.sub(lambda match: _as_text(_look_up(match, result_of)), value)
+            return _look_up(whole, value_of, lenient=lenient)
+        empty = "" if lenient else "null"
+        return _REFERENCE.sub(lambda match: _as_text(_look_up(match, value_of, lenient=lenient), empty), value)
     if isinstance(value, dict):
-        return {key: resolve(item, result_of) for key, item in value.items()}
+        return {key: resolve(item, value_of, lenient=lenient) for key, item in value.items()}
     if isinstance(value, list):
-        return [resolve(item, result_of) for item in value]
+        return [resolve(item, value_of, lenient=lenient) for item in value]
     return value
 
 
-def _look_up(match: re.Match[str], result_of: Callable[[str], Any]) -> Any:
-    found = result_of(match[1])
+def _look_up(match: re.Match[str], value_of: Callable[[str, str], Any], *, lenient: bool) -> Any:
+    try:
+        return _found(match, value_of)
+    except MissingReference:
+        if lenient:
+            return None
+        raise
+
+
+def _found(match: re.Match[str], value_of: Callable[[str, str], Any]) -> Any:
+    found = value_of(match[1], match[2][1:])
     for field in match[2].split(".")[1:]:
         if isinstance(found, dict) and field in found:
             found = found[field]
@@ -66,5 +91,7 @@ def _look_up(match: re.Match[str], result_of: Callable[[str], Any]) -> Any:
     return found
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: Any, empty: str) -> str:
+    if value is None:
+        return empty
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,8 +1,9 @@
 """Resolution of a plan's tasks on a fleet: device, skill and arguments.
 
-A task names a device and, optionally, a skill. Without one, the skill of the task's name is used,
-else the one clear match of its words on that device; otherwise the task is refused. Agents accept
-natural language and need no skill, nor does a task with a nested constellation.
+A task names a device and, optionally, a skill. Without one, the skill of the task's name is used.
+A planner's task may also be matched by its words, if one skill of the device fits clearly; a plan
+file and a live edit name their skills exactly. Agents accept natural language and need no skill, nor
+does a task with a nested constellation.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from asterism.constellation.condition import Condition
+from asterism.constellation.condition import Condition, InputCondition
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import TaskSpec
 from asterism.constellation.edits import EditRefused
-from asterism.constellation.line import TaskStarLine
+from asterism.constellation.line import TaskStarLine, admits_failure
 from asterism.constellation.profile import AgentProfile, Fleet, Skill, skill_of
-from asterism.constellation.references import INPUTS, MissingReference, references, resolve
+from asterism.constellation.references import ERROR, INPUTS, PARAMS, RUN_FIELDS, MissingReference, references, resolve
 from asterism.constellation.skill_ranker import clear_match, rank
 from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.errors import did_you_mean
 
 REPORTED = ("summary", "total_tasks", "completed", "failed", "skipped", "cancelled", "results")
 """Fields of the result of a task with a nested constellation."""
+NOTHING: Mapping[str, Any] = {}
 NEAREST = 3
 """Number of similar skills that a refusal names."""
 
@@ -31,10 +35,11 @@ def best_match(words: str, profile: AgentProfile) -> str:
     return match.name if match else ""
 
 
-def skill_for(task: TaskStar, fleet: Fleet, match: Callable[[str, AgentProfile], str] = best_match) -> str:
+def skill_for(task: TaskStar | TaskSpec, fleet: Fleet, match: Callable[[str, AgentProfile], str | None] = best_match) -> str:
     """Return the name of a task's skill; empty on a device that accepts natural language.
 
-    ``match`` finds a skill by words; it is called only if no name matches.
+    ``match`` finds a skill by words; it is called only if no name matches, and returns None where only
+    an exact name counts.
 
     Raises:
         EditRefused: ``unknown_device`` or ``unknown_skill``, with similar skills; ``bad_content``
@@ -60,6 +65,10 @@ def skill_for(task: TaskStar, fleet: Fleet, match: Callable[[str, AgentProfile],
         return task.name
     words = f"{task.name.replace('_', ' ')} {task.description}".strip()
     matched = match(words, profile)
+    if matched is None:
+        why = f"{profile.device_id} has no skill {task.name!r}" if task.name else f"it names no skill of {profile.device_id}"
+        names = [skill.name for skill in profile.skills]
+        raise EditRefused("unknown_skill", task.task_id, f"{why}{did_you_mean(task.name, names) or f'; {_nearest(words, profile)}'}")
     if not matched:
         raise EditRefused(
             "unknown_skill", task.task_id, f"no skill of {profile.device_id} clearly fits {words!r}; {_nearest(words, profile)}"
@@ -72,10 +81,19 @@ def _nearest(words: str, profile: AgentProfile) -> str:
     return f"nearest: {', '.join(ranked)}" if ranked else "it has no skills"
 
 
-def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, inputs: Collection[str] = ()) -> None:
+def check_task(
+    task: TaskStar,
+    constellation: TaskConstellation,
+    fleet: Fleet,
+    inputs: Collection[str] = (),
+    *,
+    params: Collection[str] = (),
+    extended: bool = True,
+) -> None:
     """Check a task's inputs against its skill, and its references against the results they read.
 
-    ``inputs`` are the names that ``${inputs.…}`` may refer to.
+    ``inputs`` and ``params`` are the names that ``${inputs.…}`` and ``${params.…}`` may refer to. Without ``extended``, as for entries of
+    earlier rules, ``${task.error}`` is a field like any other.
 
     Raises:
         EditRefused: ``unknown_argument``, ``bad_argument`` (wrong type, or missing) or
@@ -85,15 +103,46 @@ def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, i
     if skill is not None:
         check_inputs(task.task_id, task.inputs, skill)
         _check_complete(task, skill, constellation, fleet)
+    if task.when:
+        _check_when(task, skill)
     for source, path in references(task.inputs):
         if source == INPUTS:
             if not path or path[0] not in inputs:
                 why = f"it refers to ${{{'.'.join((INPUTS, *path))}}}, and its constellation is given {', '.join(inputs) or 'no inputs'}"
                 raise EditRefused("bad_reference", task.task_id, why)
             continue
+        if source not in constellation.tasks:
+            _check_name(task.task_id, source, path, params if source == PARAMS else RUN_FIELDS)
+            continue
         fields = _fields_of(constellation.tasks[source], fleet)
         if path and fields is not None and path[0] not in fields:
+            if extended and path == (ERROR,):
+                _check_error(source, task, constellation)
+                continue
             why = f"the result of {source} has no {path[0]!r}; it has {', '.join(sorted(fields))}"
+            raise EditRefused("bad_reference", task.task_id, why)
+
+
+def _check_name(task_id: str, source: str, path: tuple[str, ...], names: Collection[str]) -> None:
+    if path and path[0] in names:
+        return
+    there = did_you_mean(path[0] if path else "", names) or f"; there is {', '.join(names) or 'none'}"
+    raise EditRefused("bad_reference", task_id, f"it refers to ${{{'.'.join((source, *path))}}}{there}")
+
+
+def _check_when(task: TaskStar, skill: Skill | None) -> None:
+    known = dict.fromkeys((*task.inputs, *(skill.parameter_names() if skill else ())))
+    for name in sorted(InputCondition(task.when).names - known.keys()):
+        why = f"when: {task.when!r} asks for {name!r}, the inputs are {', '.join(known) or 'none'}{did_you_mean(name, known)}"
+        raise EditRefused("bad_reference", task.task_id, why)
+
+
+def _check_error(source: str, task: TaskStar, constellation: TaskConstellation) -> None:
+    """Check that a task can start although the source has failed."""
+    above = constellation.ancestors(task.task_id)
+    for line in constellation.lines_out(source):
+        if (line.target == task.task_id or line.target in above) and not admits_failure(line):
+            why = f"${{{source}.{ERROR}}} is always null, as {line.line_id} is {line.type}; COMPLETION_ONLY also admits a failure"
             raise EditRefused("bad_reference", task.task_id, why)
 
 
@@ -164,25 +213,40 @@ def _fields_of(task: TaskStar, fleet: Fleet) -> frozenset[str] | None:
     return skill.output_fields() if skill else None
 
 
-def arguments_of(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def arguments_of(
+    task: TaskStar,
+    constellation: TaskConstellation,
+    fleet: Fleet,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    scopes: Mapping[str, Any] = NOTHING,
+    extended: bool = True,
+) -> dict[str, Any]:
     """Return the arguments of an attempt: the task's inputs with their references resolved.
 
     Missing arguments are taken by name from the results of direct predecessors; of several, the one
-    created last wins. ``${inputs.…}`` reads from ``inputs``.
+    created last wins. ``${inputs.…}`` reads from ``inputs``, and a name that is no task's from
+    ``scopes``. A handler gets null for a missing value. ``extended`` is as for ``check_task``.
 
     Raises:
         MissingReference: a source ended without a result, or its result lacks the field.
     """
 
-    def result_of(source: str) -> Any:
+    def value_of(source: str, path: str) -> Any:
         if source == INPUTS:
             return inputs or {}
         found = constellation.tasks.get(source)
+        if found is None and source in scopes:
+            return scopes[source]
+        if extended and path == ERROR and found is not None and found.settled and not _has_error_field(found):
+            return {ERROR: found.error.message if found.error else None}
         if found is None or found.status is not TaskStatus.COMPLETED:
+            if task.join == "any" and found and not found.settled:
+                raise MissingReference(f"{source} has no result yet")
             raise MissingReference(f"{source} ended without a result" if found else f"{source} was removed")
         return found.result
 
-    arguments: dict[str, Any] = resolve(task.inputs, result_of)
+    arguments: dict[str, Any] = resolve(task.inputs, value_of, lenient=task.role != "task")
     skill = _skill_of(task, fleet)
     wanted = [name for name in skill.parameter_names() if name not in arguments] if skill else []
     if wanted:
@@ -192,6 +256,10 @@ def arguments_of(task: TaskStar, constellation: TaskConstellation, fleet: Fleet,
                 offered.update(result)
         arguments.update({name: offered[name] for name in wanted if name in offered})
     return arguments
+
+
+def _has_error_field(task: TaskStar) -> bool:
+    return task.status is TaskStatus.COMPLETED and isinstance(task.result, Mapping) and ERROR in task.result
 
 
 def predecessor_results(task: TaskStar, constellation: TaskConstellation) -> dict[str, Any]:

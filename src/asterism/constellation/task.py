@@ -51,6 +51,10 @@ class TaskError(msgspec.Struct, frozen=True, kw_only=True):
 RETRIED_ALWAYS: tuple[ErrorCode, ...] = ("raised", "bad_result")
 RETRIED_IF_IDEMPOTENT: tuple[ErrorCode, ...] = (*RETRIED_ALWAYS, "crashed", "timeout")
 
+Role = Literal["task", "on_failure", "finally"]
+"""What a task is for: the work itself, or a handler of the end of the run."""
+Join = Literal["all", "any"]
+"""Which dependencies a task waits for."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
@@ -94,6 +98,11 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
             start of the run; None for none.
         retry: its retry policy.
         requires_approval: True if a person must approve it before it runs.
+        when: CEL over its own inputs by name, evaluated once when it could start; if it is not met,
+            the task is skipped. Empty for none.
+        role: ``task``; ``on_failure`` for a task that runs if the run has failed, and ``finally`` for
+            one that runs in any case, when the rest is settled.
+        join: ``all`` to start when every dependency is satisfied, ``any`` to start with the first.
         constellation: nested plan, as ``parse_plan`` reads it, that carries the task out instead of
             a device; None for none. Its tasks may refer to this task's inputs as
             ``${inputs.name}``.
@@ -122,6 +131,9 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     retry: RetryPolicy = RetryPolicy()
     requires_approval: bool = False
     constellation: dict[str, Any] | None = None
+    when: str = ""
+    join: Join = "all"
+    role: Role = "task"
 
     status: TaskStatus = TaskStatus.PENDING
     resolved_skill: str = ""

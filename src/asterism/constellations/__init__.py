@@ -1,19 +1,52 @@
-"""Constellations in Python: submit a plan file or a request, and ask for more when its run has ended.
+"""Constellations in Python: define one, run it, and reach it by its id.
 
-    from asterism import constellations
+    import asterism
+    from asterism import Constellation
 
-    async with asterism.open("runs.db", fleet="fleet.toml") as runtime:
-        run = await constellations.submit(runtime, "plan.json")
-        row = await runtime.drive(run)
+    nightly = Constellation("nightly")
+    files = nightly.task(download, url="https://…")
+    nightly.task(publish, first=files[0])
 
-``goal`` has a request or a plan, and its rehearsal. ``rounds`` submits the runs of a session. ``resumption`` finds the
-fleet and model to resume a run with. ``performers`` carry out the effects of constellation agents.
+    async with asterism.open() as app:
+        ended = await app.run(nightly)
+
+``definition`` has constellations as programs define them, and ``plans`` their plans; ``app`` runs them, and ``handle``
+reaches a run by its id. ``goal`` has a request or a plan, and its rehearsal. ``rounds`` submits the runs of a session.
+``resumption`` finds the fleet and model to resume a run with. ``performers`` carry out the effects of constellation
+agents.
 """
 
 from __future__ import annotations
 
-from asterism.constellations.goal import Goal as Goal
-from asterism.constellations.rounds import Round as Round
-from asterism.constellations.rounds import follow as follow
-from asterism.constellations.rounds import submit as submit
-from asterism.machines.constellation_agent.events import RunOptions as RunOptions
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asterism.constellations.definition import Constellation as Constellation
+    from asterism.constellations.definition import Task as Task
+    from asterism.constellations.goal import Goal as Goal
+    from asterism.constellations.handle import RunHandle as RunHandle
+    from asterism.constellations.handle import RunResult as RunResult
+    from asterism.constellations.rounds import Round as Round
+    from asterism.constellations.rounds import follow as follow
+    from asterism.constellations.rounds import submit as submit
+    from asterism.machines.constellation_agent.events import RunOptions as RunOptions
+
+_HOME_OF = {
+    "Constellation": "asterism.constellations.definition",
+    "Goal": "asterism.constellations.goal",
+    "Round": "asterism.constellations.rounds",
+    "RunHandle": "asterism.constellations.handle",
+    "RunOptions": "asterism.machines.constellation_agent.events",
+    "RunResult": "asterism.constellations.handle",
+    "Task": "asterism.constellations.definition",
+    "follow": "asterism.constellations.rounds",
+    "submit": "asterism.constellations.rounds",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name after importing its module: a process that resumes a run needs the performers only."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no public name {name!r}; it has {', '.join(_HOME_OF)}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import EditRefused
-from asterism.constellation.profile import Fleet
-from asterism.errors import InvalidInput
+from asterism.constellation.nesting import check_plan
+from asterism.constellation.parameters import missing_of, values_of
+from asterism.constellation.profile import HERE, Fleet
+from asterism.constellations.definition import Constellation
+from asterism.constellations.plans import devices_of, rebase_plan, sources_of
+from asterism.devices.here import HereDevice
+from asterism.devices.pool import WorkerPool
+from asterism.devices.source import imported
+from asterism.errors import InvalidInput, did_you_mean
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.plan_file import plan_path, read_plan
 from asterism.runtime.ports.planner import Planner, PlannerRequest, PlanningUnavailable
+
+_ANY: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "list": [], "dict": {}}
+"""Values for a rehearsal, which needs none."""
 
 
 class Goal(msgspec.Struct, frozen=True):
@@ -25,24 +40,114 @@ class Goal(msgspec.Struct, frozen=True):
         title: title of the run, one line.
         request: request in words, or the name of the plan.
         plan: the plan; None if the run plans the request.
+        params: values of the plan's parameters, by name; those with a default may be missing.
     """
 
     title: str
     request: str
     plan: PlanDocument | None = None
+    params: dict[str, Any] = {}
 
 
-def goal_of(named: str | Path) -> Goal:
-    """Return the goal for a request in words, or for the path of a plan file (.json, .yaml, .yml).
+AnyGoal = Goal | Constellation | PlanDocument | Path | str
+"""A goal, or what one is made of: a constellation, a plan, a request in words, the path of a plan file, or the name of a
+constellation as ``file.py:name`` or ``package.module:name``."""
+_DEFINED = re.compile(r"(?P<place>[^\s:]+(?:\.py|\.\w+)):(?P<name>[A-Za-z_]\w*)")
+
+
+def goal_of(given: AnyGoal, params: Mapping[str, Any] = {}) -> Goal:
+    """Return the goal for anything that one is made of, with values of its plan's parameters.
 
     Raises:
-        InvalidInput: the plan file does not exist or is invalid.
+        InvalidInput: the plan file or the constellation does not exist, or is invalid.
     """
-    path = plan_path(str(named))
-    if path is None:
-        return Goal(title=str(named), request=str(named))
-    plan = read_plan(path)
-    return Goal(title=plan.name or str(path), request=plan.name or str(path), plan=plan)
+    goal = _goal_of(given)
+    return msgspec.structs.replace(goal, params={**goal.params, **params}) if params else goal
+
+
+def _goal_of(given: AnyGoal) -> Goal:
+    match given:
+        case Goal():
+            return given
+        case Constellation():
+            return _planned_goal(given.plan(Path.cwd()), given.name)
+        case PlanDocument():
+            return _planned_goal(given, "plan")
+        case Path() | str():
+            return _named_goal(str(given))
+
+
+def _named_goal(named: str) -> Goal:
+    if path := plan_path(named):
+        return _planned_goal(rebase_plan(read_plan(path), path.absolute().parent, Path.cwd()), str(path))
+    if defined := _DEFINED.fullmatch(named):
+        return goal_of(_imported(defined["place"], defined["name"]))
+    if named.endswith(".py") and Path(named).is_file():
+        raise InvalidInput(f"{named}: name one of its constellations, as in {named}:NAME; they are: {_constellations_in(named)}")
+    return Goal(title=named, request=named)
+
+
+def _imported(place: str, name: str) -> Constellation:
+    """Return the constellation of a Python file or module. Raises InvalidInput."""
+    module = imported(place, Path.cwd())
+    found = getattr(module, name, None)
+    if not isinstance(found, Constellation):
+        there = _names_in(module)
+        what = f"{name} is not a constellation but a {type(found).__name__}" if hasattr(module, name) else f"there is no {name}"
+        raise InvalidInput(f"{place}: {what}{did_you_mean(name, there) or '; its constellations are: ' + (', '.join(there) or 'none')}")
+    return found
+
+
+def _constellations_in(place: str) -> str:
+    return ", ".join(_names_in(imported(place, Path.cwd()))) or "none"
+
+
+def _names_in(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if isinstance(value, Constellation)]
+
+
+def _planned_goal(plan: PlanDocument, name: str) -> Goal:
+    return Goal(title=plan.name or name, request=plan.name or name, plan=plan)
+
+
+def check_fleet_given(goal: Goal, fleet_file: Path | None, command: str) -> None:
+    """Check that a command has a fleet file if its goal needs one.
+
+    Raises:
+        InvalidInput: it has none, and the goal is a request in words, or has tasks on other devices than ``here``.
+    """
+    if fleet_file is None and (goal.plan is None or set(devices_of(goal.plan)) - {HERE}):
+        raise InvalidInput(f'Command "{command}" needs --fleet. See `asterism {command} --help`.')
+
+
+async def fleet_for(goal: Goal, fleet: Fleet, here: HereDevice | None = None) -> Fleet:
+    """Return a fleet for a goal: with the device ``here`` if functions are tasks of its plan.
+
+    Args:
+        goal: the goal; sources in its plan are relative to the current folder.
+        fleet: profiles of the devices, by id.
+        here: describes the functions; by default one that is opened only for this.
+
+    Raises:
+        InvalidInput: a function cannot be imported or performed; the text names it.
+    """
+    sources = list(sources_of(goal.plan)) if goal.plan else []
+    if not sources:
+        return fleet
+    if here is not None:
+        return {**fleet, HERE: await here.profile_with(sources)}
+    with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
+        async with WorkerPool(Path(folder)) as pool:
+            return {**fleet, HERE: await HereDevice(lambda: pool).profile_with(sources)}
+
+
+def params_of(goal: Goal) -> dict[str, Any]:
+    """Return the values of all parameters of a goal's plan.
+
+    Raises:
+        InvalidInput: a value is missing, of another type, or of an unknown name.
+    """
+    return values_of(goal.plan.params if goal.plan else {}, goal.params)
 
 
 async def rehearse(goal: Goal, fleet: Fleet, planner: Planner) -> tuple[PlanDocument, TaskConstellation]:
@@ -53,10 +158,20 @@ async def rehearse(goal: Goal, fleet: Fleet, planner: Planner) -> tuple[PlanDocu
     Raises:
         InvalidInput: planning failed, or the plan cannot run on this fleet; the text says why.
     """
+    missing = missing_of(goal.plan.params, goal.params) if goal.plan else ()
+    params = (
+        params_of(msgspec.structs.replace(goal, params={**goal.params, **{name: _ANY[goal.plan.params[name].type] for name in missing}}))
+        if goal.plan
+        else {}
+    )
     plan = goal.plan or await _planned(goal.request, fleet, planner)
     rehearsal = Run(CONSTELLATION_AGENT, "plan")
     try:
-        rehearsal.take(ConstellationSubmitted(request=goal.request, fleet=tuple(fleet.values()), plan=plan), at=0.0, actor="")
+        if goal.plan is not None:
+            check_plan(goal.plan, fleet)
+        rehearsal.take(
+            ConstellationSubmitted(request=goal.request, fleet=tuple(fleet.values()), plan=plan, params=params), at=0.0, actor=""
+        )
     except EditRefused as refused:
         raise InvalidInput(f"the plan cannot be run on this fleet: {refused}") from refused
     return plan, rehearsal.memory.constellation

@@ -9,16 +9,44 @@ from asterism.errors import InvalidInput
 from asterism.kernel.data import check_json, check_size
 from asterism.kernel.machine import EffectResult
 from asterism.machines.constellation_agent.events import (
+    AttemptBegun,
     AttemptEnded,
     AttemptProgressed,
+    AttemptQueued,
     ConstellationAgentStatus,
     Planned,
     PlanningFailed,
 )
 from asterism.machines.constellation_agent.requests import PlannerRequest
-from asterism.runtime.ports.device import Attempt, AttemptProgress, Dispatching
+from asterism.runtime.ports.device import Attempt, Dispatching
 from asterism.runtime.ports.performer import Report
 from asterism.runtime.ports.planner import Planner, PlanningUnavailable
+
+
+class _Signs:
+    """Reports on one attempt to its run, as far as the journal does not say so yet."""
+
+    def __init__(self, effect_id: str, request: Attempt, report: Report) -> None:
+        self._effect_id = effect_id
+        self._report = report
+        self._is_queued = request.queued
+        self._is_repeatable = request.repeatable
+
+    def progress(self, fraction: float | None = None, message: str = "") -> None:
+        self._report(AttemptProgressed(effect_id=self._effect_id, fraction=fraction, message=message))
+
+    def queued(self) -> None:
+        if not self._is_queued:
+            self._report(AttemptQueued(of=self._effect_id))
+            self._is_queued = True
+
+    async def begun(self) -> None:
+        if not self._is_queued:
+            return
+        recorded = self._report(AttemptBegun(of=self._effect_id))
+        if recorded is not None and not self._is_repeatable:
+            await recorded
+        self._is_queued = False
 
 
 class AttemptPerformer:
@@ -29,11 +57,7 @@ class AttemptPerformer:
 
     async def perform(self, effect_id: str, request: Attempt, report: Report) -> EffectResult:
         """Perform one attempt, with the results of its direct predecessors."""
-
-        def progress(sign: AttemptProgress) -> None:
-            report(AttemptProgressed(effect_id=effect_id, fraction=sign.fraction, message=sign.message))
-
-        end = await self._dispatcher.perform(request, progress)
+        end = await self._dispatcher.perform(request, _Signs(effect_id, request, report))
         try:
             _check_result(end.result)
         except InvalidInput as odd:

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.profile import HERE
 from asterism.constellation.task import TaskStar
+from asterism.devices.function_source import is_importable
+from asterism.devices.python_fleet import Fleet
+from asterism.devices.thread import missing_text, registered_function
 from asterism.errors import InvalidInput
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
@@ -31,12 +35,18 @@ async def first_event_of(client: Client, row: RunRow) -> FirstEvent | None:
 
 
 def fleet_file_of(first: FirstEvent | None, row: RunRow) -> Path | None:
-    """Return the fleet file that a run was started with; None for a loop or a conversation without devices.
+    """Return the fleet file that a run was started with; None for a run without devices that a file declares.
 
     Raises:
         InvalidInput: the first event names no fleet file.
     """
     if isinstance(first, LoopSubmitted | ConversationStarted) and not first.fleet_file:
+        return None
+    if (
+        isinstance(first, ConstellationSubmitted)
+        and first.fleet
+        and all(profile.device_id == HERE or profile.table for profile in first.fleet)
+    ):
         return None
     if first is None or not first.fleet_file:
         raise InvalidInput(f"run {row.run_id} does not name the fleet it was started with; give one with --fleet")
@@ -52,6 +62,12 @@ async def fleet_file_below(client: Client, root: RunRow) -> Path | None:
     return None
 
 
+async def declared_fleet(client: Client, root: RunRow) -> Fleet | None:
+    """Return the devices of this run and of its child runs that were declared in Python; None if there are none."""
+    events = [await first_event_of(client, row) for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS)]
+    return Fleet.from_profiles(profile for event in events if isinstance(event, ConstellationSubmitted) for profile in event.fleet)
+
+
 def model_of(first: FirstEvent | None) -> ModelChoice | None:
     """Return the model that a run was started with, or None."""
     return choose_model(**first.planner) if isinstance(first, ConstellationSubmitted) and first.planner else None
@@ -65,6 +81,16 @@ def check_constellation(row: RunRow) -> None:
     """
     if row.machine != CONSTELLATION_AGENT.name:
         raise InvalidInput(f"run {row.run_id} belongs to machine {row.machine!r}; this works only for constellations")
+
+
+async def has_finally_tasks(client: Client, root: RunRow) -> bool:
+    """Return True if a cancel of a run lets ``finally`` tasks run: its own, or those of an unfinished child run."""
+    for row in await client.store.runs(root=root.root, limit=MAX_RUNS):
+        if row.status != "ended" and row.machine == CONSTELLATION_AGENT.name:
+            memory = (await client.load(row.run_id)).memory
+            if memory.ending is None and any(task.role == "finally" for task in memory.constellation.tasks.values()):
+                return True
+    return False
 
 
 async def check_devices(client: Client, root: RunRow, devices: Mapping[str, Device]) -> None:
@@ -88,6 +114,10 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
             _check_tasks(row, () if task.settled else nested.tasks.values(), devices)
             continue
         device = devices.get(task.device)
+        if task.device == HERE:
+            if not task.settled and not is_importable(task.resolved_skill) and registered_function(task.resolved_skill) is None:
+                raise InvalidInput(f"run {row.run_id}: {missing_text(task.resolved_skill)}")
+            continue
         if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
             what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"
             raise InvalidInput(f"run {row.run_id}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")

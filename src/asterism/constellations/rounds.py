@@ -8,8 +8,11 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellations.goal import Goal, goal_of
+from asterism.constellation.nesting import check_plan
+from asterism.constellation.profile import Fleet
+from asterism.constellations.goal import AnyGoal, Goal, fleet_for, goal_of, params_of
 from asterism.constellations.resumption import check_constellation, first_event_of, model_of
+from asterism.devices.here import HereDevice
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
 from asterism.machines.constellation_agent.requests import MAX_ROUNDS, round_of
@@ -39,49 +42,56 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
 async def submit(
     client: Client,
-    goal: Goal | Path | str,
+    goal: AnyGoal,
     *,
     options: RunOptions | None = None,
     model: ModelChoice | None = None,
     after: Round = Round(),  # noqa: B008 - frozen
+    here: HereDevice | None = None,
     actor: str = "user",
 ) -> str:
     """Submit a run of a plan or a request on the client's fleet; a driver runs it.
 
     Args:
         client: client with the fleet.
-        goal: a request in words, the path of a plan file, or a goal.
+        goal: a request in words, a constellation, a plan, the path of a plan file, or a goal.
         options: options of the run; by default those of the previous round.
         model: model that plans; by default that of the previous round, else the planner of the driver.
         after: the previous round (``round_after``); none by default.
+        here: describes the functions that are tasks of the plan; by default one that is opened only for this.
         actor: name of the submitter.
 
     Returns:
         The id of the run.
 
     Raises:
-        InvalidInput: the plan file is invalid.
+        InvalidInput: the plan file is invalid, or a function cannot be imported.
         EditRefused: the plan cannot run on this fleet; nothing is written.
     """
-    goal = goal if isinstance(goal, Goal) else goal_of(goal)
-    first = _submitted(client, goal, options or after.options, model or after.model, after)
+    goal = goal_of(goal)
+    after = msgspec.structs.replace(after, options=options or after.options, model=model or after.model)
+    fleet = await fleet_for(goal, client.fleet, here)
+    if goal.plan is not None:
+        check_plan(goal.plan, fleet)
+    first = _submitted(client, goal, fleet, after)
     return await client.submit(CONSTELLATION_AGENT, first, title=goal.title, actor=actor, session=after.session)
 
 
-def _submitted(client: Client, goal: Goal, options: RunOptions, model: ModelChoice | None, after: Round) -> ConstellationSubmitted:
+def _submitted(client: Client, goal: Goal, fleet: Fleet, inherited: Round) -> ConstellationSubmitted:
     return ConstellationSubmitted(
         request=goal.request,
-        fleet=tuple(client.fleet.values()),
+        fleet=tuple(fleet.values()),
         fleet_file=os.path.realpath(client.fleet_file) if client.fleet_file else "",
         working_directory=str(Path.cwd()),
-        options=options,
-        planner=msgspec.to_builtins(model) if model else {},
+        options=inherited.options,
+        planner=msgspec.to_builtins(inherited.model) if inherited.model else {},
         plan=goal.plan,
-        previous_rounds=after.previous_rounds,
+        params=params_of(goal),
+        previous_rounds=inherited.previous_rounds,
     )
 
 
-async def follow(client: Client, run_id: str, goal: Goal | Path | str, *, actor: str = "user") -> str:
+async def follow(client: Client, run_id: str, goal: AnyGoal, *, actor: str = "user") -> str:
     """Submit a run as the next round of an ended run's session; raises as ``submit`` and ``round_after``."""
     return await submit(client, goal, after=await round_after(client, await client.describe(run_id)), actor=actor)
 

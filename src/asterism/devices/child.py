@@ -5,7 +5,7 @@ from __future__ import annotations
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.constellation.task import TaskError
 from asterism.devices.fleet import DeviceEntry
-from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 
 
 class ChildDevice:
@@ -21,6 +21,6 @@ class ChildDevice:
     def profile(self) -> AgentProfile:
         return self._profile
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:  # noqa: ARG002 - the port has it
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:  # noqa: ARG002 - the port has it
         error = TaskError(code="bad_result", message=f"the tasks of device {attempt.device_id} are child runs, not attempts")
         return AttemptResult(error=error)

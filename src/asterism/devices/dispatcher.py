@@ -4,7 +4,8 @@ It decides *when* a device starts an attempt and *for how long* it may run: slot
 timeouts, deadlines, lost devices. It does not retry, choose devices, or know the reason for an
 attempt.
 
-An attempt is *waiting*, then *performing*, then over. While it performs, it may be *stopped*
+An attempt is *waiting*, then *performing*, then over. It waits for a slot, and for one of the
+device's places that all processes share (``places``). While it performs, it may be *stopped*
 (timeout, deadline, cancel, device lost): the device's coroutine is cancelled, which kills the
 attempt. The caller gets its result when the coroutine has ended, so that nothing of the attempt
 still runs when the next one starts. A device that does not end within the grace period is stuck:
@@ -24,15 +25,18 @@ from types import TracebackType
 from typing import Self
 
 from asterism.constellation.task import ErrorCode, TaskError
+from asterism.devices.places import LockedPlace, Places
 from asterism.devices.queue import FairQueue, Ticket
 from asterism.devices.throttle import Throttle
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Device
 
 DEFAULT_QUEUE_LIMIT = 10_000
 DEFAULT_GRACE_S = 10.0
+PLACES_POLL_S = 0.5
+"""Seconds between two looks at the places of a device, while other processes have them all."""
 
 
 Listener = Callable[[Event, str], None]
@@ -40,20 +44,34 @@ Listener = Callable[[Event, str], None]
 
 
 class _Item:
-    """An attempt: ``ticket`` while waiting, ``task`` while it runs, ``stopped`` if it has to end."""
+    """An attempt, and the ``Signs`` of it that its device gets.
 
-    __slots__ = ("attempt", "context", "end", "over", "stopped", "task", "throttle", "ticket", "timers")
+    ``ticket`` is set while it waits, ``task`` while it runs, ``stopped`` if it has to end.
+    """
 
-    def __init__(self, attempt: Attempt, progress: ProgressSink, end: asyncio.Future[AttemptResult]) -> None:
+    __slots__ = ("_signs", "attempt", "context", "end", "over", "place", "stopped", "task", "throttle", "ticket", "timers")
+
+    def __init__(self, attempt: Attempt, signs: AttemptSigns, end: asyncio.Future[AttemptResult]) -> None:
         self.attempt = attempt
         self.end = end
-        self.throttle = Throttle(attempt.key, progress)
+        self.throttle = Throttle(signs.progress)
+        self.place: LockedPlace | None = None
+        self._signs = signs
         self.context: Context = copy_context()  # another attempt's callback may start it
         self.ticket: Ticket | None = None
         self.task: asyncio.Task[AttemptResult] | None = None
         self.stopped: TaskError | None = None
         self.timers: list[asyncio.TimerHandle] = []
         self.over = False
+
+    def progress(self, fraction: float | None = None, message: str = "") -> None:
+        self.throttle.report(fraction, message)
+
+    def queued(self) -> None:
+        self._signs.queued()
+
+    async def begun(self) -> None:
+        await self._signs.begun()
 
     def finish(self, end: AttemptResult) -> None:
         """Return the result to the caller, if it still waits; later results are dropped."""
@@ -66,12 +84,18 @@ class _Item:
 
 
 class _Lane:
-    """A device with its slots and its queue."""
+    """A device with its slots and its queue.
 
-    def __init__(self, device: Device, queue_limit: int) -> None:
+    ``arrived`` are the attempts since the queue was last served, and ``serving`` serves it next.
+    """
+
+    def __init__(self, device: Device, places: Places | None) -> None:
         self.device = device
         self.slots = device.profile.concurrency
-        self.waiting: FairQueue[_Item] = FairQueue(queue_limit)
+        self.places = places
+        self.waiting: FairQueue[_Item] = FairQueue()
+        self.arrived: list[_Item] = []
+        self.serving: asyncio.Handle | None = None
         self.performing: dict[asyncio.Task[AttemptResult], _Item] = {}
         self.lost = ""  # the reason; empty while the device is available
 
@@ -86,7 +110,8 @@ class Dispatcher:
         clock: returns seconds since the epoch, for deadlines.
         queue_limit: number of attempts that may wait for one device.
         grace_s: seconds that a stopped attempt may take to end before its slot counts as stuck.
-        on_started: called when a device starts an attempt; before that, the attempt was waiting.
+        places: by device, its places that this process shares with others; none for a device that
+            belongs to this process.
 
     Raises:
         InvalidInput: a device with a concurrency below 1.
@@ -99,15 +124,15 @@ class Dispatcher:
         *,
         queue_limit: int = DEFAULT_QUEUE_LIMIT,
         grace_s: float = DEFAULT_GRACE_S,
-        on_started: Callable[[Attempt], None] = lambda _: None,
+        places: Mapping[str, Places] = {},
     ) -> None:
-        self._lanes = {device_id: _Lane(device, queue_limit) for device_id, device in devices.items()}
+        self._lanes = {device_id: _Lane(device, places.get(device_id)) for device_id, device in devices.items()}
         for device_id, lane in self._lanes.items():
             if lane.slots < 1:
                 raise InvalidInput(f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1")
         self._clock = clock
+        self._queue_limit = queue_limit
         self._grace_s = grace_s
-        self._on_started = on_started
         self._listeners: list[Listener] = []
         self._group = asyncio.TaskGroup()
         self._open = False
@@ -122,17 +147,19 @@ class Dispatcher:
         self._open = False
         for lane in self._lanes.values():
             self._stop_all(lane, "cancelled", "the dispatcher was closed")
+            if lane.places:
+                lane.places.leave()
         # Without the error: with it, the group would cancel again, and disturb devices that are
         # killing attempts.
         await self._group.__aexit__(None, None, None)
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: AttemptSigns) -> AttemptResult:
         """Have its device perform an attempt, and return the result.
 
         Cancelling this call removes the attempt from the queue or kills it; the cancellation passes
         on when the attempt has ended or is stuck. Errors of the attempt are never raised.
-        ``progress`` is throttled (``throttle.py``), and is called in the loop and only before the
-        end.
+        Progress is throttled (``throttle.py``). All signs are called in the loop and only before
+        the end; ``queued`` where the attempt has to wait, and ``begun`` by the device.
 
         Errors in the result: ``timeout``, ``deadline``, ``device_lost``, ``crashed`` (the device
         raised); ``no_device`` (unknown device, or full queue); ``cancelled`` (the dispatcher is
@@ -142,14 +169,13 @@ class Dispatcher:
         refusal = self._refusal(lane, attempt)
         if lane is None or refusal is not None:
             return AttemptResult(error=refusal)
-        item = _Item(attempt, progress, self._loop.create_future())
+        item = _Item(attempt, signs, self._loop.create_future())
         if attempt.deadline is not None:
             item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._deadline_passed, lane, item))
-        if len(lane.performing) < lane.slots:
-            lane.waiting.passed(attempt.run_id)
-            self._start(lane, item)
-        else:
-            item.ticket = lane.waiting.add(attempt.run_id, attempt.priority, item)
+        item.ticket = lane.waiting.add(attempt.run_id, attempt.priority, attempt.issued, item)
+        lane.arrived.append(item)
+        if not lane.serving or isinstance(lane.serving, asyncio.TimerHandle):
+            self._serve_soon(lane)  # not at once: of those that arrive together, the highest priority goes first
         try:
             return await item.end
         except asyncio.CancelledError:
@@ -232,13 +258,45 @@ class Dispatcher:
             return TaskError(code="device_lost", message=lane.lost)
         if attempt.deadline is not None and attempt.deadline <= self._clock():
             return TaskError(code="deadline", message="its deadline passed before it was queued")
-        if lane.waiting.full and len(lane.performing) >= lane.slots:
+        if len(lane.waiting) + len(lane.performing) >= self._queue_limit + lane.slots:
             message = f"device {attempt.device_id!r} is overloaded: its queue is full with {len(lane.waiting)} attempts"
             return TaskError(code="no_device", message=message)
         return None
 
-    def _start(self, lane: _Lane, item: _Item) -> None:
-        self._on_started(item.attempt)
+    def _serve_soon(self, lane: _Lane, after_s: float = 0.0) -> None:
+        if lane.serving:
+            lane.serving.cancel()
+        lane.serving = self._loop.call_later(after_s, self._serve, lane) if after_s else self._loop.call_soon(self._serve, lane)
+
+    def _serve(self, lane: _Lane) -> None:
+        """Start attempts while there are slots and places."""
+        if lane.serving:
+            lane.serving.cancel()
+            lane.serving = None
+        if lane.places and not lane.waiting and not lane.performing:
+            lane.places.leave()
+        while lane.waiting and len(lane.performing) < lane.slots:
+            try:
+                if lane.places and lane.places.is_turn_over(self._loop.time()):
+                    self._serve_soon(lane, 1.5 * PLACES_POLL_S)
+                    break
+                place = lane.places.take() if lane.places else None
+            except OSError as error:
+                item = lane.waiting.take()
+                item.ticket = None
+                item.finish(AttemptResult(error=_no_place(lane.device, error)))
+                continue
+            if place is None and lane.places:
+                self._serve_soon(lane, PLACES_POLL_S)
+                break
+            self._start(lane, lane.waiting.take(), place)
+        for item in lane.arrived:
+            if item.ticket is not None:
+                item.queued()
+        lane.arrived.clear()
+
+    def _start(self, lane: _Lane, item: _Item, place: LockedPlace | None) -> None:
+        item.place = place
         item.ticket = None
         item.task = task = self._group.create_task(_perform(lane.device, item), context=item.context)
         lane.performing[task] = item
@@ -251,13 +309,14 @@ class Dispatcher:
     def _ended(self, lane: _Lane, item: _Item, task: asyncio.Task[AttemptResult]) -> None:
         """Return the result to the caller, and give the slot to the next attempt."""
         del lane.performing[task]
+        if item.place:
+            item.place.release()
         if task.cancelled():
             error = item.stopped or TaskError(code="crashed", message="the device cancelled its own task")
             item.finish(AttemptResult(error=error))
         elif task.exception() is None:
             item.finish(AttemptResult(error=item.stopped) if item.stopped else task.result())
-        while lane.waiting and len(lane.performing) < lane.slots:
-            self._start(lane, lane.waiting.take())
+        self._serve(lane)
 
     def _deadline_passed(self, lane: _Lane, item: _Item) -> None:
         if item.ticket is not None:
@@ -289,7 +348,7 @@ class Dispatcher:
 
     def _give_up(self, item: _Item) -> None:
         """Return the error to the caller after the grace period; the slot is stuck."""
-        stuck = f"device {item.attempt.device_id!r} was stopped and has not ended after {self._grace_s:g} s"
+        stuck = f"device {item.attempt.device_id!r} was stopped, has not ended after {self._grace_s:g} s, and may still be running"
         if item.stopped is not None:
             item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
 
@@ -305,9 +364,15 @@ def _actor(device_id: str) -> str:
 async def _perform(device: Device, item: _Item) -> AttemptResult:
     """Perform an attempt in a task that ends only with an ``AttemptResult`` or by cancellation."""
     try:
-        return await device.perform(item.attempt, item.throttle.report)
+        return await device.perform(item.attempt, item)
     except Exception as error:  # boundary: a device may raise anything, and the attempt's result reports it
         message = f"device {item.attempt.device_id!r} failed: {type(error).__name__}: {error}"
         if item.stopped is not None:
             item.stopped = TaskError(code=item.stopped.code, message=f"{item.stopped.message}; then {message}")
         return AttemptResult(error=TaskError(code="crashed", message=message))
+
+
+def _no_place(device: Device, error: OSError) -> TaskError:
+    folder = f" {error.filename}" if error.filename else ""
+    message = f"device {device.profile.device_id!r}: its places cannot be locked:{folder} {error.strerror}; make the folder writable"
+    return TaskError(code="no_device", message=message)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from asterism.constellation.profile import AgentProfile
+from asterism.constellation.profile import HERE, AgentProfile
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import Device
 
@@ -75,18 +75,20 @@ def read_fleet(path: Path, kinds: Kinds) -> tuple[DeviceEntry, ...]:
     Raises:
         InvalidInput: the file is missing, is not TOML, or has an invalid key or value.
     """
-    try:
-        document = _converted(tomllib.loads(path.read_text(encoding="utf-8")), _Document, path, "")
-    except OSError as error:
-        raise InvalidInput(f"{path}: the fleet file cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}: not TOML: it is not UTF-8 text (byte {error.start})") from error
-    except (ValueError, RecursionError) as error:  # also an integer with thousands of digits, which is no TOMLDecodeError
-        raise InvalidInput(f"{path}: not TOML: {error}") from error
+    document = _document(path)
     if not document.devices:
         raise InvalidInput(f"{path}: devices: there are none; add a [[devices]] table with an id")
-    entries = tuple(_entry(raw, kinds, path, index) for index, raw in enumerate(document.devices))
-    _refuse_shared_names(entries, path)
+    return check_tables(document.devices, kinds, str(path))
+
+
+def check_tables(tables: Sequence[dict[str, Any]], kinds: Kinds, named: str) -> tuple[DeviceEntry, ...]:
+    """Return the tables of devices as entries; ``named`` names their fleet in errors.
+
+    Raises:
+        InvalidInput: a table has an invalid key or value, or two devices share a name.
+    """
+    entries = tuple(_entry(raw, kinds, named, index) for index, raw in enumerate(tables))
+    _refuse_shared_names(entries, named)
     return entries
 
 
@@ -97,28 +99,56 @@ async def open_fleet(path: Path, kinds: Kinds) -> dict[str, Device]:
         InvalidInput: as ``read_fleet``, or a device cannot be opened.
     """
     folder = path.absolute().parent  # noqa: ASYNC240 - it asks for the working directory only
+    return await open_tables(read_fleet(path, kinds), kinds, folder, str(path))
+
+
+async def open_tables(entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path, named: str) -> dict[str, Device]:
+    """Open devices; return them by id. Raises InvalidInput that begins with ``named``, the name of their fleet."""
     devices: dict[str, Device] = {}
-    for index, entry in enumerate(read_fleet(path, kinds)):
+    for index, entry in enumerate(entries):
         try:
             devices[entry.id] = await kinds[entry.kind].open(entry, folder)
         except InvalidInput as error:
-            raise InvalidInput(f"{path}: {_place(index, entry.id)}.{error}") from error
+            raise InvalidInput(f"{named}: {_place(index, entry.id)}.{error}") from error
     return devices
+
+
+def shared_names(path: Path) -> dict[str, str]:
+    """Return the devices of a fleet file, by id, under the names that all processes know them by.
+
+    Such a name is the fleet's name and the device's id.
+
+    Raises:
+        InvalidInput: the file is missing, or is not TOML.
+    """
+    document = _document(path)
+    return {str(table.get("id")): f"{document.name or path.stem} {table.get('id')}" for table in document.devices}
+
+
+def _document(path: Path) -> _Document:
+    try:
+        return _converted(tomllib.loads(path.read_text(encoding="utf-8")), _Document, str(path), "")
+    except OSError as error:
+        raise InvalidInput(f"{path}: the fleet file cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}: not TOML: it is not UTF-8 text (byte {error.start})") from error
+    except (ValueError, RecursionError) as error:  # also an integer with thousands of digits, which is no TOMLDecodeError
+        raise InvalidInput(f"{path}: not TOML: {error}") from error
 
 
 def _place(index: int, device_id: object) -> str:
     return f"devices[{index}] ({device_id})" if isinstance(device_id, str) and device_id else f"devices[{index}]"
 
 
-def _entry(raw: dict[str, Any], kinds: Kinds, path: Path, index: int) -> DeviceEntry:
+def _entry(raw: dict[str, Any], kinds: Kinds, named: str, index: int) -> DeviceEntry:
     place = _place(index, raw.get("id"))
     kind = raw.get("kind", "local")
     if not isinstance(kind, str) or kind not in kinds:
-        raise InvalidInput(f"{path}: {place}.kind: unknown kind {kind!r}; allowed: {', '.join(sorted(kinds))}")
-    return _converted(raw, kinds[kind].entry, path, place)
+        raise InvalidInput(f"{named}: {place}.kind: unknown kind {kind!r}; allowed: {', '.join(sorted(kinds))}")
+    return _converted(raw, kinds[kind].entry, named, place)
 
 
-def _converted(raw: object, to: type[Table], path: Path, place: str) -> Table:
+def _converted(raw: object, to: type[Table], named: str, place: str) -> Table:
     """Return ``raw`` as the type ``to``; InvalidInput names the place of the problem."""
     try:
         return msgspec.convert(raw, to, strict=True)
@@ -128,7 +158,7 @@ def _converted(raw: object, to: type[Table], path: Path, place: str) -> Table:
         where = f"{place}{inner}".lstrip(".")
         if unknown := re.search(r"unknown field `(.*)`", what):
             what = f"unknown key {unknown[1]!r}; allowed: {', '.join(_keys(to, inner))}"
-        raise InvalidInput(f"{path}: {where + ': ' if where else ''}{what.replace('`', '')}") from error
+        raise InvalidInput(f"{named}: {where + ': ' if where else ''}{what.replace('`', '')}") from error
 
 
 def _keys(struct: type, inner: str) -> tuple[str, ...]:
@@ -139,14 +169,18 @@ def _keys(struct: type, inner: str) -> tuple[str, ...]:
     return tuple(field.encode_name for field in here.fields)
 
 
-def _refuse_shared_names(entries: tuple[DeviceEntry, ...], path: Path) -> None:
+def _refuse_shared_names(entries: tuple[DeviceEntry, ...], named: str) -> None:
     """Reject devices that share an id or an alias: a request could mean either."""
     owners: dict[str, int] = {}
     for index, entry in enumerate(entries):
+        if entry.id == HERE:
+            raise InvalidInput(
+                f"{named}: {_place(index, entry.id)}.id: {HERE!r} is the device of a program's own functions; choose another id"
+            )
         if entry.id in (each.id for each in entries[:index]):
-            raise InvalidInput(f"{path}: {_place(index, entry.id)}.id: there is another device {entry.id!r}; ids are unique")
+            raise InvalidInput(f"{named}: {_place(index, entry.id)}.id: there is another device {entry.id!r}; ids are unique")
         names = [("id", entry.id), *((f"aliases[{number}]", alias) for number, alias in enumerate(entry.aliases))]
         for key, name in names:
             other = owners.setdefault(name.casefold(), index)
             if other != index:
-                raise InvalidInput(f"{path}: {_place(index, entry.id)}.{key}: {name!r} already names device {entries[other].id!r}")
+                raise InvalidInput(f"{named}: {_place(index, entry.id)}.{key}: {name!r} already names device {entries[other].id!r}")

@@ -12,14 +12,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from asterism.devices.log_relay import LogReader, RateLimit
 from asterism.devices.process import start_mark
+from asterism.devices.source import DEPTH_VARIABLE, worker_depth
 from asterism.devices.worker_protocol import Order, Report, SkillsDescribed, WorkDone, WorkerExited, WorkFailed, WorkProgress, WorkStarted
+from asterism.runtime.ports.device import Signs
 
 GONE_WITHIN_S = 5.0
 """Seconds that a kill waits for its processes to end; SIGKILL itself is sent at once."""
@@ -36,9 +37,17 @@ class WorkerHandle:
     """A running worker process with its socket and its log. Create one with :meth:`spawn`."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], lifeline: int, log: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        process: subprocess.Popen[bytes],
+        lifeline: int,
+        log: int,
+        talk: socket.socket,
+        *,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         self._process = process
+        self._talk = talk
         self._lifeline = lifeline
         self._logs = LogReader(log)
         self._reader = reader
@@ -67,6 +76,7 @@ class WorkerHandle:
             process = subprocess.Popen(  # noqa: S603, ASYNC220  our own program; start-up is a few ms, and asyncio's own would block as long
                 # -P: the working directory is the user's, and a json.py there must not shadow ours
                 [sys.executable, "-P", "-m", "asterism.devices.worker", str(there.fileno()), str(lifeline_read), str(folder)],
+                env={**os.environ, DEPTH_VARIABLE: str(worker_depth() + 1)},
                 stdin=subprocess.DEVNULL,
                 stdout=log_write,
                 stderr=log_write,
@@ -76,7 +86,7 @@ class WorkerHandle:
             ours.callback(_end, process)
             reader, writer = await asyncio.open_connection(sock=here, limit=limit_bytes + _LINE_MARGIN_BYTES)
             ours.pop_all()
-        return cls(process, lifeline_write, log_read, reader, writer)
+        return cls(process, lifeline_write, log_read, here, reader=reader, writer=writer)
 
     async def describe(self, order: Order) -> SkillsDescribed | WorkerExited:
         """Return the answer to a DescribeSkills."""
@@ -84,16 +94,19 @@ class WorkerHandle:
         report = await self._report()
         return report if isinstance(report, (SkillsDescribed, WorkerExited)) else WorkerExited(None)
 
-    async def perform(self, order: Order, say: Callable[[float | None, str], None]) -> WorkDone | WorkFailed | WorkerExited:
-        """Return the end of a Work; meanwhile pass its progress and log lines to ``say``.
+    async def perform(self, order: Order, signs: Signs) -> WorkDone | WorkFailed | WorkerExited:
+        """Return the end of a Work; meanwhile report its begin, its progress and its log lines.
 
         Raises:
             NeverStarted: the worker process ended before the attempt started.
         """
+        await signs.begun()
         clock = asyncio.get_running_loop().time
-        progress, lines = RateLimit(say, clock, "progress report"), RateLimit(say, clock, "log line")
+        progress, lines = RateLimit(signs.progress, clock, "progress report"), RateLimit(signs.progress, clock, "log line")
         self._logs.gate = lines
         try:
+            if signs.place:
+                self._send_descriptor(signs.place.hand_to(self.pid, self.birth))
             await self._send(order)
             if not isinstance(await self._report(), WorkStarted):
                 raise NeverStarted("the worker ended before it began")
@@ -145,6 +158,13 @@ class WorkerHandle:
         try:
             await self._writer.drain()
         except ConnectionError as error:
+            raise NeverStarted("the worker had ended") from error
+
+    def _send_descriptor(self, descriptor: int) -> None:
+        """Send a descriptor for the next order, with an empty line. An idle worker has read all before it."""
+        try:
+            socket.send_fds(self._talk, [b"\n"], [descriptor])
+        except OSError as error:
             raise NeverStarted("the worker had ended") from error
 
     async def _report(self) -> Report:

@@ -20,7 +20,7 @@ from asterism.devices.pool import WorkerPool, WorkerSettings
 from asterism.devices.source import module_part
 from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job, OutputForm
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 
 
 class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,7 +69,7 @@ class LocalDevice:
     def profile(self) -> AgentProfile:
         return self._profile
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         job = self._jobs.get(attempt.skill)
         if job is None:
             message = f"device {self._profile.device_id} has no skill {attempt.skill!r}; it has {', '.join(self._jobs) or 'none'}"
@@ -77,7 +77,7 @@ class LocalDevice:
         bound = asyncio.timeout(job.timeout_s)
         try:
             async with bound:
-                return await self._pool.perform(self._settings, job.job, attempt, progress)
+                return await self._pool.perform(self._settings, job.job, attempt, signs)
         except TimeoutError:
             if not bound.expired():
                 raise

@@ -22,7 +22,7 @@ from asterism.devices.handle import NeverStarted, WorkerHandle, exit_text
 from asterism.devices.worker_ledger import WorkerLedger
 from asterism.devices.worker_protocol import DescribeSkills, Job, SkillsDescribed, Work, WorkDone, WorkerExited, WorkFailed
 from asterism.errors import StoreUnavailable
-from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 
 LINGER_S = 1.0
 RESULT_BYTES = 1 << 20
@@ -90,12 +90,12 @@ class WorkerPool:
         for worker in idle:
             await self._discard(worker)
 
-    async def describe(self, settings: WorkerSettings, sources: Sequence[str]) -> tuple[Skill | str, ...]:
+    async def describe(self, settings: WorkerSettings, sources: Sequence[str], *, plain: bool = False) -> tuple[Skill | str, ...]:
         """Return for each source its skill, or its error in words.
 
-        User code is imported only in a worker.
+        User code is imported only in a worker. ``plain`` accepts functions without ``@skill``.
         """
-        order = DescribeSkills(tuple(sources))
+        order = DescribeSkills(tuple(sources), plain)
         try:
             async with asyncio.timeout(IMPORT_TIMEOUT_S):
                 end = await self._lend(settings, lambda worker: worker.describe(order))
@@ -105,20 +105,22 @@ class WorkerPool:
             return (f"does not import: {error}",) * len(sources)
         return end.answers if isinstance(end, SkillsDescribed) else (f"does not import: {exit_text(end)}",) * len(sources)
 
-    async def perform(self, settings: WorkerSettings, job: Job, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, settings: WorkerSettings, job: Job, attempt: Attempt, signs: Signs) -> AttemptResult:
         """Carry out one attempt.
 
         Cancelling it kills its process group before the cancellation passes on.
         """
         order = Work(job=job, attempt=attempt, limit_bytes=self._result_bytes)
 
-        def say(fraction: float | None, message: str) -> None:
-            progress(AttemptProgress(key=attempt.key, fraction=fraction, message=message))
-
+        if self._slots.locked():
+            signs.queued()
         try:
-            return _ended(await self._lend(settings, lambda worker: worker.perform(order, say)))
+            end = await self._lend(settings, lambda worker: worker.perform(order, signs))
         except NeverStarted as error:
             return AttemptResult(error=TaskError(code="crashed", message=f"it was not started: {error}"))
+        if signs.place and isinstance(end, WorkDone | WorkFailed) and end.reusable:
+            signs.place.returned()
+        return _ended(end)
 
     async def _lend(self, settings: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
         """Use a worker. Raises NeverStarted if none can be started."""

@@ -1,6 +1,6 @@
 """The fair queue before a busy device.
 
-Runs take turns; within a run, higher priority goes first, then earlier arrival.
+Runs take turns; within a run, higher priority goes first, then what was issued or arrived earlier.
 """
 
 from __future__ import annotations
@@ -11,46 +11,39 @@ from collections import OrderedDict
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
+_Order = tuple[int, int, int, int]
 
 
 class Ticket(NamedTuple):
     """The place of an item in the queue, to remove it.
 
-    ``order`` is (priority, minus the arrival), unique in its queue.
+    ``order`` is greatest for the item that is served first, and unique in its queue.
     """
 
     run_id: str
-    order: tuple[int, int]
+    order: _Order
 
 
 class FairQueue(Generic[T]):
-    """A bounded queue, fair to all runs.
+    """A queue that is fair to all runs; the caller bounds it.
 
     Adding, taking and removing are O(log n), apart from one move in memory.
-
-    Args:
-        limit: number of items that may wait; the caller checks ``full`` before it adds.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._size = 0
         self._arrivals = itertools.count()
         self._last_run = ""
         # By run, the next run first; the best item of a run is last in its list.
-        self._waiting: OrderedDict[str, list[tuple[tuple[int, int], T]]] = OrderedDict()
+        self._waiting: OrderedDict[str, list[tuple[_Order, T]]] = OrderedDict()
 
     def __len__(self) -> int:
         return self._size
 
-    @property
-    def full(self) -> bool:
-        """True if no more items may be added."""
-        return self._size >= self._limit
-
-    def add(self, run_id: str, priority: int, item: T) -> Ticket:
+    def add(self, run_id: str, priority: int, issued: tuple[int, int], item: T) -> Ticket:
         """Add an item and return its ticket."""
-        order = (priority, -next(self._arrivals))
+        seq, index = issued
+        order = (priority, -seq, -index, -next(self._arrivals))
         insort(self._waiting.setdefault(run_id, []), (order, item))
         self._size += 1
         return Ticket(run_id, order)
@@ -70,10 +63,6 @@ class FairQueue(Generic[T]):
         self._last_run = run_id
         self._size -= 1
         return item
-
-    def passed(self, run_id: str) -> None:
-        """Note that this run was served without waiting: it had its turn."""
-        self._last_run = run_id
 
     def remove(self, ticket: Ticket) -> None:
         """Remove the item of a ticket, which must be in the queue."""

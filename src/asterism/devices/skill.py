@@ -22,6 +22,7 @@ from asterism.errors import InvalidInput
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _MARK = "__asterism_skill__"
+_PLANNED = frozenset({"retry", "retries", "max_attempts", "backoff_s", "timeout", "timeout_s", "priority", "deadline_s"})
 
 
 def _discard(fraction: float | None, message: str) -> None:
@@ -66,6 +67,7 @@ def skill(
     idempotent: bool = False,
     tags: typing.Iterable[str] = (),
     examples: typing.Iterable[str] = (),
+    **unknown: object,
 ) -> Function | Callable[[Function], Function]:
     """Make a function a skill. The function itself does not change, and can be called as before.
 
@@ -75,10 +77,14 @@ def skill(
         idempotent: True if it may be performed again under the same key after a crash.
         tags: further words for the search of skills.
         examples: requests that it serves.
+        unknown: none; an argument of another name is refused.
 
     Raises:
-        InvalidInput: not a function, or a parameter cannot be passed by name.
+        InvalidInput: not a function, an unknown argument, or a parameter cannot be passed by name.
     """
+    if unknown:
+        where = "; a plan sets retries and limits: the task's fields retry and timeout_s" if unknown.keys() & _PLANNED else ""
+        raise InvalidInput(f"@skill has no argument {next(iter(unknown))!r}; it takes name, idempotent, tags, examples{where}")
     mark = Skill(name=name, idempotent=idempotent, tags=tuple(tags), examples=tuple(examples))
 
     def decorate(function: Function) -> Function:
@@ -94,6 +100,12 @@ def is_skill(function: object) -> bool:
     return isinstance(getattr(function, _MARK, None), Skill)
 
 
+def skill_name(function: Callable[..., Any]) -> str:
+    """Return the name of a function as a skill."""
+    mark = getattr(function, _MARK, None)
+    return (mark.name if mark else "") or function.__name__
+
+
 class Contract(msgspec.Struct, frozen=True):
     """How to call one skill.
 
@@ -101,13 +113,19 @@ class Contract(msgspec.Struct, frozen=True):
         skill: its description for planners.
         arguments: struct type of its arguments; those with a default may be ``UNSET``.
         context: names of the parameters that receive the SkillContext.
-        returns: type of its result, if it is declared as a record; else None.
+        returns: type that its result is checked against; None without a declared type that JSON
+            can be decoded as.
     """
 
     skill: Skill
     arguments: type[msgspec.Struct]
     context: tuple[str, ...]
     returns: Any = None
+
+    def check_result(self, packed: msgspec.Raw) -> None:
+        """Check a result in JSON against its declared type. Raises msgspec.ValidationError."""
+        if self.returns is not None:
+            msgspec.json.decode(packed, type=self.returns, dec_hook=_revive)
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by name, converted to the function's types.
@@ -120,12 +138,14 @@ class Contract(msgspec.Struct, frozen=True):
 
 
 def contract_of(function: Callable[..., Any]) -> Contract:
-    """Read the contract of a decorated function.
+    """Read the contract of a function; one without ``@skill`` is not idempotent.
 
     Raises:
-        InvalidInput: a type hint cannot be resolved or has no JSON form.
+        InvalidInput: not a function, a parameter cannot be passed by name, or a type hint cannot be resolved or has no
+            JSON form.
     """
-    mark: Skill = getattr(function, _MARK)
+    mark: Skill = getattr(function, _MARK, None) or Skill(name="")
+    _require_named_parameters(function)
     title = mark.name or function.__name__
     try:
         hints = typing.get_type_hints(function, include_extras=True)
@@ -147,7 +167,7 @@ def contract_of(function: Callable[..., Any]) -> Contract:
     _add_defaults(schema, asked)
     description = " ".join((inspect.getdoc(function) or "").split("\n\n", 1)[0].split())
     described = msgspec.structs.replace(mark, name=title, description=description, parameters=schema, output=output)
-    return Contract(described, arguments, context, hints["return"] if output is not None else None)
+    return Contract(described, arguments, context, _decodable(hints.get("return", Any)))
 
 
 def describe(function: Callable[..., Any]) -> Skill:
@@ -173,7 +193,7 @@ def plain(value: object) -> object:
 
 def _require_named_parameters(function: object) -> None:
     if not inspect.isfunction(function):
-        raise InvalidInput(f"@skill needs a function, not {function!r}")
+        raise InvalidInput(f"a skill is a function, not {function!r}")
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             message = (
@@ -192,6 +212,23 @@ def _field(parameter: inspect.Parameter, hint: Any) -> tuple[str, Any] | tuple[s
         return parameter.name, hint
     # An argument that is not given is not passed, so the function's own default applies.
     return parameter.name, hint | msgspec.UnsetType, msgspec.UNSET
+
+
+def _decodable(hint: Any) -> Any:
+    """Return a type that a result can be checked against; None if msgspec cannot decode it, or if it allows anything."""
+    if hint is Any or hint is object:
+        return None
+    hint = type(None) if hint is None else hint
+    try:
+        msgspec.json.schema(hint, schema_hook=_path_schema)
+    except TypeError:
+        return None
+    return hint
+
+
+def type_name(hint: object) -> str:
+    """Return a type as it is written: ``int``, ``dict[str, int]``."""
+    return hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint).replace("typing.", "")
 
 
 def _is_record(hint: object) -> bool:

@@ -1,5 +1,7 @@
 """Sources of skills: ``file.py:function`` relative to a folder, or ``package.module:function``.
 
+A folder may precede a module, as in ``jobs/package.module:function``.
+
 This module imports user code: skills only inside workers, definitions of loops in the process that
 drives them.
 """
@@ -24,6 +26,12 @@ _LIBRARY = str(Path(os.__file__).parent) + os.sep
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _USER_FOLDERS: set[str] = set()
 """Folders that were added to ``sys.path``; the latest comes first among them."""
+MAX_WORKER_DEPTH = 4
+"""Levels of device workers within each other, from which on a function opens no runtime."""
+DEPTH_VARIABLE = "ASTERISM_WORKER_DEPTH"
+"""Variable of a worker's environment with its level."""
+_importing: list[str] = []
+"""The files and modules of the user that are being imported, by any thread: an import may start threads."""
 
 
 def module_part(source: str) -> str:
@@ -31,8 +39,33 @@ def module_part(source: str) -> str:
     return source.rpartition(":")[0]
 
 
-def load(source: str, folder: Path) -> Callable[..., Any]:
+def refuse_during_import() -> None:
+    """Refuse to open a runtime in a module that is being imported for its functions.
+
+    Raises:
+        InvalidInput: a module is being imported; it would start its run again in every process that performs its tasks.
+    """
+    if _importing:
+        raise InvalidInput('it starts a run when it is imported; put that code under `if __name__ == "__main__":`')
+    if worker_depth() >= MAX_WORKER_DEPTH:
+        raise InvalidInput(
+            f"a function starts a run with functions that start a run, {MAX_WORKER_DEPTH} levels deep; is one started on import?"
+        )
+
+
+def worker_depth() -> int:
+    """Return how many device workers this process runs within; 0 for a program that a person has started."""
+    depth = os.environ.get(DEPTH_VARIABLE, "")
+    return int(depth) if depth.isdecimal() else 0
+
+
+def load(source: str, folder: Path, *, plain: bool = False) -> Callable[..., Any]:
     """Import the module of a source and find its skill.
+
+    Args:
+        source: the source.
+        folder: base of relative sources.
+        plain: accept a function without ``@skill``.
 
     Raises:
         InvalidInput: the source is malformed, missing, does not import, or is not a skill.
@@ -47,7 +80,7 @@ def load(source: str, folder: Path) -> Callable[..., Any]:
         raise InvalidInput(f"{place} has no function {name}; its skills are: {', '.join(skills) or 'none'}")
     if not callable(found) or isinstance(found, type):
         raise InvalidInput(f"{name} of {place} is not a function but a {type(found).__name__}")
-    if not is_skill(found):
+    if not plain and not is_skill(found):
         raise InvalidInput(f"{name} of {place} is not a skill; add @skill (from asterism import skill) above it")
     return found  # type: ignore[no-any-return]
 
@@ -86,13 +119,22 @@ def imported(place: str, folder: Path) -> ModuleType:
     path = Path(os.path.realpath(folder / place)) if place.endswith(".py") else None
     if path and not path.is_file():
         raise InvalidInput(f"there is no file {place}")
-    _add_to_path(path.parent if path else folder)
+    base, _, module = place.rpartition("/")
+    _add_to_path(path.parent if path else folder / base)
+    _importing.append(place)
     try:
-        return _import_file(path) if path else importlib.import_module(place)
+        return _import_file(path) if path else importlib.import_module(module)
     except InvalidInput as error:
         raise InvalidInput(f"{place}: {error}") from error
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise InvalidInput(f"{place} does not import: {error_with_line(error)}") from error
+        why = f"{type(error).__name__}: {error}; name a file (folder/file.py), or a module that is installed"
+        raise InvalidInput(f"{place} does not import: {why}") from None
     except (Exception, SystemExit) as error:  # boundary: the import of user code may raise anything
         raise InvalidInput(f"{place} does not import: {error_with_line(error)}") from error
+    finally:
+        _importing.remove(place)
 
 
 def _import_file(path: Path) -> ModuleType:

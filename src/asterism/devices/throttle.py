@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-
-from asterism.runtime.ports.device import AttemptProgress, ProgressSink
+from collections.abc import Callable
 
 REPORT_EVERY_S = 0.25
 MAX_REPORTS = 500
@@ -23,10 +22,9 @@ class Throttle:
     out. The last report is always passed on, at the latest by ``close``.
     """
 
-    __slots__ = ("_closed", "_fraction", "_key", "_left_out", "_messages", "_next_at", "_passed", "_pending", "_sink", "_timer")
+    __slots__ = ("_closed", "_fraction", "_left_out", "_messages", "_next_at", "_passed", "_pending", "_sink", "_timer")
 
-    def __init__(self, key: str, sink: ProgressSink) -> None:
-        self._key = key
+    def __init__(self, sink: Callable[[float | None, str], None]) -> None:
         self._sink = sink
         self._passed = 0
         self._next_at = 0.0
@@ -37,11 +35,11 @@ class Throttle:
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def report(self, progress: AttemptProgress) -> None:
-        """Accept a report (a ``ProgressSink``). After ``close`` it is ignored."""
+    def report(self, fraction: float | None, message: str) -> None:
+        """Accept a report. After ``close`` it is ignored."""
         if self._closed:
             return
-        self._merge(progress)
+        self._merge(fraction, message)
         if self._passed >= MAX_REPORTS - 1 or self._timer is not None:
             return  # the last report of all is left for close()
         loop = asyncio.get_running_loop()
@@ -56,15 +54,15 @@ class Throttle:
             self._pass_on()
         self._closed = True
 
-    def _merge(self, progress: AttemptProgress) -> None:
+    def _merge(self, fraction: float | None, message: str) -> None:
         self._pending = True
-        if progress.fraction is not None:
-            self._fraction = progress.fraction
-        if progress.message:
+        if fraction is not None:
+            self._fraction = fraction
+        if message:
             if self._messages is None:
                 self._messages = deque(maxlen=MAX_MESSAGES)
             self._left_out += len(self._messages) == MAX_MESSAGES
-            self._messages.append(_cut(progress.message))
+            self._messages.append(_cut(message))
 
     def _pass_on(self) -> None:
         if self._timer is not None:
@@ -73,14 +71,14 @@ class Throttle:
         lines = list(self._messages or ())
         if self._left_out:
             lines.insert(0, f"({self._left_out} earlier messages left out)")
-        merged = AttemptProgress(key=self._key, fraction=self._fraction, message="\n".join(lines))
+        fraction = self._fraction
         self._pending = False
         self._fraction = None
         self._messages = None
         self._left_out = 0
         self._passed += 1
         self._next_at = asyncio.get_running_loop().time() + REPORT_EVERY_S
-        self._sink(merged)
+        self._sink(fraction, "\n".join(lines))
 
 
 def _cut(message: str) -> str:

@@ -20,18 +20,20 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
 from asterism.constellation.profile import Skill
 from asterism.devices import command, source
-from asterism.devices.skill import Contract, SkillContext, contract_of, plain
+from asterism.devices.skill import Contract, SkillContext, contract_of, plain, type_name
 from asterism.devices.worker_protocol import (
     AttemptError,
     CommandJob,
     DescribeSkills,
+    FunctionJob,
     Order,
     Report,
     SkillsDescribed,
@@ -49,6 +51,7 @@ _GUARD_INTERVAL_S = 1.0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _MAX_CHILDREN = 10_000
+_CHUNK_BYTES = 1 << 16
 
 
 def main(talk_fd: int, lifeline_fd: int, folder: Path) -> NoReturn:
@@ -115,37 +118,60 @@ class WorkRunner:
         self._talk = talk
         self._folder = folder
         self._home = Path.cwd()
-        self._contracts: dict[str, Contract] = {}
+        self._contracts: dict[FunctionJob, Contract] = {}
+        self._places: list[int] = []
         self._send_lock = threading.Lock()
 
     def serve(self) -> None:
         """Process orders until the parent closes the socket."""
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
-        orders = self._talk.makefile("rb")
         decoder: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
-        for line in orders:
+        for line in self._lines():
             match decoder.decode(line):
-                case DescribeSkills(sources):
-                    self._say(SkillsDescribed(tuple(self._described(each) for each in sources)))
+                case DescribeSkills(sources, plain_too):
+                    self._say(SkillsDescribed(tuple(self._described(FunctionJob(each, plain_too)) for each in sources)))
                 case Work() as work:
                     self._say(WorkStarted())
-                    self._say(self._performed(work))
+                    end = self._performed(work)
+                    while self._places:
+                        os.close(self._places.pop())
+                    self._say(end)
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the lines with orders. Descriptors of places come with an empty line before the order."""
+        parts: list[bytes] = []
+        while True:
+            chunk, descriptors, _, _ = socket.recv_fds(self._talk, _CHUNK_BYTES, 1)
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)  # noqa: FBT003 - os has no name for it
+            self._places += descriptors
+            if not chunk:
+                return
+            end, *more = chunk.split(b"\n")
+            parts.append(end)
+            for part in more:
+                if line := b"".join(parts):
+                    yield line
+                parts = [part]
 
     def _say(self, report: Report) -> None:
         with self._send_lock:
             _say(self._talk, report)
 
-    def _described(self, name: str) -> Skill | str:
+    def _described(self, job: FunctionJob) -> Skill | str:
         try:
-            return self._contract(name).skill
+            return self._contract(job).skill
         except InvalidInput as error:
             return str(error)
 
-    def _contract(self, name: str) -> Contract:
-        if name not in self._contracts:
-            self._contracts[name] = contract_of(source.load(name, self._folder))
-        return self._contracts[name]
+    def _contract(self, job: FunctionJob) -> Contract:
+        if job not in self._contracts:
+            self._contracts[job] = contract_of(self._function(job))
+        return self._contracts[job]
+
+    def _function(self, job: FunctionJob) -> Callable[..., Any]:
+        return source.load(job.source, self._folder, plain=job.plain)
 
     def _performed(self, work: Work) -> WorkDone | WorkFailed:
         """Carry out one attempt and return its end."""
@@ -155,10 +181,10 @@ class WorkRunner:
             if isinstance(work.job, CommandJob):
                 result = command.perform(work.job, work.attempt.arguments, self._folder, work.limit_bytes)
             else:
-                result = self._called(work, work.job.source)
-            packed = _packed(result, work.limit_bytes)
+                result = self._called(work, work.job)
+            packed = pack_result(result, work.limit_bytes)
             if not isinstance(work.job, CommandJob):
-                _check_promise(packed, self._contract(work.job.source))
+                check_promise(packed, self._contract(work.job))
             end: WorkDone | WorkFailed = WorkDone(packed, reusable=not _has_children())
         except AttemptError as error:
             end = WorkFailed(error.code, error.message, reusable=error.code == "bad_arguments")
@@ -173,13 +199,8 @@ class WorkRunner:
                 stream.flush()
         return end
 
-    def _called(self, work: Work, name: str) -> object:
-        contract, attempt = self._contract(name), work.attempt
-        try:
-            values = contract.values(attempt.arguments)
-        except msgspec.ValidationError as error:
-            names = ", ".join(contract.skill.parameter_names()) or "none"
-            raise AttemptError("bad_arguments", f"skill {contract.skill.name}: {error}; its arguments are: {names}") from error
+    def _called(self, work: Work, job: FunctionJob) -> object:
+        contract, attempt = self._contract(job), work.attempt
         context = SkillContext(
             key=attempt.key,
             attempt=attempt.number,
@@ -187,13 +208,22 @@ class WorkRunner:
             results=attempt.results,
             sink=lambda fraction, message: self._say(WorkProgress(fraction, message)),
         )
-        function = source.load(name, self._folder)
-        result = function(**values, **dict.fromkeys(contract.context, context))
+        result = call(self._function(job), contract, attempt.arguments, context)
         if inspect.iscoroutine(result):
             import asyncio  # noqa: PLC0415  only async skills pay for the import
 
             return asyncio.run(result)
         return result
+
+
+def call(function: Callable[..., Any], contract: Contract, arguments: dict[str, Any], context: SkillContext) -> Any:
+    """Call a function with the arguments of an attempt. Raises AttemptError ``bad_arguments``."""
+    try:
+        values = contract.values(arguments)
+    except msgspec.ValidationError as error:
+        names = ", ".join(contract.skill.parameter_names()) or "none"
+        raise AttemptError("bad_arguments", f"skill {contract.skill.name}: {error}; its arguments are: {names}") from error
+    return function(**values, **dict.fromkeys(contract.context, context))
 
 
 def _go_to(folder: str) -> None:
@@ -203,7 +233,7 @@ def _go_to(folder: str) -> None:
         raise AttemptError("raised", f"the folder {folder}, where the run was started: {error.strerror}") from error
 
 
-def _packed(result: object, limit_bytes: int) -> msgspec.Raw:
+def pack_result(result: object, limit_bytes: int) -> msgspec.Raw:
     """Return the result as JSON. Raises AttemptError ``bad_result``."""
     try:
         packed = json_bytes(result, "the result", plain)
@@ -215,17 +245,15 @@ def _packed(result: object, limit_bytes: int) -> msgspec.Raw:
     return msgspec.Raw(packed)
 
 
-def _check_promise(packed: msgspec.Raw, contract: Contract) -> None:
+def check_promise(packed: msgspec.Raw, contract: Contract) -> None:
     """Check a result against its declared type, as conditions and references were.
 
     Raises AttemptError ``bad_result``.
     """
-    if contract.returns is None:
-        return
     try:
-        msgspec.json.decode(packed, type=contract.returns, strict=False)
+        contract.check_result(packed)
     except msgspec.ValidationError as error:
-        message = f"skill {contract.skill.name} declares that it returns {contract.returns.__name__}, and did not: {error}"
+        message = f"skill {contract.skill.name} declares that it returns {type_name(contract.returns)}, and did not: {error}"
         raise AttemptError("bad_result", message) from error
 
 

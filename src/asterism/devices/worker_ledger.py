@@ -10,16 +10,35 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from asterism.devices.process import group_lives, group_still_runs, start_mark
-from asterism.errors import StoreUnavailable
+from asterism.errors import StoreUnavailable, how_to_write_there
 from asterism.runtime.private_files import make_folder, opener_within
 
 _SUFFIX = ".workers"
 _GONE_WITHIN_S = 5.0
 _POLL_S = 0.01
+
+
+def workers_folder(database: Path) -> Path:
+    """Return the folder in which the processes that use a database list their workers."""
+    return database.with_name(database.name + ".workers")
+
+
+@contextlib.contextmanager
+def without_leftovers(database: Path) -> Iterator[None]:
+    """Remove the folders that were made for the workers of a database that was not made."""
+    folders = [workers_folder(database), *database.parents]
+    missing = [folder for folder in folders if not folder.exists()]
+    try:
+        yield
+    finally:
+        if not database.exists():
+            for folder in missing:
+                with contextlib.suppress(OSError):  # it is not empty: another program uses it
+                    folder.rmdir()
 
 
 class WorkerLedger:
@@ -57,7 +76,7 @@ class WorkerLedger:
 
 
 def _unavailable(directory: Path, error: OSError) -> StoreUnavailable:
-    return StoreUnavailable(f"folder {directory}: {error.strerror}; make it writable and free some space, or name another database")
+    return StoreUnavailable(f"folder {directory}: {error.strerror}; {how_to_write_there(error)}")
 
 
 def reap_orphans(directory: Path) -> int:

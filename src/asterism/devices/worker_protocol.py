@@ -18,9 +18,13 @@ OutputForm = Literal["text", "json"]
 
 
 class FunctionJob(msgspec.Struct, frozen=True, tag="function"):
-    """A skill that is a Python function: ``file.py:function`` or ``package.module:function``."""
+    """A skill that is a Python function: ``file.py:function`` or ``package.module:function``.
+
+    ``plain`` accepts one without ``@skill``.
+    """
 
     source: str
+    plain: bool = False
 
 
 class CommandJob(msgspec.Struct, frozen=True, tag="command"):
@@ -34,9 +38,13 @@ Job = FunctionJob | CommandJob
 
 
 class DescribeSkills(msgspec.Struct, frozen=True, tag="describe"):
-    """Requests the skills of these sources; answered by one SkillsDescribed."""
+    """Requests the skills of these sources; answered by one SkillsDescribed.
+
+    ``plain`` accepts functions without ``@skill``.
+    """
 
     sources: tuple[str, ...]
+    plain: bool = False
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, tag="work"):

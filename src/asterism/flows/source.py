@@ -7,7 +7,7 @@ from pathlib import Path
 from asterism.devices.child import ChildDevice
 from asterism.devices.fleet import DeviceEntry, DeviceKind
 from asterism.devices.source import imported
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, did_you_mean
 from asterism.flows.agent import StandardAgent
 from asterism.flows.children import as_child
 
@@ -39,7 +39,7 @@ def agents_of(source: str, folder: Path) -> list[type[StandardAgent]]:
         and name in ("", value.__name__)
     ]
     if not found:
-        raise InvalidInput(f"{place} has no flow agent {name}".rstrip())
+        raise InvalidInput(f"{place} has no flow agent {name}".rstrip() + did_you_mean(name, vars(module)))
     return found
 
 

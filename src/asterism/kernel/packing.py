@@ -18,7 +18,9 @@ MAX_COMMAND_DEPTH = MAX_DEPTH + 10
 """Bound on nested lists and objects in an inbox row: ``MAX_DEPTH`` for the value in the command, and
 10 levels for the command around it."""
 
-UPGRADES: dict[int, Callable[[Record], Record]] = {}
+UPGRADES: dict[int, Callable[[Record], Record]] = {
+    2: lambda record: record,  # 3 only adds kinds and fields
+}
 """For each schema version, the function that converts a record to the next version. Version 1 was
 never released and has none."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from asterism.devices.source import imported
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, did_you_mean
 
 T = TypeVar("T")
 MAX_CACHED = 64
@@ -61,7 +61,7 @@ def find(source: str, folder: Path) -> object:
         raise InvalidInput(f"{source!r}: write module:name or file.py:name")
     module = imported(place, folder)
     if not hasattr(module, name):
-        raise InvalidInput(f"{place} has no {name}")
+        raise InvalidInput(f"{place} has no {name}{did_you_mean(name, vars(module))}")
     return getattr(module, name)
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from asterism.errors import Refused
-from asterism.kernel.machine import Effect, EffectResult, Event, StepContext
+from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, StepContext
 
 Verb = Literal["approve", "edit", "reject", "respond", "cancel"]
 Risk = Literal["low", "medium", "high"]
@@ -200,6 +200,10 @@ class RunMemory(msgspec.Struct, kw_only=True):
     def has_pending_work(self) -> bool:
         """Return True if the run will continue without an answer of a person, now or at a later time; then it is not ``waiting``."""
         return False
+
+    def recovery_of(self, effect_id: str, effect: Effect) -> RecoveryPolicy:
+        """Return the policy for an outstanding effect after a crash; by default that of its kind."""
+        return effect.recovery_policy
 
     def count_usage(self, event: EffectResult) -> None:
         """Count the usage that an effect result reports, even if no move handles the result."""

@@ -16,7 +16,7 @@ from asterism.constellation import constellation_snapshot
 from asterism.constellation.condition import Condition
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, Evaluation, TaskStarLine, evaluate
-from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.constellation.task import Role, TaskStar, TaskStatus
 from asterism.kernel.machine import Event, StepContext
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE, Blocked, Unblocked
 
@@ -28,6 +28,7 @@ class TaskScheduleSnapshot(msgspec.Struct):
     startable: list[str]
     running: list[str]
     unsatisfiable: list[str]
+    role: Role = "task"
 
 
 class TaskSchedule:
@@ -37,6 +38,7 @@ class TaskSchedule:
         startable: PENDING tasks.
         running: RUNNING tasks.
         unsatisfiable: editable tasks that can never start, until they are skipped or edited.
+        role: role of the tasks that may start: handlers wait until it is theirs.
     """
 
     snapshot_type: ClassVar[type[msgspec.Struct]] = TaskScheduleSnapshot
@@ -46,11 +48,16 @@ class TaskSchedule:
         self.startable: dict[str, None] = {}
         self.running: dict[str, None] = {}
         self.unsatisfiable: dict[str, None] = {}
+        self.role: Role = "task"
 
     def to_snapshot(self) -> TaskScheduleSnapshot:
         """Return the schedule as data."""
         return TaskScheduleSnapshot(
-            constellation_snapshot.to_snapshot(self.constellation), list(self.startable), list(self.running), list(self.unsatisfiable)
+            constellation_snapshot.to_snapshot(self.constellation),
+            list(self.startable),
+            list(self.running),
+            list(self.unsatisfiable),
+            self.role,
         )
 
     @classmethod
@@ -60,7 +67,14 @@ class TaskSchedule:
         schedule.startable = dict.fromkeys(snapshot.startable)
         schedule.running = dict.fromkeys(snapshot.running)
         schedule.unsatisfiable = dict.fromkeys(snapshot.unsatisfiable)
+        schedule.role = snapshot.role
         return schedule
+
+    def turn_to(self, role: Role, context: StepContext) -> None:
+        """Let the tasks of another role start."""
+        self.role = role
+        self.constellation.dirty.update({task.task_id: True for task in self.constellation.in_order() if task.role == role})
+        settle(self, context)
 
     def forget_removed(self) -> None:
         """Drop the tasks that edits have removed from the constellation."""
@@ -128,7 +142,7 @@ def settle(schedule: TaskSchedule, context: StepContext) -> None:
 def _refresh(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> None:
     if not task.editable:
         return
-    ready = schedule.constellation.is_ready(task.task_id)
+    ready = task.role == schedule.role and schedule.constellation.is_ready(task.task_id)
     if ready != (task.status is TaskStatus.PENDING):
         event: Event = Unblocked() if ready else Blocked()
         task.status = cast("TaskStatus", TASK_LIFECYCLE.step(task.status, task, event, context) or task.status)

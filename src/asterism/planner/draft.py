@@ -7,7 +7,7 @@ where they store the result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Applied, Edit, parse_action
-from asterism.constellation.nesting import apply_on_fleet
+from asterism.constellation.nesting import apply_on_fleet, exact_names, first_match
 from asterism.constellation.profile import Fleet
 
 
@@ -92,12 +92,20 @@ class MemoryDraft:
         return apply(TaskConstellation.from_dict(self._base), self._edits, self._fleet)
 
 
-def apply(constellation: TaskConstellation, edits: list[Edit], fleet: Fleet | None, *, partial: bool = False) -> Applied:
-    """Apply a batch with or without a fleet.
+def apply(
+    constellation: TaskConstellation,
+    edits: list[Edit],
+    fleet: Fleet | None,
+    *,
+    partial: bool = False,
+    exact: bool = False,
+    params: Collection[str] = (),
+) -> Applied:
+    """Apply a batch with or without a fleet; ``exact`` refuses skills that are not named exactly.
 
     Raises:
         EditRefused: the batch is invalid; the constellation is unchanged.
     """
     if fleet is None:
         return apply_edits(constellation, edits, partial=partial)
-    return apply_on_fleet(constellation, edits, fleet, partial=partial)
+    return apply_on_fleet(constellation, edits, fleet, exact_names(edits) if exact else first_match, params=params, partial=partial)

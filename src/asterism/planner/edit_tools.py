@@ -48,6 +48,9 @@ _TASK = {
     "retry": "When a failed attempt is tried again.",
     "requires_approval": "A person must say yes before it runs.",
     "constellation": "A plan of tasks and dependencies that carries it out, in place of device and skill.",
+    "when": "CEL over its own inputs by name, such as: size(parts) > 2. If it is not met, the task is skipped.",
+    "join": "all: it starts when every dependency is satisfied. any: it starts with the first.",
+    "role": "task; on_failure: it runs if the run has failed, finally: in any case, each when the rest is settled.",
 }
 _LINE = {
     "id": "Unique id; by default from->to.",
@@ -61,6 +64,7 @@ _PLAN = {
     "name": "Optional name, for people.",
     "tasks": "The tasks.",
     "dependencies": "Which task waits for which.",
+    "params": "Its parameters, of a plan that is submitted.",
 }
 _TASK_ID = {"type": "string", "description": "Id of the task."}
 _LINE_ID = {"type": "string", "description": "Id of the dependency; from->to unless it was given another."}

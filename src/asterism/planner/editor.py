@@ -171,8 +171,11 @@ def listen(address: str) -> tuple[socket.socket, str]:
     numeric, family = _LOOPBACK[host]
     try:
         listening = socket.create_server((numeric, int(port)), family=family)
-    except (OSError, OverflowError) as error:
-        raise InvalidInput(f"--http {address}: cannot listen there: {error}") from None
+    except OverflowError:
+        raise InvalidInput(f"--http {address}: cannot listen there: a port is a number up to 65535, or 0 for any free one") from None
+    except OSError as error:
+        why = f"{error.strerror}; choose another port, or 0 for any free one"
+        raise InvalidInput(f"--http {address}: cannot listen there: {why}") from None
     shown = f"[{host}]" if family is socket.AF_INET6 else host
     return listening, f"http://{shown}:{listening.getsockname()[1]}{PATH}"
 

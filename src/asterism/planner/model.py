@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic_ai import exceptions as trouble
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -171,10 +172,18 @@ class PatientModel(WrapperModel):
             return None
         return float(max(asked_s, min(self._choice.backoff_s * 2 ** (number - 1), self._choice.max_wait_s)))
 
+    def _address(self) -> str:
+        """Return the address of the provider, without a name or password in it."""
+        parts = urlsplit(getattr(self.wrapped, "base_url", None) or "")
+        port = f":{parts.port}" if parts.port else ""
+        return f" (at {parts.scheme}://{parts.hostname}{port}{parts.path})" if parts.hostname else ""
+
     def _error_text(self, error: Exception, number: int) -> str:
         kind = _kind_of(error)
         status = getattr(error, "status_code", None)
         text = f"{self.name}: {kind.text}" + (f" (HTTP {status})" if status else "")
+        if kind.code == "unreachable":
+            text += self._address()
         if kind.code == "timeout":
             text += f" ({self._choice.timeout_s:g} s)"
         if kind.code in _WITH_DETAIL and (detail := _detail(error)):

@@ -21,9 +21,8 @@ import msgspec
 
 from asterism.constellation.batch import line_spec_of, spec_of
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import LineSpec, PlanDocument, parse_plan
+from asterism.constellation.documents import LineSpec, PlanDocument, as_file, parse_plan
 from asterism.constellation.edits import Edit, EditRefused, parse_action
-from asterism.constellation.line import TaskStarLine
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.kernel.data import each_once
@@ -36,6 +35,7 @@ LOCK_TRIES, LOCK_WAIT_S = 500, 0.02
 """Attempts to lock a file that another process holds, and the seconds between them."""
 
 _TOO_LARGE = f"a plan file may have at most {MAX_FILE // 1024**2} MiB; move large data to files that the tasks read"
+_IN_SECONDS = re.compile(r"(?:timeout_s|deadline_s|backoff_s): Expected")
 _NAMED_AS_FILE = re.compile(r"\S+\.(?:json|ya?ml)", re.IGNORECASE)
 
 
@@ -81,10 +81,12 @@ def read_plan(path: Path) -> PlanDocument:
     except RecursionError as error:
         raise InvalidInput(f"{path}: lists and objects are nested too deeply") from error
     except InvalidInput as error:
-        raise InvalidInput(f"{path}: {error}") from error
+        hint = "; it is a number of seconds, such as 60" if _IN_SECONDS.search(str(error)) else ""
+        raise InvalidInput(f"{path}: {error}{hint}") from error
     except (ValueError, KeyError, AttributeError, TypeError) as error:  # PyYAML raises these for a tag that does not fit its value
         form = "JSON" if path.suffix.lower() == ".json" else "YAML"
-        raise InvalidInput(f"{path}: not {form}: {error}") from error
+        hint = "; JSON has its names and texts in double quotes, and neither comments nor a comma after the last item"
+        raise InvalidInput(f"{path}: not {form}: {error}{hint if form == 'JSON' else ''}") from error
 
 
 def _text_of(path: Path) -> str:
@@ -179,23 +181,21 @@ class PlanFile:
 
     def _edit(self, edit: Edit) -> Accepted:
         edited = TaskConstellation.from_dict(self._constellation.to_dict())
-        applied = apply(edited, [edit], self._fleet)
+        applied = apply(edited, [edit], self._fleet, exact=True, params=self._plan.params)
         if not edited.tasks:
             raise EditRefused("bad_content", self._path.name, "a plan needs at least one task; delete the file instead")
         if applied.changed:
             plan = msgspec.structs.replace(
                 self._plan,
                 tasks=tuple(spec_of(task) for task in edited.in_order()),
-                dependencies=tuple(_as_written(line) for line in edited.lines.values()),
+                dependencies=tuple(as_written(line_spec_of(line)) for line in edited.lines.values()),
             )
             self._write(plan)
             self._plan, self._constellation = plan, edited
         return Accepted(constellation=edited, changed=applied.changed, notes=applied.notes)
 
     def _write(self, plan: PlanDocument) -> None:
-        value = msgspec.to_builtins(plan)
-        value["tasks"] = [{name: it for name, it in task.items() if (name, it) != ("retry", {})} for task in value.get("tasks", ())]
-        text = _text_for(value, self._path)
+        text = _text_for(as_file(plan), self._path)
         if len(text.encode()) > MAX_FILE:
             raise EditRefused("bad_content", self._path.name, _TOO_LARGE)
         draft = self._path.with_name(f".{self._path.name}.draft")  # one name suffices under the lock; a killed editor's file is overwritten
@@ -207,8 +207,7 @@ class PlanFile:
         draft.replace(self._path)
 
 
-def _as_written(line: TaskStarLine) -> LineSpec:
+def as_written(spec: LineSpec) -> LineSpec:
     """Return a dependency without the fields that have their default value."""
-    spec = line_spec_of(line)
     kind = None if spec.dependency_type is msgspec.structs.replace(spec, type=None).dependency_type else spec.type
     return msgspec.structs.replace(spec, id="" if spec.id == f"{spec.source}->{spec.target}" else spec.id, type=kind)

@@ -6,6 +6,9 @@ that a live step sees exactly what a replay will read.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Container, Iterable
+
 import msgspec
 
 from asterism.errors import InvalidInput
@@ -20,6 +23,8 @@ class Arrival(msgspec.Struct, frozen=True):
     Attributes:
         by: id of the effect whose performer reported the event; empty if no performer did.
         failure: why the event is refused, if a move raised an error for it.
+        recorded: set when the event is in the journal and its effect continues; None if nobody waits
+            for it.
     """
 
     event: Event
@@ -27,6 +32,7 @@ class Arrival(msgspec.Struct, frozen=True):
     key: str = ""
     by: str = ""
     failure: str = ""
+    recorded: asyncio.Future[None] | None = None
 
 
 def replacement(arrival: Arrival, reason: str, error: Exception) -> Arrival:
@@ -42,6 +48,13 @@ def replacement(arrival: Arrival, reason: str, error: Exception) -> Arrival:
     if not arrival.key or isinstance(event, EffectResult):
         raise error
     return msgspec.structs.replace(arrival, failure=f"a defect of asterism: {kind_of(event)} could not be taken: {reason}")
+
+
+def confirm(arrivals: Iterable[Arrival], outstanding: Container[str], abandoned: Container[str]) -> None:
+    """Tell the performers whose effects still go on that the journal has their reports."""
+    for it in arrivals:
+        if it.recorded and it.by in outstanding and it.by not in abandoned and not it.recorded.done():
+            it.recorded.set_result(None)
 
 
 def effect_result(effect_id: str, returned: object) -> EffectResult:

@@ -67,13 +67,17 @@ class ChildPerformer:
             InvalidInput: this program lacks its machine, or another run has the id.
             RunNewer, StaleOwner, StoreUnavailable, JournalMismatch: as for any run.
         """
+
+        def note_blocked(blocked: bool) -> None:  # noqa: FBT001 - the news itself
+            report(ChildBlocked(effect_id=effect_id, blocked=blocked))
+
         child = child_run_id(effect_id)
         self._host.starters[child] = effect_id
         try:
             await self._create(child, effect_id, request.start)
             for signal_id, signal in request.signals.items():  # first: a cancel sent earlier must prevent its work
                 await self._host.store.send(inbox_row(signal_id, signal, self._host.clock.now()))
-            live = await self._host.drive_child(child, lambda blocked: report(ChildBlocked(effect_id=effect_id, blocked=blocked)))
+            live = await self._host.drive_child(child, note_blocked)
         except (EditRefused, Refused) as refused:  # it was never written
             return ChildEnded(effect_id=effect_id, outcome="failed", reason=str(refused), code="refused")
         finally:

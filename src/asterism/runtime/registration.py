@@ -16,7 +16,7 @@ from asterism.runtime.ports.store import RunRow
 
 _BUILT_IN = (StartChild, SignalChild, CancelEffect)
 """Effects that every driver performs by itself."""
-_MEMORY_METHODS = ("wake_at", "has_pending_work", "count_usage", "outcome", "result", "report")
+_MEMORY_METHODS = ("wake_at", "has_pending_work", "recovery_of", "count_usage", "outcome", "result", "report")
 """Methods of a memory that the driver calls."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from asterism.errors import AsterismError, IllegalTransition, Refused, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine
@@ -19,7 +19,7 @@ from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy,
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.run_control import BatchEnded, CancelEffect, EffectCancelled, OwnershipAcquired
-from asterism.runtime.arrivals import Arrival, effect_result, interrupted_result, replacement
+from asterism.runtime.arrivals import Arrival, confirm, effect_result, interrupted_result, replacement
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, Store
@@ -91,9 +91,9 @@ class RunExecutor:
 
     # -- arrivals ----------------------------------------------------------------------------------
 
-    def arrive(self, event: Event, actor: str, key: str = "", by: str = "") -> None:
+    def arrive(self, event: Event, actor: str, key: str = "", by: str = "", recorded: asyncio.Future[None] | None = None) -> None:
         """Enqueue an event for the next batch."""
-        self._arrivals.append(Arrival(event, actor, key, by))
+        self._arrivals.append(Arrival(event, actor, key, by, recorded=recorded))
         self._wakeup.set()
 
     def deliver(self, rows: Iterable[InboxRow]) -> None:
@@ -123,7 +123,7 @@ class RunExecutor:
         retried = tuple(
             key
             for key, it in left.items()
-            if it.performed_outside and it.recovery_policy is not RecoveryPolicy.DO_NOT_RETRY and key not in cancelled
+            if it.performed_outside and self.run.memory.recovery_of(key, it) is not RecoveryPolicy.DO_NOT_RETRY and key not in cancelled
         )
         acquired = OwnershipAcquired(epoch=self.epoch, owner=owner, retried=retried)
         await self._step([Arrival(acquired, "system"), *self._next_arrivals()], ends_batch=False)
@@ -132,7 +132,7 @@ class RunExecutor:
                 self.arrive(interrupted_result(effect_id, effect, self._cancel_reason()), "system")
             elif effect_id not in self.run.outstanding or effect_id in self.run.cancelled_effects:
                 continue  # the inbox had its result, or a cancel
-            elif effect.recovery_policy is RecoveryPolicy.DO_NOT_RETRY and not is_new:
+            elif self.run.memory.recovery_of(effect_id, effect) is RecoveryPolicy.DO_NOT_RETRY and not is_new:
                 self.arrive(interrupted_result(effect_id, effect, "its owner's process ended while it was under way"), "system")
             else:
                 self._perform(effect_id, effect)
@@ -238,11 +238,11 @@ class RunExecutor:
             entry = self.run.take(BatchEnded(), at=(at := self._clock.now()), actor="system")
             self._idle_at = -math.inf if entry else at
             entries += [entry] if entry else []
-        if not entries and not folded:
-            return
-        await self._append(entries, folded)
-        del self._unreadable[: len(unreadable)]  # more may have come during the append
-        self._on_appended(self.run.id, entries)
+        if entries or folded:
+            await self._append(entries, folded)
+            del self._unreadable[: len(unreadable)]  # more may have come during the append
+            self._on_appended(self.run.id, entries)
+        confirm(arrivals, self.run.outstanding.keys(), self.run.abandoned)
         for entry in entries:
             for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
                 self._perform(effect_id, effect)
@@ -329,8 +329,10 @@ class RunExecutor:
                 self._performing[effect_id] = self._group.create_task(self._performed(effect_id, effect, request), name=effect_id)
 
     async def _performed(self, effect_id: str, effect: Effect, request: Any) -> None:
-        def report(event: Event) -> None:
-            self.arrive(read_back(event), effect.actor, by=effect_id)
+        def report(event: Event) -> Awaitable[None]:
+            recorded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.arrive(read_back(event), effect.actor, by=effect_id, recorded=recorded)
+            return recorded
 
         try:
             result = effect_result(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))

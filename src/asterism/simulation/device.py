@@ -20,7 +20,7 @@ from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.source import error_with_line
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import run_id_of
-from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 from asterism.simulation import validation
 
 PerformanceStatus = Literal["done", "failed", "killed", "broke"]
@@ -260,8 +260,9 @@ class FakeDevice:
         self._script = script or by_skill({})
         self._faults = faults or Faults()
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         """Perform an attempt by the script. Raises RuntimeError if the script breaks the device."""
+        await signs.begun()
         if self._process in self._log.crashed_processes:
             await asyncio.get_running_loop().create_future()  # the tasks of a crashed process do nothing more
         behaviour = self._faults.apply(self._scripted(attempt), attempt.key, len(self._log.of(attempt.key)))
@@ -269,7 +270,7 @@ class FakeDevice:
         entry = self._log.begin(attempt.key, self._process, **what, slots=self.profile.concurrency)
         status: PerformanceStatus = "killed"
         try:
-            await _work(behaviour, attempt.key, progress)
+            await _work(behaviour, signs)
             if behaviour.breaks:
                 status = "broke"
                 raise RuntimeError(behaviour.breaks)
@@ -291,14 +292,14 @@ class FakeDevice:
             return Behaviour(error=TaskError(code="raised", message=error_with_line(error)))
 
 
-async def _work(behaviour: Behaviour, key: str, progress: ProgressSink) -> None:
+async def _work(behaviour: Behaviour, signs: Signs) -> None:
     loop = asyncio.get_running_loop()
     started_at = loop.time()
     for after_s, fraction, message in behaviour.marks:
         if after_s > behaviour.duration_s:
             break
         await asyncio.sleep(started_at + after_s - loop.time())
-        progress(AttemptProgress(key=key, fraction=fraction, message=message))
+        signs.progress(fraction, message)
     if behaviour.hangs:
         await loop.create_future()
     await asyncio.sleep(started_at + behaviour.duration_s - loop.time())

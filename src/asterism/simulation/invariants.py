@@ -37,6 +37,7 @@ INVARIANTS = {
     10: "the same seed gives the same journal",
     11: "no secret is ever written",
     12: "the view rows of a run are the same from its deltas and from its memory",
+    13: "nobody is asked about an attempt that never began",
 }
 
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")
@@ -81,7 +82,12 @@ def find_cycle(constellation: TaskConstellation) -> Sequence[str] | None:
 
 def unsatisfied_dependency(constellation: TaskConstellation, task: TaskStar) -> str:
     """Return the unsatisfied dependency of a task that has just started; an empty text if there is none."""
-    for line in constellation.lines_in(task.task_id):
+    lines = constellation.lines_in(task.task_id)
+    if task.join == "any":
+        if not lines or any(_is_satisfied(line, constellation.tasks[line.source]) for line in lines):
+            return ""
+        return f"{task.task_id} started, but none of its dependencies is satisfied"
+    for line in lines:
         source = constellation.tasks[line.source]
         if not _is_satisfied(line, source):
             return f"{task.task_id} started, but {line.line_id} ({line.type}) is not satisfied: {line.source} is {source.status}"
@@ -98,6 +104,26 @@ def _is_satisfied(line: TaskStarLine, source: TaskStar) -> bool:
         value = source.result.get(plain[1])
         return isinstance(value, int | float) and _COMPARE[plain[2]](value, float(plain[3]))
     return line.verdict is not None and line.verdict.satisfied
+
+
+def early_handler(run: Run[ConstellationMemory], task: TaskStar) -> str:
+    """Return why a handler that has just started should not have; an empty text for any other task."""
+    if task.role == "task":
+        return ""
+    memory = run.memory
+    if memory.ending is None:
+        return f"the {task.role} task {task.task_id} started before the end of the run was decided"
+    if task.role == "on_failure" and memory.ending.code in ("finished", "cancelled"):
+        return f"the on_failure task {task.task_id} started, but the run is {memory.ending.code}"
+    before = ("task", "on_failure") if task.role == "finally" else ("task",)
+    left = [it.task_id for it in memory.constellation.tasks.values() if it.role in before and it.status not in SETTLED]
+    if task.role == "finally" and memory.ending.code in ("finished", "cancelled"):
+        left = [task_id for task_id in left if memory.constellation.tasks[task_id].role == "task"]
+    if left:
+        return f"the {task.role} task {task.task_id} started, but {left[0]} is not settled"
+    mine = {key for key, attempt in memory.attempts.items() if memory.constellation.tasks[attempt.task_id].role == task.role}
+    under_way = [key for key, it in run.outstanding.items() if isinstance(it, Dispatch | StartChild) and key not in mine]
+    return f"the {task.role} task {task.task_id} started, but {under_way[0]} is under way" if under_way else ""
 
 
 def held_by(memory: ConstellationMemory) -> set[str]:

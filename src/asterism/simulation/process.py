@@ -212,6 +212,7 @@ class _StoreHandle(MemoryStore):
         await self._delay()
 
     async def append(self, commit: Commit) -> None:
+        await self._delay()
         await super().append(commit)
         self._process.world.committed(self._process, commit)
         if self._process.crashed:

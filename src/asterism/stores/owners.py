@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.errors import StoreUnavailable
+from asterism.errors import StoreUnavailable, how_to_write_there
 from asterism.runtime.private_files import make_folder, opener_within
 
 _held: set[int] = set()
@@ -68,9 +68,7 @@ class Owners:
                 make_folder(self._folder)
                 self._descriptor = _lock_new(self._folder / name)
             except OSError as error:
-                raise StoreUnavailable(
-                    f"owners folder {self._folder}: {error.strerror}; check that the folder is writable and that the disk has free space"
-                ) from error
+                raise StoreUnavailable(f"owners folder {self._folder}: {error.strerror}; {how_to_write_there(error)}") from error
             self._me = name
         return self._me
 

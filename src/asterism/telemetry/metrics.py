@@ -32,8 +32,10 @@ class Instruments:
         self.runs_ended = meter.create_counter("asterism.runs.ended", "{run}", "Runs that have ended, by outcome.")
         self.tasks = meter.create_counter("asterism.tasks", "{task}", "Tasks of runs that have ended, by their final status.")
         self.attempts = meter.create_counter("asterism.attempts", "{attempt}", "Attempts that have ended, by device, skill and outcome.")
-        self.attempt_s = meter.create_histogram("asterism.attempt.duration", "s", "From the request of an attempt to its result.")
-        self.queue_s = meter.create_histogram("asterism.queue.wait", "s", "From the request of an attempt to its start on the device.")
+        self.attempt_s = meter.create_histogram("asterism.attempt.duration", "s", "From the begin of an attempt to its result.")
+        self.queue_s = meter.create_histogram(
+            "asterism.queue.wait", "s", "From the request of an attempt to its begin, or to its end in the queue."
+        )
         self.people_s = meter.create_histogram("asterism.people.wait", "s", "From a question to a person to the answer.")
         self.append_s = meter.create_histogram("asterism.append.duration", "s", "From the transition of an event to its durable append.")
         self.depths: list[QueueDepths] = []

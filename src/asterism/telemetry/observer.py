@@ -24,14 +24,13 @@ from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, EffectResult, make_effect_id, run_id_of
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
+from asterism.machines.constellation_agent.events import AttemptBegun, AttemptEnded, AttemptQueued, Dispatch
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.run_control import Answered, AskPerson, OwnershipAcquired
-from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.performer import Performer, Report
 from asterism.telemetry.logs import LogWriter
 from asterism.telemetry.metrics import QueueDepths, instruments
-from asterism.telemetry.spans import Spans, UnderWay, effect_name, nanoseconds, outcome_of, run_context, under
+from asterism.telemetry.spans import Spans, UnderWay, effect_name, outcome_of, run_context, under
 
 MAX_RUNS = 5_000
 """Runs with open effects that are followed at once; beyond it, the run without an entry for longest
@@ -130,13 +129,6 @@ class Telemetry:
         if self._lines.wanted:
             self._lines.trouble(run_id, message)
 
-    def taken(self, attempt: Attempt) -> None:
-        """Record that a device started an attempt: its wait in the queue is over."""
-        if under_way := self._under_way(attempt.key):
-            now = self._now()
-            self._instruments.queue_s.record(max(0.0, now - under_way.since), {"asterism.device": attempt.device_id})
-            under_way.span.add_event("taken", timestamp=nanoseconds(now))
-
     def _context_of(self, run_id: str) -> Context:
         """Return the parent context of a run's spans: the effect that started it, or its root."""
         starter, root = self._starter_of(run_id), run_id
@@ -181,6 +173,8 @@ class Telemetry:
             under_way.settle(event, entry.at)
             self._measure(under_way, event, entry)
             parent = under(under_way.span, parent)
+        elif isinstance(event, AttemptBegun | AttemptQueued) and (waiting := followed.under_way.get(event.of)):
+            waiting.note_begin(entry.at if isinstance(event, AttemptBegun) else None, entry.at)
         span = self._spans.transition(entry, parent)
         if entry.effects:
             children = under(span, followed.context)
@@ -206,14 +200,17 @@ class Telemetry:
                 followed.under_way[asked] = UnderWay(effect, entry.at, span, asked_here=False)
 
     def _measure(self, under_way: UnderWay, event: EffectResult, entry: Entry) -> None:
-        effect, lasted_s = under_way.effect, max(0.0, entry.at - under_way.since)
+        effect, begun_at = under_way.effect, under_way.begun_at
         if isinstance(effect, Dispatch):
             kind = {"asterism.device": effect.device, "asterism.skill": effect.skill, "asterism.outcome": outcome_of(event)}
             self._instruments.attempts.add(1, kind)
             if under_way.asked_here:
-                self._instruments.attempt_s.record(lasted_s, kind)
+                waited_s = (entry.at if begun_at is None else begun_at) - under_way.since
+                self._instruments.queue_s.record(max(0.0, waited_s), {"asterism.device": effect.device})
+            if under_way.asked_here and begun_at is not None:
+                self._instruments.attempt_s.record(max(0.0, entry.at - begun_at), kind)
         elif isinstance(event, Answered) and under_way.asked_here:
-            self._instruments.people_s.record(lasted_s, {"asterism.outcome": outcome_of(event)})
+            self._instruments.people_s.record(max(0.0, entry.at - under_way.since), {"asterism.outcome": outcome_of(event)})
         if self._lines.wanted and isinstance(event, AttemptEnded | Answered) and (task := self._task(entry.run_id, effect)):
             self._lines.task_ended(entry.run_id, entry.seq, task, effect_id=event.effect_id, outcome=outcome_of(event))
 

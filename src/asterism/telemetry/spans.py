@@ -47,6 +47,7 @@ class UnderWay(msgspec.Struct, eq=False):
     Attributes:
         effect: the effect; None if only its end is known.
         since: when it was asked for, or when this process took it over, in seconds since the epoch.
+        begun_at: when a device began it; None while it waits in a queue.
         asked_here: True if this process asked for it, False if it took the run over later.
         span: its open span.
     """
@@ -55,6 +56,10 @@ class UnderWay(msgspec.Struct, eq=False):
     since: float
     span: Span
     asked_here: bool
+    begun_at: float | None = None
+
+    def __post_init__(self) -> None:
+        self.begun_at = None if isinstance(self.effect, Dispatch) and self.effect.queued else self.since
 
     def settle(self, event: EffectResult, at: float) -> None:
         """End the span with the result of the effect."""
@@ -63,6 +68,11 @@ class UnderWay(msgspec.Struct, eq=False):
         if failed or isinstance(event, PlanningFailed | TransitionFailed) or (isinstance(event, AttemptEnded) and event.error is not None):
             self.span.set_status(Status(StatusCode.ERROR, outcome_of(event)))
         self.span.end(nanoseconds(at))
+
+    def note_begin(self, begun_at: float | None, at: float) -> None:
+        """Note that a device has begun the attempt, or (with None) that it waits in a queue."""
+        self.begun_at = begun_at
+        self.span.add_event("queued" if begun_at is None else "begun", timestamp=nanoseconds(at))
 
     def call_off(self) -> None:
         """Mark the effect as being cancelled; it may still return a result of its own."""

@@ -18,8 +18,10 @@ from asterism.machines.children import ChildBlocked, ChildEnded, SignalChild, St
 from asterism.machines.constellation_agent.approval import why_rejected
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
+    AttemptBegun,
     AttemptEnded,
     AttemptProgressed,
+    AttemptQueued,
     ConstellationSubmitted,
     DeviceFound,
     DeviceLost,
@@ -151,6 +153,7 @@ class ConstellationRunView(BaseView):
             "tasks": len(task.constellation["tasks"]) if task.constellation is not None else None,
             "requires_approval": task.requires_approval,
             "status": str(task.status),
+            "queued": task.effect_id in self.memory.queued,
             "attempts": task.attempts,
             "effect": task.effect_id or None,
             "ask": task.inquiry_id or None,
@@ -178,7 +181,7 @@ class ConstellationRunView(BaseView):
                 about, feedback = [*effect.batch[:NAMED]], brief(effect.feedback, seq)
                 return "planning", {"number": effect.number, "mode": str(effect.mode), "about": about, "feedback": feedback}
             case Dispatch():
-                where = {"device": effect.device, "skill": effect.skill, "number": effect.attempt}
+                where = {"device": effect.device, "skill": effect.skill, "number": effect.attempt, "queued": effect.queued}
                 return "attempt", {"kind": kind_of(effect), "part": effect.task_id, **where, "arguments": brief(effect.arguments, seq)}
             case _:
                 return super().begun(effect_id, effect, seq)
@@ -205,6 +208,10 @@ class ConstellationRunView(BaseView):
         if isinstance(entry.event, AttemptProgressed):
             sign = {"fraction": entry.event.fraction, "message": brief(entry.event.message, entry.seq), "seen_at": entry.at}
             yield f"attempt:{entry.event.effect_id}", sign
+        elif isinstance(entry.event, AttemptBegun):
+            yield f"attempt:{entry.event.of}", {"queued": False, "begun_at": entry.at}
+        elif isinstance(entry.event, AttemptQueued):
+            yield f"attempt:{entry.event.of}", {"queued": True}
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -280,6 +287,11 @@ class ConstellationRunView(BaseView):
                 percent = f"{fraction:.0%} " if fraction is not None else ""
                 words = f"{percent}{plain(last_line(event.message))}".strip()
                 yield LogLine(words, self.part_of(of, self.run.outstanding.get(of)), "progress")
+            case AttemptBegun(of=of) | AttemptQueued(of=of):
+                effect = self.run.outstanding.get(of)
+                device = plain(effect.device) if isinstance(effect, Dispatch) else ""
+                words = f"started on {device}" if isinstance(event, AttemptBegun) else f"queued: other runs use {device}"
+                yield LogLine(words, self.part_of(of, effect))
             case Edited():
                 yield from self._edit_lines(entry, event)
             case DeviceLost() | DeviceFound():
@@ -294,7 +306,7 @@ class ConstellationRunView(BaseView):
         yield LogLine(ownership_words(event), weight="detail" if event.epoch == 1 else "event")
         for effect_id in event.retried:
             if isinstance(effect := self.run.outstanding.get(effect_id), Dispatch):  # a child run logs its own resumption
-                yield LogLine("retried with the same key", effect.task_id)
+                yield LogLine("queued again" if effect_id in self.memory.queued else "retried with the same key", effect.task_id)
 
     def _edit_lines(self, entry: Entry, event: Edited) -> Iterator[LogLine]:
         """Yield a line for each edit."""
@@ -336,7 +348,7 @@ class ConstellationRunView(BaseView):
                 task = self.memory.constellation.tasks.get(task_id)
                 skill = f" {plain(effect.skill)}" if effect.skill and (task is None or task.name != effect.skill) else ""
                 again = f", attempt {effect.attempt}" if effect.attempt > 1 else ""
-                yield LogLine(f"started{skill} on {plain(effect.device)}{again}", task_id)
+                yield LogLine(f"{'queued' if effect.queued else 'started'}{skill} on {plain(effect.device)}{again}", task_id)
             case AskPlanner():
                 feedback = f": {plain(why_rejected(effect.feedback))}" if effect.feedback else ""
                 yield LogLine(f"planner asked{feedback}", weight="event" if effect.feedback else "detail")

@@ -99,7 +99,7 @@ class Situation(Generic[M]):
         return twin
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None), tuple})
+_PLAIN = frozenset({str, int, float, bool, type(None), tuple, frozenset})
 
 
 def _copied(value: Any, known: dict[int, Any]) -> Any:
@@ -250,16 +250,17 @@ class SmallRun(ABC, Generic[M]):
 
     def _crash(self, state: Situation[M]) -> Situation[M]:
         """Crash the owner between two appends; the next owner settles effects that must not be repeated."""
+        memory: Any = state.run.memory
         outstanding, withdrawn = state.run.outstanding, state.run.cancelled_effects
         redone = tuple(
             key
             for key, it in outstanding.items()
-            if it.performed_outside and it.recovery_policy is not RecoveryPolicy.DO_NOT_RETRY and key not in withdrawn
+            if it.performed_outside and memory.recovery_of(key, it) is not RecoveryPolicy.DO_NOT_RETRY and key not in withdrawn
         )
         lost: list[Event] = [
             it.interrupted(key, "its owner died")
             for key, it in outstanding.items()
-            if key in withdrawn or it.recovery_policy is RecoveryPolicy.DO_NOT_RETRY
+            if key in withdrawn or memory.recovery_of(key, it) is RecoveryPolicy.DO_NOT_RETRY
         ]
         claimed = OwnershipAcquired(epoch=state.epoch + 1, owner="p", retried=redone)
         return self.take(state, [claimed, *lost], spend="crashes", epoch=state.epoch + 1)

@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, parse_plan
+from asterism.constellation.documents import PlanDocument, parse_plan, parse_task
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import Effect, Event, kind_of
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
+    AttemptBegun,
     AttemptEnded,
     ConstellationAgentStatus,
     ConstellationSubmitted,
@@ -34,6 +35,7 @@ from asterism.machines.run_control import Answered, AskPerson, BatchEnded
 from asterism.simulation.invariants import (
     EDITABLE,
     InvariantViolated,
+    early_handler,
     find_cycle,
     held_by,
     read_only_form,
@@ -51,6 +53,7 @@ class AgentSpace(SmallRun[ConstellationMemory]):
         budget: how much trouble there may be.
         options: of the run.
         idempotent: whether its tasks may be done again after a crash.
+        concurrency: attempts that the device performs at a time.
         edits: what the planner may answer when it is asked for edits, apart from "no change".
     """
 
@@ -61,17 +64,23 @@ class AgentSpace(SmallRun[ConstellationMemory]):
         *,
         options: RunOptions = RunOptions(),  # noqa: B008 - frozen
         idempotent: bool = True,
+        concurrency: int = 8,
         edits: Callable[[ConstellationMemory], Iterable[Sequence[dict[str, Any]]]] = lambda _: (),
     ) -> None:
         super().__init__(CONSTELLATION_AGENT, budget)
         self._plan = plan
         self._options = options
         self._idempotent = idempotent
+        self._concurrency = concurrency
         self._edits = edits
 
     def first(self) -> Event:
         """The plan, and one device for all of it."""
-        device = AgentProfile(device_id="d", skills=(Skill(name="work", idempotent=self._idempotent),), concurrency=8)
+        device = AgentProfile(
+            device_id="d",
+            skills=(Skill(name="work", parameters={"properties": {"x": {}}}, idempotent=self._idempotent),),
+            concurrency=self._concurrency,
+        )
         return ConstellationSubmitted(request="small", fleet=(device,), plan=self._plan, options=self._options)
 
     def name_of(self, effect: Effect) -> str:
@@ -106,7 +115,7 @@ class AgentSpace(SmallRun[ConstellationMemory]):
         board = facts.pop("schedule")
         if board is not None:
             facts["constellation"] = board.constellation.to_dict()
-            facts["schedule"] = [sorted(board.startable), sorted(board.running), sorted(board.unsatisfiable)]
+            facts["schedule"] = [sorted(board.startable), sorted(board.running), sorted(board.unsatisfiable), board.role]
         return facts
 
     def why_quiet(self, run: Run[ConstellationMemory]) -> str:
@@ -116,9 +125,12 @@ class AgentSpace(SmallRun[ConstellationMemory]):
     # -- what can happen ---------------------------------------------------------------------------
 
     def outcomes(self, state: Situation[ConstellationMemory], effect_id: str, effect: Effect) -> Iterator[Move[ConstellationMemory]]:
-        """Completed or failed, an answer of the planner, a yes or a no."""
-        name = self.name_of(effect)
-        if isinstance(effect, Dispatch):
+        """Begun, completed or failed, an answer of the planner, a yes or a no."""
+        name, memory = self.name_of(effect), state.run.memory
+        if isinstance(effect, Dispatch) and effect_id in memory.queued:
+            if memory.has_free_place(effect.device):
+                yield f"{name} begins", lambda: self.take(state, [AttemptBegun(of=effect_id)])
+        elif isinstance(effect, Dispatch):
             yield f"{name} completes", lambda: self.take(state, [AttemptEnded(effect_id=effect_id, result={"value": 1})])
             if state.left.failures:
                 error = TaskError(code="raised", message="no")
@@ -160,17 +172,20 @@ class AgentSpace(SmallRun[ConstellationMemory]):
             yield f"from outside: {_told(actions)}", lambda edited=edited: self.take(state, [edited], spend="live_edits")  # type: ignore[misc]
 
     def watch(self, run: Run[ConstellationMemory]) -> Callable[[Event], None]:
-        """No cycle, nothing read-only edited, nothing started that may not be."""
+        """No cycle, nothing read-only edited, nothing started that may not be, and nobody asked about what never began."""
         memory = run.memory
         running = set(memory.schedule.running if memory.schedule else ())
         frozen = {} if memory.schedule is None else _frozen(memory)
-        generation = memory.restarts
+        generation, queued = memory.restarts, {effect_id: memory.attempts[effect_id].task_id for effect_id in memory.queued}
 
         def look_after(event: Event) -> None:
             held = (
                 held_by(memory) if isinstance(event, BatchEnded) else set()
             )  # an answer releases what it had held: only BatchEnded starts anything
             _check_tasks(run, running, held, frozen if memory.restarts == generation else {})
+            asked = [question.task_id for question in memory.questions.values() if question.kind == "interruption"]
+            if isinstance(event, AttemptEnded) and queued.get(event.effect_id) in asked:
+                raise InvariantViolated(13, f"{event.effect_id} never began", run.history)
 
         return look_after
 
@@ -186,7 +201,7 @@ def _check_tasks(run: Run[ConstellationMemory], running: set[str], held: set[str
             raise InvariantViolated(3, f"{task_id} was changed while it was read-only", run.history)
     begun = [task for task in constellation.tasks.values() if task.status == "RUNNING" and task.task_id not in running]
     for task in begun:
-        if why := unsatisfied_dependency(constellation, task):
+        if why := unsatisfied_dependency(constellation, task) or early_handler(run, task):
             raise InvariantViolated(2, why, run.history)
         if task.task_id in held:
             raise InvariantViolated(2, f"{task.task_id} started while it was held", run.history)
@@ -242,6 +257,15 @@ def _plan(tasks: int, edges: Sequence[tuple[int, int]], each: dict[str, Any]) ->
         "tasks": [{"task_id": f"t{number}", "device": "d", "skill": "work", **each} for number in range(tasks)],
         "dependencies": lines,
     })  # fmt: skip
+
+
+def with_handlers(plan: PlanDocument) -> PlanDocument:
+    """The plan with one task that runs if it fails, and one that runs in any case."""
+    handlers = [
+        {"task_id": role, "device": "d", "skill": "work", "role": role, "inputs": {"x": "${run.error}"}}
+        for role in ("on_failure", "finally")
+    ]
+    return msgspec.structs.replace(plan, tasks=(*plan.tasks, *map(parse_task, handlers)))
 
 
 def small_edits(memory: ConstellationMemory) -> Iterator[Sequence[dict[str, Any]]]:

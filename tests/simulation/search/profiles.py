@@ -345,4 +345,8 @@ def setting_of(profile: str, seed: int) -> Setting:
     )
     for inject in PROFILES[profile]:
         inject(rng, setting)
+    apart = random.Random(f"extended:{seed}")  # of its own, so that other seeds stay as they are
+    if setting.plan is not None and likely(apart, 0.35):
+        setting.plan = shapes.extended(apart, setting.plan, fleet)
+        setting.options = msgspec.structs.replace(setting.options, finally_limit_s=apart.choice((20.0, 60.0, 300.0)))
     return setting

@@ -99,7 +99,7 @@ class MixedSetting(Setting, kw_only=True):
         asked = {source for spec in self.plan.tasks for source, _ in references(spec.inputs)}
         asked |= {line.source for line in self.plan.dependencies if line.condition}
         tasks = [
-            msgspec.structs.replace(spec, device=rng.choice(names), skill="", inputs={})
+            msgspec.structs.replace(spec, device=rng.choice(names), skill="", inputs={}, when="")
             if spec.task_id not in asked and spec.constellation is None and likely(rng, 0.4)
             else spec
             for spec in self.plan.tasks

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, parse_plan
+from asterism.constellation.documents import PlanDocument, parse_line, parse_plan, parse_task
+from asterism.constellation.parameters import parse_params
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.references import references
 from asterism.machines.constellation_agent.events import BUDGET
@@ -133,6 +134,36 @@ def dependency(rng: random.Random, source: str, target: str) -> dict[str, Any]:
     kind = rng.choice(TYPES)
     condition = {"condition": rng.choice(CONDITIONS)} if kind == "CONDITIONAL" else {}
     return {"from": source, "to": target, "type": kind, **condition}
+
+
+def extended(rng: random.Random, outer: PlanDocument, devices: list[AgentProfile]) -> PlanDocument:
+    """Return the plan with ``when``, ``join: any``, parameters, errors of other tasks, and handlers."""
+    sources = {line.target: line for line in outer.dependencies}
+    tasks = []
+    for spec in outer.tasks:
+        changes: dict[str, Any] = {}
+        if "x" in spec.inputs and likely(rng, 0.2):
+            changes["when"] = rng.choice(("x == 1", "x > 0.4", "x < 0.9", "x != null"))
+        if likely(rng, 0.3):
+            changes["join"] = "any"
+        if spec.skill and likely(rng, 0.3):
+            changes["inputs"] = {**spec.inputs, "note": rng.choice(("n", "${params.word}", "${params.word} ${params.count}"))}
+        if (line := sources.get(spec.task_id)) and line.type in ("COMPLETION_ONLY", "UNCONDITIONAL") and spec.skill and likely(rng, 0.5):
+            changes["inputs"] = {**spec.inputs, "note": f"it said: ${{{line.source}.error}}"}
+        tasks.append(msgspec.structs.replace(spec, **changes))
+    lines = list(outer.dependencies)
+    for role in ("on_failure", "finally"):
+        ids = [f"{role}{number}" for number in range(rng.choice((0, 1, 1, 2, 3)))]
+        for task_id in ids:
+            asked = rng.choice(outer.tasks)
+            field = "value" if asked.skill and likely(rng, 0.7) else "error"
+            written = task(rng, task_id, devices, []) | {"role": role, "inputs": {"x": f"${{{asked.task_id}.{field}}}"}}
+            written["inputs"]["note"] = rng.choice(("${run.outcome}: ${run.error}", "${run.id}"))
+            written.pop("deadline_s", None)
+            tasks.append(parse_task(written))
+        lines += [parse_line({"from": one, "to": two, "type": rng.choice(TYPES[:4])}) for one, two in itertools.pairwise(ids)]
+    params = parse_params({"word": {"type": "str", "default": "w"}, "count": {"type": "int", "default": 2}})
+    return msgspec.structs.replace(outer, tasks=tuple(tasks), dependencies=tuple(lines), params=params)
 
 
 def nested(rng: random.Random, outer: PlanDocument, devices: list[AgentProfile], *, levels: int = 3) -> PlanDocument:

@@ -63,6 +63,32 @@ def test_a_condition_says_whom_and_what_it_asks_about() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        'verdict != "bad"',
+        "failed_tests != 0",
+        "x == None",
+        "x == null",
+        "x != null",
+        "!blocked",
+        'verdict == "good"',
+        'result.verdict != "bad"',
+        "[1, 2].exists(one, one == x)",
+        "x == y",
+    ],
+)
+def test_a_name_that_the_result_lacks_is_an_error_in_every_spelling(text: str) -> None:
+    assert ask(text, {"score": 1})[0] is False
+    assert ask(text, ["not an object"])[0] is False
+
+
+@pytest.mark.parametrize("text", ["has(result.x) && x > 3", "score > 0 && score > 3 && x > 3"])
+def test_a_name_that_is_not_reached_may_be_absent(text: str) -> None:
+    assert ask(text, {"score": 1}) == (False, f"{text} is false: score is 1" if "score" in text else f"{text} is false")
+    assert ask("!has(result.x) || x > 3", {"score": 1}) == (True, "")
+
+
+@pytest.mark.parametrize(
     ("text", "result", "why"),
     [
         ("accuracy > 0.95", {"accuracy": 0.92}, "accuracy > 0.95 is false: accuracy is 0.92"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -8,12 +9,13 @@ from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import MAX_NESTED, parse_plan, parse_task
 from asterism.constellation.edits import AddTask, Applied, BuildConstellation, Edit, EditRefused, RemoveTask, UpdateTask, parse_action
-from asterism.constellation.nesting import apply_on_fleet, check_applied, nested_plan
+from asterism.constellation.nesting import apply_on_fleet, check_applied, check_plan, nested_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.errors import InvalidInput
 
 OUTPUT = {"type": "object", "properties": {"v": {}}}
 SKILL = Skill(name="do", description="does it", parameters={"type": "object", "properties": {"x": {}}}, output=OUTPUT)
+VAULT = {"vault": AgentProfile(device_id="vault", skills=(Skill(name="delete"), Skill(name="keep")))}
 FLEET = {"d": AgentProfile(device_id="d", skills=(SKILL,))}
 INNER: dict[str, Any] = {"tasks": [{"task_id": "p", "device": "d", "skill": "do", "inputs": {"x": "${inputs.x}"}}]}
 
@@ -183,3 +185,42 @@ def test_a_batch_over_which_something_fails_is_undone_as_one_that_is_refused() -
     with pytest.raises(ZeroDivisionError):
         apply_on_fleet(it, [RemoveTask(task_id="a"), *edited("b", name="something else")], FLEET, match)
     assert it.to_dict() == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"name": "delet"}, "a: vault has no skill 'delet'; did you mean delete?"),
+        ({"name": "", "description": "delete it"}, "a: it names no skill of vault; nearest: delete, keep"),
+        ({"name": "paint"}, "a: vault has no skill 'paint'; nearest: delete, keep"),
+        ({"device": "", "constellation": {"tasks": [{"task_id": "p", "name": "kep", "device": "vault"}]}}, "a/p: vault has no skill 'kep'"),
+    ],
+)
+def test_a_plan_of_a_person_names_its_skills_exactly(changed: dict[str, Any], why: str) -> None:
+    with pytest.raises(EditRefused, match=f"^{re.escape(why)}"):
+        check_plan(parse_plan({"tasks": [{"task_id": "a", "name": "keep", "device": "vault", **changed}]}), VAULT)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ({"from": "a", "to": "poser"}, "dependency a->poser: to: there is no task 'poser'; did you mean poster?"),
+        ({"id": "last", "from": "x", "to": "a"}, "dependency last: from: there is no task 'x'"),
+        (
+            {"from": "a", "to": "poster", "condition": "words > > 3"},
+            "dependency a->poster: the condition 'words > > 3' does not parse: '>' at",
+        ),
+        ({"from": "a", "to": "poster", "condition": "words = 3"}, "dependency a->poster: the condition 'words = 3' does not parse: '=' at"),
+        ({"from": "a", "to": "poster", "condition": "a and b"}, "dependency a->poster: the condition 'a and b' does not parse: 'and' at"),
+        ({"from": "a", "to": "poster", "condition": "a >"}, "dependency a->poster: the condition 'a >' does not parse: it ends too early"),
+        (
+            {"from": "a", "to": "poster", "condition": "(a"},
+            "dependency a->poster: the condition '(a' does not parse: ')' is missing at its end",
+        ),
+    ],
+)
+def test_a_plan_of_a_person_is_told_which_dependency_is_wrong(line: dict[str, str], why: str) -> None:
+    both = [{"task_id": task_id, "name": "keep", "device": "vault"} for task_id in ("a", "poster")]
+    with pytest.raises(EditRefused, match=f"^{re.escape(why)}"):
+        check_plan(parse_plan({"tasks": both, "dependencies": [line]}), VAULT)
+    check_plan(parse_plan({"tasks": both, "dependencies": [{"from": "a", "to": "poster", "condition": "words > 3"}]}), VAULT)

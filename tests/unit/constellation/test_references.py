@@ -10,7 +10,7 @@ RESULTS: dict[str, Any] = {"a": {"path": "/x", "n": 3, "deep": {"list": [10, {"k
 
 
 def filled(value: Any) -> Any:
-    def result_of(task_id: str) -> Any:
+    def result_of(task_id: str, path: str) -> Any:
         if task_id not in RESULTS:
             raise MissingReference(f"{task_id} ended without a result")
         return RESULTS[task_id]
@@ -64,4 +64,4 @@ def test_references_are_listed_in_order() -> None:
 
 
 def test_a_value_that_was_filled_in_is_not_looked_at_again() -> None:
-    assert resolve("${a} ${b}", lambda task_id: "${b}" if task_id == "a" else "end") == "${b} end"
+    assert resolve("${a} ${b}", lambda task_id, _: "${b}" if task_id == "a" else "end") == "${b} end"

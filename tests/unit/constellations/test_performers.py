@@ -11,9 +11,18 @@ from asterism.constellation.task import TaskError
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.kernel.data import MAX_BYTES
 from asterism.kernel.machine import Event
-from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, AttemptProgressed, Dispatch, Planned, PlanningFailed
+from asterism.machines.constellation_agent.events import (
+    AskPlanner,
+    AttemptBegun,
+    AttemptEnded,
+    AttemptProgressed,
+    AttemptQueued,
+    Dispatch,
+    Planned,
+    PlanningFailed,
+)
 from asterism.machines.usage import Usage
-from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns
 from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 from tests.constellation_harness import Agent
 from tests.constellations import action, plan
@@ -26,9 +35,9 @@ class Dispatcher:
         self.end = end
         self.seen: list[Attempt] = []
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: AttemptSigns) -> AttemptResult:
         self.seen.append(attempt)
-        progress(AttemptProgress(key=attempt.key, fraction=0.5, message="half"))
+        signs.progress(0.5, "half")
         return self.end
 
 
@@ -162,3 +171,67 @@ def test_an_answer_that_cannot_be_journaled_is_a_planning_failure(given: dict[st
     assert isinstance(outcome, PlanningFailed)
     assert (outcome.code, outcome.usage.requests) == ("invalid_reply", 3)
     assert told in outcome.reason
+
+
+class Reporting:
+    """A report that the journal takes when the test says so."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.recorded: list[asyncio.Future[None]] = []
+
+    def __call__(self, event: Event) -> asyncio.Future[None]:
+        self.events.append(event)
+        self.recorded.append(asyncio.get_running_loop().create_future())
+        return self.recorded[-1]
+
+
+class Beginning:
+    """Queues an attempt if told to, and notes when it may begin."""
+
+    def __init__(self, *, queues: bool) -> None:
+        self.queues = queues
+        self.has_begun = False
+
+    async def perform(self, attempt: Attempt, signs: AttemptSigns) -> AttemptResult:
+        if self.queues:
+            signs.queued()
+            signs.queued()
+        await signs.begun()
+        await signs.begun()
+        self.has_begun = True
+        return AttemptResult()
+
+
+def beginning(skill: str, task_id: str, *, queues: bool) -> tuple[list[Event], bool, bool]:
+    """Perform an attempt; return the reports, and whether it began before and after they were recorded."""
+    agent = Agent({"tasks": [{"task_id": name, "device": "s", "skill": skill} for name in "ab"]})
+    effect = agent.task(task_id).effect_id
+    report, device = Reporting(), Beginning(queues=queues)
+
+    async def main() -> tuple[bool, bool]:
+        performing = asyncio.create_task(AttemptPerformer(device).perform(effect, agent.run.request(effect), report))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        before = device.has_begun
+        for recorded in report.recorded:
+            recorded.set_result(None)
+        await performing
+        return before, device.has_begun
+
+    return report.events, *asyncio.run(main())
+
+
+def test_an_attempt_that_counts_as_begun_begins_without_a_word() -> None:
+    assert beginning("once", "a", queues=False) == ([], True, True)
+
+
+def test_a_queued_attempt_begins_when_the_journal_says_so_and_at_once_if_it_may_be_repeated() -> None:
+    assert beginning("once", "b", queues=True) == ([AttemptBegun(of="r:2.1")], False, True)
+    assert beginning("again", "b", queues=True) == ([AttemptBegun(of="r:2.1")], True, True)
+
+
+def test_an_attempt_that_must_wait_unexpectedly_says_so_once() -> None:
+    said = [AttemptQueued(of="r:2.0"), AttemptBegun(of="r:2.0")]
+    assert beginning("once", "a", queues=True) == (said, False, True)
+    assert beginning("again", "a", queues=True) == (said, True, True)

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,18 +12,16 @@ import pytest
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
 from asterism.devices.dispatcher import Dispatcher
+from asterism.devices.places import Places
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
-from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Signs
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, PerformanceLog, Script, by_skill
 from asterism.simulation.loop import run
+from tests.device_signs import Heard
 
 EPOCH = 1_000_000.0
-
-
-def ignore(_: AttemptProgress) -> None:
-    pass
 
 
 def now() -> float:
@@ -46,10 +45,10 @@ class World:
         self.notices: list[tuple[float, Event, str]] = []
         self.dispatcher.subscribe(lambda event, actor: self.notices.append((now(), event, actor)))
 
-    async def perform(self, key: str, run_id: str = "r", progress: ProgressSink = ignore, **fields: Any) -> AttemptResult:
+    async def perform(self, key: str, run_id: str = "r", signs: AttemptSigns | None = None, **fields: Any) -> AttemptResult:
         attempt = Attempt(**{"key": key, "run_id": run_id, "task_id": key, "device_id": "laptop", "skill": key, **fields})
         self.arrived.append(key)
-        end = await self.dispatcher.perform(attempt, progress)
+        end = await self.dispatcher.perform(attempt, signs or Heard())
         self.ends[key] = (now(), end)
         return end
 
@@ -141,10 +140,30 @@ def test_a_priority_does_not_push_other_runs_aside() -> None:
     assert [key for _, key in world.started()] == ["a0", "b0", "a1", "a2"]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_of_those_that_arrive_together_the_highest_priority_starts_first(seed: int) -> None:
+    world = World()
+
+    async def main() -> None:
+        async with world.dispatcher, asyncio.TaskGroup() as group:
+            for key, priority in {"low": 0, "middle": 5, "high": 9}.items():
+                group.create_task(world.perform(key, priority=priority))
+
+    run(main(), seed)
+    assert [key for _, key in world.started()] == ["high", "middle", "low"]
+
+
+def test_an_attempt_that_has_to_wait_is_queued_and_one_with_a_free_slot_is_not() -> None:
+    world = World(concurrency=2)
+    heard = {key: Heard() for key in "abc"}
+    live(world, *(begin(world, key, signs=signs) for key, signs in heard.items()))
+    assert {key: signs.signs for key, signs in heard.items()} == {"a": ["begun"], "b": ["begun"], "c": ["queued", "begun"]}
+
+
 def test_two_slots_perform_two_at_a_time() -> None:
     world = World(concurrency=2)
     live(world, *(begin(world, key) for key in "abcd"))
-    assert world.started() == [(0, "a"), (0, "b"), (1, "c"), (1, "d")]
+    assert sorted(world.started()) == [(0, "a"), (0, "b"), (1, "c"), (1, "d")]
 
 
 def test_an_attempt_runs_in_the_context_of_its_own_caller() -> None:
@@ -326,7 +345,7 @@ def test_a_stuck_device_occupies_its_slot_but_the_caller_gets_the_result() -> No
     assert at_s == 15
     assert end.error == TaskError(
         code="timeout",
-        message="it took longer than its timeout of 5 s; device 'laptop' was stopped and has not ended after 10 s",
+        message="it took longer than its timeout of 5 s; device 'laptop' was stopped, has not ended after 10 s, and may still be running",
     )
     assert world.started() == [(0, "a"), (65, "b")]
 
@@ -344,13 +363,13 @@ class Clumsy:
 
     profile = AgentProfile(device_id="laptop")
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         if attempt.skill == "cancels itself":
             raise asyncio.CancelledError
         try:
             await asyncio.sleep(100)
         except asyncio.CancelledError:
-            progress(AttemptProgress(key=attempt.key, message="stopping"))
+            signs.progress(message="stopping")
             if attempt.skill == "breaks in its kill":
                 raise OSError("no such process") from None
         return AttemptResult(result="too late")
@@ -362,7 +381,7 @@ def test_a_clumsy_device_gets_no_say_once_it_was_stopped() -> None:
         async with Dispatcher({"laptop": Clumsy()}, clock) as dispatcher:
             for skill in ("cancels itself", "breaks in its kill", "returns"):
                 attempt = Attempt(key="k", run_id="r", task_id="t", device_id="laptop", skill=skill, timeout_s=1)
-                end = await dispatcher.perform(attempt, ignore)
+                end = await dispatcher.perform(attempt, Heard())
                 assert end.error
                 ends.append((end.error.code, end.error.message))
         return ends
@@ -466,13 +485,54 @@ def test_closing_stops_everything_and_waits_until_the_devices_have_ended() -> No
     assert world.performance_log.running_keys == []
 
 
+# -- places ------------------------------------------------------------------------------------------
+
+
+def test_attempts_wait_for_the_places_that_other_processes_have(tmp_path: Path) -> None:
+    world = World(concurrency=2, places={"laptop": Places(tmp_path, "laptop", 2)})
+    elsewhere = Places(tmp_path, "laptop", 2)
+    held = elsewhere.take()
+    assert held
+    live(world, *(begin(world, key) for key in "abc"), at(1.75, held.release))
+    assert world.started() == [(0, "a"), (1, "b"), (2, "c")]
+    both = [elsewhere.take(), elsewhere.take()]
+    assert None not in both
+
+
+def test_a_process_with_a_long_queue_leaves_a_place_to_another_that_waits(tmp_path: Path) -> None:
+    here, there = ({"laptop": Places(tmp_path, "laptop", 1)} for _ in range(2))
+    busy, late = World(places=here), World(places=there)
+
+    async def main() -> None:
+        async with busy.dispatcher, late.dispatcher, asyncio.TaskGroup() as group:
+            for number in range(12):
+                group.create_task(busy.perform(f"busy{number:02}", issued=(number, 0)))
+            await asyncio.sleep(2.3)
+            for number in range(2):
+                group.create_task(late.perform(f"late{number}", issued=(number, 0)))
+
+    run(main())
+    assert [at for at, _ in busy.started()] == pytest.approx([0, 1, 2, 3, 4, *(8 + number for number in range(7))], abs=0.75)
+    assert [at for at, _ in late.started()] == pytest.approx([5, 6], abs=0.5)
+
+
+def test_places_that_cannot_be_locked_fail_the_attempt_and_name_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    world = World(places={"laptop": Places(tmp_path / "file" / "places", "laptop", 1)})
+    live(world, begin(world, "a"))
+    error = world.ends["a"][1].error
+    assert error is not None
+    assert error.code == "no_device"
+    assert str(tmp_path / "file") in error.message
+
+
 # -- progress ----------------------------------------------------------------------------------------
 
 
 def reports(behaviour: Behaviour, **fields: Any) -> list[tuple[float, float | None, str]]:
     seen: list[tuple[float, float | None, str]] = []
     world = World(by_skill({}, behaviour))
-    live(world, begin(world, "a", progress=lambda progress: seen.append((now(), progress.fraction, progress.message)), **fields))
+    live(world, begin(world, "a", signs=Heard(listener=lambda *report: seen.append((now(), *report))), **fields))
     return seen
 
 
@@ -505,21 +565,21 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_what_is_reported_after_the_end_is_dropped() -> None:
-    kept: list[Callable[[AttemptProgress], None]] = []
-    seen: list[AttemptProgress] = []
+    kept: list[Signs] = []
+    heard = Heard()
 
     class Chatterbox:
         profile = AgentProfile(device_id="laptop")
 
-        async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
-            kept.append(progress)
+        async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+            kept.append(signs)
             return AttemptResult(result=attempt.number)
 
     async def main() -> None:
         async with Dispatcher({"laptop": Chatterbox()}, clock) as dispatcher:
-            await dispatcher.perform(Attempt(key="k", run_id="r", task_id="t", device_id="laptop", skill="s"), seen.append)
-            kept[0](AttemptProgress(key="k", message="one more thing"))
+            await dispatcher.perform(Attempt(key="k", run_id="r", task_id="t", device_id="laptop", skill="s"), heard)
+            kept[0].progress(message="one more thing")
             await asyncio.sleep(1)
 
     run(main())
-    assert seen == []
+    assert heard.reports == []

@@ -9,6 +9,7 @@ from asterism.devices.fleet import open_fleet
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.runtime.ports.device import Attempt, AttemptResult
+from tests.device_signs import Heard
 
 FLEET = """
 [[devices]]
@@ -28,7 +29,7 @@ def performed(tmp_path: Path, skill: str) -> AttemptResult:
         async with WorkerPool(tmp_path / "ledger") as pool:
             devices = await open_fleet(tmp_path / "fleet.toml", {"local": local_kind(pool)})
             attempt = Attempt(key="k", run_id="r", task_id="t", device_id="laptop", skill=skill)
-            return await devices["laptop"].perform(attempt, lambda _: None)
+            return await devices["laptop"].perform(attempt, Heard())
 
     (tmp_path / "fleet.toml").write_text(FLEET)
     (tmp_path / "hello.sh").write_text("#!/bin/sh\necho hello\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -145,7 +146,7 @@ def test_parameters_without_a_name_are_rejected_with_the_functions_name() -> Non
 
 
 def test_only_functions_are_skills() -> None:
-    with pytest.raises(InvalidInput, match="@skill needs a function, not <class"):
+    with pytest.raises(InvalidInput, match="a skill is a function, not <class"):
         skill(Box)
 
 
@@ -165,3 +166,44 @@ def test_hints_without_a_schema_are_rejected_with_the_skills_name() -> None:
 def test_importing_the_decorator_imports_no_event_loop_and_no_store() -> None:
     code = "import sys; from asterism import skill; print(*({'asyncio', 'sqlite3', 'subprocess', 'rich'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
+
+
+def _returning(hint: Any) -> Any:
+    def given() -> Any: ...
+
+    given.__annotations__ = {"return": hint}
+    return contract_of(skill(given))
+
+
+@pytest.mark.parametrize(
+    ("hint", "right", "wrong"),
+    [
+        (int, 1, "x"),
+        (int, 1, "1"),
+        (dict[str, int], {"x": 1}, {"x": "no"}),
+        (dict[str, int], {}, [1]),
+        (list[str], ["a"], ["a", 1]),
+        (None, None, 1),
+        (str | None, None, 1),
+        (Literal["a", "b"], "a", "c"),
+        (tuple[int, str], [1, "a"], [1]),
+        (Path, "/a", 1),
+        (Model, {"model": "m", "accuracy": 0.5}, {"model": "m"}),
+        (Sequence[float], [1, 2.5], [None]),
+    ],
+)
+def test_a_result_is_checked_against_its_declared_type_whatever_it_is(hint: Any, right: Any, wrong: Any) -> None:
+    contract = _returning(hint)
+    contract.check_result(msgspec.Raw(msgspec.json.encode(right)))
+    with pytest.raises(msgspec.ValidationError):
+        contract.check_result(msgspec.Raw(msgspec.json.encode(wrong)))
+
+
+@pytest.mark.parametrize("hint", [Any, object, complex, Callable[[], int]])
+def test_a_type_that_json_cannot_express_is_not_checked(hint: Any) -> None:
+    _returning(hint).check_result(msgspec.Raw(b'"anything"'))
+
+
+def test_an_unknown_argument_of_skill_is_named_with_what_there_is() -> None:
+    with pytest.raises(InvalidInput, match=r"^@skill has no argument 'retries'; it takes name, idempotent, tags, examples; a plan sets"):
+        skill(retries=3)  # type: ignore[call-overload]

@@ -162,7 +162,9 @@ def test_a_loop_without_a_name_is_resumed_only_by_its_object() -> None:
     [
         ("no.such.module:loop", r"no\.such\.module does not import: ModuleNotFoundError"),
         ("missing.py:loop", r"there is no file missing\.py"),
-        (f"{__name__}:nothing", "has no nothing"),
+        (f"{__name__}:nothing", "has no nothing$"),
+        (f"{__name__}:InvalidInputt", "has no InvalidInputt; did you mean InvalidInput\\?$"),
+        ("nosuch:loop", r"No module named 'nosuch'; name a file \(folder/file\.py\), or a module that is installed$"),
         (f"{__name__}:look", "is not an OrchestrationLoop but a function"),
         ("words", "write module:name or file.py:name"),
     ],

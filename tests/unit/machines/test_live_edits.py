@@ -44,10 +44,25 @@ def test_the_entry_says_who_edited_when_and_what() -> None:
     assert entry.event == Edited(actions=added("n"), base_version=1)
 
 
-def test_a_skill_found_by_words_is_the_same_on_replay() -> None:
+@pytest.mark.parametrize("name", ["agian", "", "does it again"])
+def test_a_live_edit_names_its_skill_exactly(name: str) -> None:
     agent = Agent(plan("a"))
-    agent.batch(Edited(actions=(action("add_task", task_id="n", device="s", description="does it again"),), base_version=1))
-    assert agent.task("n").resolved_skill == "again"
+    told = refused(agent, action("add_task", task_id="n", name=name, device="s", description="does it again"))
+    assert told.code == "unknown_skill"
+    why = "s has no skill 'agian'; did you mean again?" if name == "agian" else "nearest: again, once"
+    assert why in told.why
+
+
+def test_a_task_whose_planner_named_its_skill_in_words_can_be_edited_live() -> None:
+    agent = Agent(
+        {
+            "tasks": [{"task_id": "a", "device": "d"}, {"task_id": "n", "device": "s", "description": "does it again"}],
+            "dependencies": [{"from": "a", "to": "n"}],
+        }
+    )
+    agent.batch(Edited(actions=(action("update_task", task_id="n", priority=3),), base_version=1))
+    assert (agent.task("n").resolved_skill, agent.task("n").priority) == ("again", 3)
+    assert refused(agent, action("update_task", task_id="n", name="agian")).code == "unknown_skill"
     assert memory_of(agent.replayed()) == memory_of(agent.run)
 
 

@@ -58,6 +58,15 @@ def test_an_invalid_plan_file_is_reported_with_its_name(tmp_path: Path, name: st
     assert why in str(refused.value)
 
 
+def test_seconds_in_words_and_text_that_is_no_json_are_told_with_what_is_allowed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"timeout_s: Expected .*; it is a number of seconds, such as 60$"):
+        read_plan(written(tmp_path, "plan.yaml", "tasks: {a: {timeout_s: 1m}}"))
+    with pytest.raises(
+        InvalidInput, match=r"not JSON: Expecting value: line 1 column 12 .*; JSON has its names and texts in double quotes"
+    ):
+        read_plan(written(tmp_path, "plan.json", '{"tasks": [,]}'))
+
+
 @pytest.mark.parametrize("name", ["plan.json", "plan.yaml"])
 def test_a_file_that_is_too_large_is_refused_without_reading_all_of_it(tmp_path: Path, name: str) -> None:
     with (path := tmp_path / name).open("wb") as file:

@@ -7,9 +7,10 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
-from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult
+from asterism.runtime.ports.device import Attempt, AttemptResult
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, PerformanceLog, by_skill
 from asterism.simulation.loop import run
+from tests.device_signs import Heard
 
 PROFILE = AgentProfile(device_id="laptop")
 
@@ -31,10 +32,8 @@ def test_a_device_does_what_its_script_says_and_writes_it_down() -> None:
     seen: list[tuple[float, float | None, str]] = []
 
     async def main() -> list[AttemptResult]:
-        def note(progress: AttemptProgress) -> None:
-            seen.append((now(), progress.fraction, progress.message))
-
-        return [await device.perform(attempt(skill, skill), note) for skill in ("works", "fails")]
+        heard = Heard(listener=lambda *report: seen.append((now(), *report)))
+        return [await device.perform(attempt(skill, skill), heard) for skill in ("works", "fails")]
 
     assert run(main()) == [AttemptResult(result=7), AttemptResult(error=error)]
     assert seen == [(0.5, 0.25, "a quarter"), (1.0, None, "half")]
@@ -50,8 +49,8 @@ def test_what_is_performed_twice_at_once_shows_in_the_ledger() -> None:
 
     async def main() -> list[str]:
         async with asyncio.TaskGroup() as group:
-            group.create_task(device.perform(attempt(), lambda _: None))
-            group.create_task(device.perform(attempt(), lambda _: None))
+            group.create_task(device.perform(attempt(), Heard()))
+            group.create_task(device.perform(attempt(), Heard()))
             await asyncio.sleep(0.5)
             return ledger.running_keys
 
@@ -65,7 +64,7 @@ def test_a_crash_ends_what_is_performed_and_its_coroutine_changes_nothing_later(
 
     async def main() -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(device.perform(attempt(), lambda _: None))
+            group.create_task(device.perform(attempt(), Heard()))
             await asyncio.sleep(3)
             ledger.crash()
 

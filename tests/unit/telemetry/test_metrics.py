@@ -8,8 +8,8 @@ from typing import Any
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
 
+from asterism.machines.constellation_agent.events import AttemptBegun
 from asterism.machines.run_control import OwnershipAcquired
-from asterism.runtime.ports.device import Attempt
 from asterism.telemetry.observer import Telemetry
 from tests.constellation_harness import Agent
 from tests.constellations import plan
@@ -120,14 +120,16 @@ def test_an_effect_that_another_process_began_is_counted_and_not_timed() -> None
 
 
 def test_the_wait_for_a_device_ends_when_it_begins() -> None:
-    agent = Agent(plan("a", device="s", skill="again"))
+    agent = Agent(plan("a b c", device="s", skill="again"))
     scene = Scene(agent)
     scene.tell()
     agent.now += 1.5
-    (key,) = agent.run.outstanding
-    scene.telemetry.taken(Attempt(key=key, run_id="r", task_id="a", device_id="s", skill="again"))
-    scene.telemetry.taken(Attempt(key="r9:1.0", run_id="r9", task_id="a", device_id="s", skill="again"))
-    assert scene.points("asterism.queue.wait") == {("s",): (1, 1.5)}
+    agent.batch(agent.end_of("a"), AttemptBegun(of=agent.task("b").effect_id))
+    agent.now += 2
+    agent.batch(agent.end_of("b"), agent.end_of("c", error="deadline"))
+    scene.tell()
+    assert scene.points("asterism.queue.wait") == {("s",): (3, 0 + 1.5 + 3.5)}
+    assert scene.points("asterism.attempt.duration") == {("s", "completed", "again"): (2, 1.5 + 2)}
     scene.close()
 
 

@@ -14,8 +14,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 from opentelemetry.trace import StatusCode
 
+from asterism.machines.constellation_agent.events import AttemptBegun, AttemptQueued
 from asterism.machines.run_control import Cancel, OwnershipAcquired
-from asterism.runtime.ports.device import Attempt
 from asterism.telemetry import observer
 from asterism.telemetry.observer import Telemetry
 from tests.constellation_harness import Agent
@@ -280,10 +280,11 @@ def test_of_too_many_runs_the_one_that_was_silent_longest_is_left(agent: Agent, 
 def test_a_device_that_begins_an_attempt_is_an_event_of_its_span(agent: Agent) -> None:
     told = Told(agent)
     told.tell()
-    told.telemetry.taken(Attempt(key="r:2.0", run_id="r", task_id="a", device_id="s", skill="again"))
+    agent.batch(AttemptQueued(of="r:2.0"))
+    agent.batch(AttemptBegun(of="r:2.0"))
     agent.ends("a")
     told.tell()
-    assert [event.name for event in told.effect("r:2.0").events] == ["taken"]
+    assert [event.name for event in told.effect("r:2.0").events] == ["queued", "begun"]
 
 
 def test_a_provider_that_is_configured_later_is_used_from_the_next_takeover(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         max_cost_usd: the same in US dollars; a model without a known price counts as free.
         approve_plan: True if a person must approve each constellation before any task of it runs.
         approve_edits: True if a person must approve each change that the planner makes.
+        finally_limit_s: limit of all ``on_failure`` tasks together, in seconds, and again of all
+            ``finally`` tasks.
     """
 
     replan: Replan = "never"
@@ -69,6 +71,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     max_cost_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
     approve_plan: bool = False
     approve_edits: bool = False
+    finally_limit_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -88,6 +91,8 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
             run.
         previous_rounds: earlier rounds of the session, oldest first, each as ``requests.round_of``
             returns it.
+        params: values of the plan's parameters, converted and complete; empty for a plan that
+            carries out a task, whose ``inputs`` fill them.
     """
 
     request: str
@@ -99,6 +104,7 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
     plan: PlanDocument | None = None
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
     previous_rounds: tuple[dict[str, Any], ...] = ()
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Edited(Event, tag="edited", frozen=True, kw_only=True):
@@ -186,6 +192,26 @@ class AttemptProgressed(Event, tag="attempt_progressed", frozen=True, kw_only=Tr
     message: str = ""
 
 
+class AttemptBegun(Event, tag="attempt_begun", frozen=True, kw_only=True):
+    """A device has begun an attempt that was queued.
+
+    Attributes:
+        of: id of the effect.
+    """
+
+    of: str
+
+
+class AttemptQueued(Event, tag="attempt_queued", frozen=True, kw_only=True):
+    """An attempt that counted as begun waits for others: other runs have the places of its device.
+
+    Attributes:
+        of: id of the effect.
+    """
+
+    of: str
+
+
 class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
     """A device was marked as lost; no attempt starts on it until ``DeviceFound``.
 
@@ -244,6 +270,10 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
         deadline_at: epoch second at which the attempt must have ended, even if it still waits in a
             queue; None for none.
         recovery: recovery after a crash, from the skill.
+        sources: of a task with ``join: any``, ids of the predecessors that had completed, whose results
+            it receives; None for all.
+        queued: True if other attempts of this run have all places of the device, so that the attempt
+            begins with an ``AttemptBegun``; False if it counts as begun now.
     """
 
     task_id: str
@@ -257,6 +287,8 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     deadline_at: float | None = None
     recovery: RecoveryPolicy = RecoveryPolicy.DO_NOT_RETRY
     plan: dict[str, Any] | None = None
+    sources: tuple[str, ...] | None = None
+    queued: bool = False
 
     @property
     def actor(self) -> str:

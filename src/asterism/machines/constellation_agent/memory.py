@@ -13,13 +13,15 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import Fleet
-from asterism.constellation.task import TaskStatus
-from asterism.kernel.machine import EffectResult, StepContext
+from asterism.constellation.task import Role, TaskStar, TaskStatus
+from asterism.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
 from asterism.machines.run_control import AskPerson, RunMemory, Verb, expiry
 from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
 
+EXTENDED = 4
+"""Rules from which on plans have reserved ids and ``${task.error}``, and live edits exact names."""
 NAMED = 10
 """Number of tasks that a summary names."""
 UNLIMITED = 2**53
@@ -124,6 +126,21 @@ class AttemptInquiry(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float
 
 
+class DecidedEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The decided end of a run whose handlers still run; they change neither code nor reason.
+
+    Attributes:
+        code, reason: code and reason of the end.
+        role: role of the handlers that may run; ``task`` until all cancelled effects have ended.
+        until: end of their time, in seconds since the epoch; 0 before they may run.
+    """
+
+    code: str
+    reason: str
+    role: Role = "task"
+    until: float = 0.0
+
+
 class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
     """The memory of one constellation agent.
 
@@ -136,11 +153,15 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         batch: ended tasks for the next planner request, in order.
         unseen: ended tasks that no planner request has included.
         attempts: running attempts by effect id, including those of child runs.
+        queued: ids of the attempts that no device has begun.
+        busy: number of begun attempts, by device.
         questions: open questions to people, by effect id.
         lost_devices: devices that are marked as lost, with the reason.
         limit: reason why the run has paused itself; empty otherwise.
         asks, restarts: number so far.
         summary: the planner's description of the result.
+        params: values of the plan's parameters.
+        ending: the decided end, while handlers run and after them; None before.
     """
 
     request: str = ""
@@ -157,6 +178,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     batch: dict[str, None] = {}
     unseen: dict[str, None] = {}
     attempts: dict[str, Dispatch] = {}
+    queued: dict[str, None] = {}
+    busy: dict[str, int] = {}
     questions: dict[str, AttemptInquiry] = {}
     lost_devices: dict[str, str] = {}
     limit: str = ""
@@ -164,6 +187,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     restarts: int = 0
     used: Usage = Usage()
     summary: dict[str, Any] = {}
+    params: dict[str, Any] = {}
+    ending: DecidedEnd | None = None
     _timers: list[float] = []
 
     @property
@@ -205,6 +230,46 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         if isinstance(event, Planned | PlanningFailed):
             self.used = self.used.plus(event.usage)
 
+    def has_free_place(self, device: str) -> bool:
+        """Return True if this run has fewer begun attempts on a device than the device performs at a time."""
+        return self.busy.get(device, 0) < self.fleet[device].concurrency
+
+    def add_attempt(self, effect_id: str, attempt: Dispatch) -> None:
+        """Add a running attempt."""
+        self.attempts[effect_id] = attempt
+        if attempt.queued:
+            self.queued[effect_id] = None
+        else:
+            self._count_busy(effect_id, 1)
+
+    def begin_attempt(self, effect_id: str) -> None:
+        """Count a queued attempt as begun."""
+        del self.queued[effect_id]
+        self._count_busy(effect_id, 1)
+
+    def queue_attempt(self, effect_id: str) -> None:
+        """Count a begun attempt as queued."""
+        self.queued[effect_id] = None
+        self._count_busy(effect_id, -1)
+
+    def remove_attempt(self, effect_id: str) -> None:
+        """Remove an attempt, if it is running."""
+        if effect_id in self.queued:
+            del self.queued[effect_id]
+        elif effect_id in self.attempts:
+            self._count_busy(effect_id, -1)
+        self.attempts.pop(effect_id, None)
+
+    def _count_busy(self, effect_id: str, by: int) -> None:
+        device = self.attempts[effect_id].device
+        self.busy[device] = self.busy.get(device, 0) + by
+        if not self.busy[device]:
+            del self.busy[device]
+
+    def recovery_of(self, effect_id: str, effect: Effect) -> RecoveryPolicy:
+        """Return the policy for an effect after a crash: an attempt that has not begun may be performed."""
+        return RecoveryPolicy.RETRY_SAME_KEY if effect_id in self.queued else effect.recovery_policy
+
     def has_pending_work(self) -> bool:
         """Return True if a task can start without a person, perhaps after a backoff."""
         return bool(self.schedule and set(self.schedule.startable) - self.held())
@@ -223,6 +288,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         """Move all timers later."""
         self.started_at += by_s
         self._timers = [at + by_s for at in self._timers]
+        if self.ending is not None and self.ending.until:
+            self.ending = msgspec.structs.replace(self.ending, until=self.ending.until + by_s)
         for task in self.constellation.tasks.values():
             if task.not_before:
                 task.not_before += by_s
@@ -244,9 +311,11 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     def result(self) -> dict[str, Any]:
         """Return the result for the user.
 
-        It has a summary and the number of tasks by status; on failure a code and reason.
+        It has a summary and the number of tasks by status; on failure a code and reason. Handlers are
+        not counted; those that failed are named, with their errors.
         """
-        tasks = list(self.constellation.tasks.values())
+        tasks = [task for task in self.constellation.tasks.values() if task.role == "task"]
+        failed = {task.task_id: task.error.message for task in self.constellation.in_order() if _is_failed_handler(task) and task.error}
         counts = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
         return {
             "summary": self.summary.get("summary") or self._summary(counts, len(tasks)),
@@ -255,6 +324,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
             "failed": counts[TaskStatus.FAILED],
             "skipped": counts[TaskStatus.SKIPPED],
             "cancelled": counts[TaskStatus.CANCELLED],
+            **({"handlers_failed": failed} if failed else {}),
             **self.failure_info(),
         }
 
@@ -269,7 +339,16 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         unmet = [
             f"{task.task_id} {task.name}".rstrip() + f" ({task.error.message})"
             for task in self.constellation.in_order()
-            if task.status in (TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.CANCELLED) and task.error
+            if task.role == "task" and task.status in (TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.CANCELLED) and task.error
+        ]
+        unmet += [
+            f"{task.role} task {task.task_id} is {task.status} ({task.error.message})"
+            for task in self.constellation.in_order()
+            if _is_failed_handler(task) and task.error
         ]
         more = [f"and {len(unmet) - NAMED} more"] if len(unmet) > NAMED else []
         return "; ".join([head, *unmet[:NAMED], *more])
+
+
+def _is_failed_handler(task: TaskStar) -> bool:
+    return task.role != "task" and task.status in (TaskStatus.FAILED, TaskStatus.CANCELLED)

@@ -14,7 +14,7 @@ from asterism.constellation.changes import Change, changes, written
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused, Refusal, parse_action
-from asterism.constellation.nesting import apply_on_fleet
+from asterism.constellation.nesting import apply_on_fleet, exact_names
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import best_match
 from asterism.errors import Refused
@@ -22,7 +22,14 @@ from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on, shown_plan
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Edited, Planned
-from asterism.machines.constellation_agent.memory import AwaitingApproval, ConstellationMemory, Deferred, NotPlanning, PlanRequest
+from asterism.machines.constellation_agent.memory import (
+    EXTENDED,
+    AwaitingApproval,
+    ConstellationMemory,
+    Deferred,
+    NotPlanning,
+    PlanRequest,
+)
 from asterism.machines.constellation_agent.planner_requests import ask_again, may_ask_again, what_moved
 from asterism.machines.constellation_agent.run_end import finish, give_up, why_not_finished
 from asterism.machines.constellation_agent.tasks import cancel_attempt, skip_unsatisfiable, stop_all
@@ -48,6 +55,7 @@ def drafted(memory: ConstellationMemory, plan: PlanDocument, context: StepContex
         EditRefused: the plan is invalid; nothing has changed.
     """
     generation = memory.restarts
+    plan = msgspec.structs.replace(plan, params={}) if memory.params else plan
     constellation = TaskConstellation(plan.constellation_id or f"{context.run_id}-g{generation}", plan.name, generation=generation)
     _checked(memory, constellation, [BuildConstellation(plan=plan)], context)
     return constellation
@@ -121,6 +129,8 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
     Raises:
         EditRefused: the edits are invalid; nothing has changed.
     """
+    if memory.ending is not None:
+        raise EditRefused("ended", "run", "its tasks have ended, and only its on_failure and finally tasks still run")
     if len(event.actions) > MAX_ACTIONS:
         raise EditRefused("too_many", "actions", f"{len(event.actions)} edits at once; at most {MAX_ACTIONS}")
     now = schedule.constellation.version
@@ -128,8 +138,9 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
         edits = [parse_action(action) for action in event.actions]
         # A replay skips refused edits, so they must leave the memory exactly as it was. Applying and
         # undoing them would change the order of tasks; so they are tried on a copy first.
-        _rehearsed(memory, schedule.constellation, edits, context)
-        _change(memory, schedule, edits, context)
+        exact = context.rules >= EXTENDED
+        _rehearsed(memory, schedule.constellation, edits, context, exact=exact)
+        _change(memory, schedule, edits, context, exact=exact)
     except EditRefused as refused:
         if event.base_version == now:
             raise
@@ -179,15 +190,17 @@ def _as_edits(event: Planned, context: StepContext) -> Planned:
     return Planned(effect_id=event.effect_id, thought=event.thought, status=event.status, actions=actions, result=event.result)
 
 
-def _rehearsed(memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext) -> list[Change]:
+def _rehearsed(
+    memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext, *, exact: bool = False
+) -> list[Change]:
     """Return the changes that edits would make."""
     draft = TaskConstellation.from_dict(constellation.to_dict())
-    _checked(memory, draft, edits, context)
+    _checked(memory, draft, edits, context, exact=exact)
     return changes(written(constellation), written(draft))
 
 
-def _change(memory: ConstellationMemory, schedule: TaskSchedule, edits: list[Edit], context: StepContext) -> None:
-    applied = _checked(memory, schedule.constellation, edits, context)
+def _change(memory: ConstellationMemory, schedule: TaskSchedule, edits: list[Edit], context: StepContext, *, exact: bool = False) -> None:
+    applied = _checked(memory, schedule.constellation, edits, context, exact=exact)
     _wake_at_deadlines(memory, schedule.constellation, applied.tasks)
     if applied.notes:
         context.side_effect("notes", lambda: list(applied.notes))
@@ -210,7 +223,7 @@ def _take_status(memory: ConstellationMemory, schedule: TaskSchedule, event: Pla
     if event.status is FINISH:
         refused = why_not_finished(memory, schedule, decided)
         if not refused:
-            return finish(memory)
+            return finish(memory, context)
         memory.planning = decided
         if may_ask_again(memory):
             ask_again(memory, context, f"FINISH is refused: {refused}. Remove those tasks, or CONTINUE.")
@@ -298,13 +311,25 @@ def expire_approval(memory: ConstellationMemory, context: StepContext) -> Conste
 # -- applying --------------------------------------------------------------------------------------
 
 
-def _checked(memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext) -> Applied:
-    """Apply edits after checking them against the fleet."""
+def _checked(
+    memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext, *, exact: bool = False
+) -> Applied:
+    """Apply edits after checking them against the fleet; ``exact`` refuses skills that are not named exactly."""
 
-    def match(path: str, words: str, profile: AgentProfile) -> str:
+    def by_words(path: str, words: str, profile: AgentProfile) -> str | None:
         return context.side_effect(f"skill of {path}", lambda: best_match(words, profile))
 
-    return apply_on_fleet(constellation, edits, memory.fleet, match, inputs=memory.inputs, restore_by_id=context.rules < SKILLS_RESTORED)
+    match = exact_names(edits, by_words) if exact else by_words
+    return apply_on_fleet(
+        constellation,
+        edits,
+        memory.fleet,
+        match,
+        inputs=memory.inputs,
+        params=memory.params,
+        restore_by_id=context.rules < SKILLS_RESTORED,
+        extended=context.rules >= EXTENDED,
+    )
 
 
 def _wake_at_deadlines(memory: ConstellationMemory, constellation: TaskConstellation, task_ids: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import predecessor_results
-from asterism.kernel.machine import Effect, RequestFactory
+from asterism.kernel.machine import Effect, RecoveryPolicy, RequestFactory
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.memory import ConstellationMemory
@@ -120,10 +120,13 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         number: number of the attempt, from 1.
         priority: higher goes first among the attempts of its run; the runs that wait for a device
             take turns.
+        issued: (seq, index) of the effect in its journal; of equal priorities, the lower goes first.
         timeout_s: time limit from the moment the device starts it; None for no limit.
         deadline: seconds since the epoch at which it must end; None for no deadline.
         folder: base of relative paths in the arguments: where the run was started; empty for the
             device's own.
+        queued: True if the journal does not say that the attempt has begun.
+        repeatable: True if it may be performed again after a crash.
     """
 
     key: str
@@ -136,9 +139,12 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     results: dict[str, Any] = msgspec.field(default_factory=dict)
     number: int = 1
     priority: int = 0
+    issued: tuple[int, int] = (0, 0)
     timeout_s: float | None = None
     deadline: float | None = None
     folder: str = ""
+    queued: bool = False
+    repeatable: bool = False
 
 
 def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerRequest:
@@ -161,6 +167,10 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
 
 def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> Attempt:
     constellation = run.memory.constellation
+    results = predecessor_results(constellation.tasks[effect.task_id], constellation)
+    if effect.sources is not None:  # others may have completed since
+        results = {task_id: result for task_id, result in results.items() if task_id in effect.sources}
+    seq, _, index = effect_id.rpartition(":")[2].partition(".")
     return Attempt(
         key=effect_id,
         run_id=run.id,
@@ -169,12 +179,15 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
         skill=effect.skill,
         description=effect.description,
         arguments=effect.arguments,
-        results=predecessor_results(constellation.tasks[effect.task_id], constellation),
+        results=results,
         number=effect.attempt,
         priority=effect.priority,
+        issued=(int(seq), int(index)),
         timeout_s=effect.timeout_s,
         deadline=effect.deadline_at,
         folder=run.memory.working_directory,
+        queued=effect_id in run.memory.queued,
+        repeatable=effect.recovery is not RecoveryPolicy.DO_NOT_RETRY,
     )
 
 

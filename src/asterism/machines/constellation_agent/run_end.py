@@ -1,14 +1,22 @@
-"""The end of a constellation agent's run: when no work is left, by giving up, or not yet."""
+"""The end of a constellation agent's run: when no work is left, by giving up, or not yet.
+
+A plan's handlers run between the decision and the end: ``on_failure`` tasks if the run has failed, then
+``finally`` tasks. The state stays CONTINUE meanwhile, and ``memory.ending`` has the decision.
+"""
 
 from __future__ import annotations
 
+import msgspec
+
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.constellation.documents import HANDLERS
+from asterism.constellation.task import Role, TaskError, TaskStar, TaskStatus
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus
-from asterism.machines.constellation_agent.memory import Awaiting, ConstellationMemory, NotPlanning, PlanningState
+from asterism.machines.constellation_agent.memory import Awaiting, ConstellationMemory, DecidedEnd, NotPlanning, PlanningState
 from asterism.machines.constellation_agent.tasks import cancel_attempt, stop_all
-from asterism.machines.task_coupling import TaskSchedule
+from asterism.machines.task_coupling import TaskSchedule, move_task
+from asterism.machines.task_lifecycle import Skipped
 
 
 def is_done(memory: ConstellationMemory, schedule: TaskSchedule) -> bool:
@@ -18,10 +26,9 @@ def is_done(memory: ConstellationMemory, schedule: TaskSchedule) -> bool:
     )
 
 
-def finish(memory: ConstellationMemory) -> ConstellationAgentStatus:
-    """End the run as finished."""
-    memory.code = "finished"
-    return ConstellationAgentStatus.FINISH
+def finish(memory: ConstellationMemory, context: StepContext) -> ConstellationAgentStatus:
+    """End the run as finished, after its handlers."""
+    return _conclude(memory, "finished", "", context)
 
 
 def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> ConstellationAgentStatus:
@@ -31,7 +38,7 @@ def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContex
     """
     unhandled = [task for task in schedule.constellation.in_order() if _is_unhandled(schedule.constellation, task)]
     if not unhandled:
-        return finish(memory)
+        return finish(memory, context)
     first = unhandled[0]
     why = first.error.message if first.error else ""
     more = f" (and {len(unhandled) - 1} more)" if len(unhandled) > 1 else ""
@@ -41,8 +48,11 @@ def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContex
 
 
 def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
-    """Return True for a failed or cancelled task, unless a task that handles it completed."""
-    if task.status not in (TaskStatus.FAILED, TaskStatus.CANCELLED):
+    """Return True for a failed or cancelled task, unless a task that handles it completed.
+
+    The ``on_failure`` tasks handle nothing: a run that they have told about has still failed.
+    """
+    if task.role != "task" or task.status not in (TaskStatus.FAILED, TaskStatus.CANCELLED):
         return False
     return not any(
         line.verdict is not None and line.verdict.satisfied and constellation.tasks[line.target].status is TaskStatus.COMPLETED
@@ -56,18 +66,80 @@ def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decide
         return f"{', '.join(schedule.running)} still running"
     if memory.batch or (isinstance(decided, Awaiting) and decided.ended_since):
         return "a task has ended since you were asked"
-    waiting = [task.task_id for task in schedule.constellation.in_order() if not task.settled]
+    waiting = [task.task_id for task in schedule.constellation.in_order() if not task.settled and task.role == "task"]
     return f"{', '.join(waiting[:10])} can still start" if waiting else ""
 
 
 def give_up(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
-    """End in FAIL: cancel the tasks that have not ended and everything outstanding."""
-    memory.code, memory.reason = code, reason
+    """End in FAIL, after the handlers: cancel the tasks that have not ended and everything outstanding.
+
+    While handlers run already, end at once with what was decided.
+    """
+    if memory.ending is not None:
+        if memory.schedule:
+            stop_all(memory, memory.schedule, reason, context)
+        return _close(memory, memory.ending, context)
     if isinstance(memory.planning, Awaiting):
         cancel_attempt(memory, memory.planning.effect_id, context)
     memory.planning = NotPlanning()
     if memory.schedule:
-        stop_all(memory, memory.schedule, reason, context)
+        stop_all(memory, memory.schedule, reason, context, ("task",))
     memory.batch.clear()
     memory.unseen.clear()
-    return ConstellationAgentStatus.FAIL
+    return _conclude(memory, code, reason, context)
+
+
+# -- handlers --------------------------------------------------------------------------------------
+
+
+def _conclude(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
+    """End the run, or stay in CONTINUE for its handlers, which also run if it was paused when it was given up."""
+    ending = DecidedEnd(code=code, reason=reason)
+    if not _handlers_left(memory, ending):
+        return _close(memory, ending, context)
+    memory.ending = ending
+    memory.paused, memory.limit = False, ""
+    return ConstellationAgentStatus.CONTINUE
+
+
+def has_handlers(memory: ConstellationMemory) -> bool:
+    """Return True if the plan has handlers that have not run."""
+    return any(task.role != "task" and not task.settled for task in memory.constellation.tasks.values())
+
+
+def _handlers_left(memory: ConstellationMemory, ending: DecidedEnd) -> list[Role]:
+    """Return the roles whose handlers are yet to run, in their order."""
+    left = {task.role for task in memory.constellation.tasks.values() if not task.settled}
+    failed = ending.code not in ("finished", "cancelled")
+    return [role for role in HANDLERS if role in left and (role == "finally" or failed)]
+
+
+def go_on_ending(memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext) -> ConstellationAgentStatus:
+    """Begin the next handlers if nothing of the run or of earlier handlers is under way; end the run if there are none."""
+    if context.outstanding or context.effects:
+        return ConstellationAgentStatus.CONTINUE
+    left = _handlers_left(memory, ending)
+    if not left:
+        return _close(memory, ending, context)
+    until = context.at + memory.options.finally_limit_s
+    memory.ending = msgspec.structs.replace(ending, role=left[0], until=until)
+    memory.wake_up_at(until)
+    schedule.turn_to(left[0], context)
+    return ConstellationAgentStatus.CONTINUE
+
+
+def stop_late_handlers(memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext) -> None:
+    """Cancel the handlers of the current role once their time is over."""
+    if ending.until and ending.until <= context.at:
+        why = f"the {ending.role} tasks took longer than {memory.options.finally_limit_s:g} s"
+        stop_all(memory, schedule, why, context, (ending.role,))
+
+
+def _close(memory: ConstellationMemory, ending: DecidedEnd, context: StepContext) -> ConstellationAgentStatus:
+    if memory.schedule:
+        for task in memory.constellation.in_order():
+            if task.role != "task" and not task.settled:
+                error = TaskError(code="unsatisfied", message="the run did not fail")
+                move_task(memory.schedule, task, Skipped(error=error), context)
+    memory.code, memory.reason = ending.code, ending.reason
+    return ConstellationAgentStatus.FINISH if ending.code == "finished" else ConstellationAgentStatus.FAIL

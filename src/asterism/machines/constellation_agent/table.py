@@ -6,19 +6,25 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
+from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import EditRefused
+from asterism.constellation.parameters import values_of
 from asterism.constellation.task import TaskError
-from asterism.errors import Refused
+from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Machine, RecoveryPolicy, StepContext, row
 from asterism.machines.children import ChildEnded
-from asterism.machines.common_rows import RunControl, cancels_to, define_machine, fails_to
+from asterism.machines.common_rows import DEFECT, RunControl, cancels_to, define_machine, fails_to, why_cancelled, why_transition_failed
 from asterism.machines.constellation_agent.approval import put_to_person
+from asterism.machines.constellation_agent.child_runs import as_task_end
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
+    AttemptBegun,
     AttemptEnded,
     AttemptProgressed,
+    AttemptQueued,
     ConstellationAgentStatus,
     ConstellationSubmitted,
     DeviceFound,
@@ -31,7 +37,15 @@ from asterism.machines.constellation_agent.events import (
     RunOptions,
     first_event,
 )
-from asterism.machines.constellation_agent.memory import Awaiting, AwaitingApproval, ConstellationMemory, Deferred, NotPlanning, PlanRequest
+from asterism.machines.constellation_agent.memory import (
+    Awaiting,
+    AwaitingApproval,
+    ConstellationMemory,
+    DecidedEnd,
+    Deferred,
+    NotPlanning,
+    PlanRequest,
+)
 from asterism.machines.constellation_agent.planner_requests import ask_planner, defer, raise_limits
 from asterism.machines.constellation_agent.planning import (
     drop_planning,
@@ -43,9 +57,8 @@ from asterism.machines.constellation_agent.planning import (
     take_live_edit,
 )
 from asterism.machines.constellation_agent.requests import REQUESTS
-from asterism.machines.constellation_agent.run_end import end, give_up, is_done
+from asterism.machines.constellation_agent.run_end import end, give_up, go_on_ending, has_handlers, is_done, stop_late_handlers
 from asterism.machines.constellation_agent.tasks import (
-    as_task_end,
     ask_person,
     cancel_attempt,
     expire,
@@ -54,7 +67,7 @@ from asterism.machines.constellation_agent.tasks import (
     take_answer,
     take_end,
 )
-from asterism.machines.run_control import Answered, BatchEnded, Forked, OwnershipAcquired, Unpause, no_longer_open
+from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired, TransitionFailed, Unpause, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Continued, Retried
 
@@ -73,15 +86,24 @@ def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, conte
     state = START
     if event.plan is not None:
         try:
+            memory.params = _params(event.plan, event)
             state = take_given(memory, event.plan, context)
         except EditRefused:
-            memory.fleet, memory.started_at, memory.inputs, memory.options = {}, 0.0, {}, RunOptions()
+            memory.fleet, memory.started_at, memory.inputs, memory.params, memory.options = {}, 0.0, {}, {}, RunOptions()
             raise
     memory.request, memory.previous_rounds = event.request, event.previous_rounds
     memory.working_directory, memory.fleet_file = event.working_directory, event.fleet_file
     context.touch("device", *memory.fleet)
     memory.wake_up_at(context.at + event.options.wall_limit_s)
     return state
+
+
+def _params(plan: PlanDocument, event: ConstellationSubmitted) -> dict[str, Any]:
+    given = event.params or {name: value for name, value in event.inputs.items() if name in plan.params}
+    try:
+        return values_of(plan.params, given)
+    except InvalidInput as error:
+        raise EditRefused("bad_argument", "params", str(error)) from None
 
 
 def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
@@ -115,14 +137,17 @@ def _not_created(memory: ConstellationMemory, event: PlanningFailed, context: St
 
 
 def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
-    if failed := _out_of_time(memory, context):
-        return failed
     schedule = _schedule(memory)
+    undecided = memory.ending is None
+    if undecided and (failed := _out_of_time(memory, context)):
+        return _end_handlers(memory, schedule, memory.ending, context, changed=True) if memory.ending else failed
     # A timer that fires makes an entry; without it a replay would fire again
     changed = memory.timers_due(context.at)
     if changed:
         expire(memory, schedule, context)
         expire_approval(memory, context)
+    if memory.ending:
+        return _end_handlers(memory, schedule, memory.ending, context, changed=changed)
     if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)):
         ask_planner(memory, context)
         changed = True
@@ -130,13 +155,36 @@ def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepCo
     while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
         changed = True
     if is_done(memory, schedule):
+        if memory.paused and has_handlers(memory):
+            return CONTINUE if changed else None
         if memory.options.replan == "when_needed" and memory.unseen and memory.paused:
             return CONTINUE if changed else None
         if memory.options.replan != "when_needed" or not memory.unseen or memory.asks >= memory.options.max_asks:
-            return end(memory, schedule, context)
+            state = end(memory, schedule, context)
+            return _end_handlers(memory, schedule, memory.ending, context, changed=True) if memory.ending else state
         ask_planner(memory, context, PlanRequest(batch=tuple(memory.unseen)))
         changed = True
     return CONTINUE if changed else None
+
+
+def _end_handlers(
+    memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext, *, changed: bool
+) -> Status | None:
+    """Run the handlers of a run whose end is decided, and end it after them."""
+    stop_late_handlers(memory, schedule, ending, context)
+    while ending is not None:  # bounded: each iteration but the last begins the handlers of the next role, or skips some
+        while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
+            changed = True
+        if not is_done(memory, schedule):
+            break
+        before = ending.role
+        state = go_on_ending(memory, schedule, ending, context)
+        if state is not CONTINUE:
+            return state
+        if memory.ending is None or memory.ending.role == before:
+            break
+        ending, changed = memory.ending, True
+    return CONTINUE if changed or context.effects else None
 
 
 def _edited(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:
@@ -184,19 +232,20 @@ def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> Non
 
 
 def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: Forked, context: StepContext) -> None:
-    """Start repeatable attempts again, ask a person about the others, and repeat open questions.
+    """Start repeatable and queued attempts again, ask about the others, and repeat open questions.
 
     The copied effects are cancelled: their ids are not those of the original's effects, so no
     performer knows them.
     """
     for effect, attempt in tuple(memory.attempts.items()):
+        is_queued = effect in memory.queued
         if effect in context.abandoned:  # a child run's, cancelled already
-            del memory.attempts[effect]
+            memory.remove_attempt(effect)
         else:
             cancel_attempt(memory, effect, context)
         task = schedule.constellation.tasks[attempt.task_id]
         error = TaskError(code="interrupted", message=f"it was under way when {event.origin} was forked")
-        if attempt.recovery is RecoveryPolicy.DO_NOT_RETRY:
+        if attempt.recovery is RecoveryPolicy.DO_NOT_RETRY and not is_queued:
             where = f" on {attempt.device}" if attempt.device else ""
             prompt = f"{attempt.task_id}{where} was under way when {event.origin} was forked, and may have finished. Run it here?"
             inquiry = ask_person(memory, "interruption", attempt, prompt, context)
@@ -213,6 +262,14 @@ def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: For
 
 
 # -- in more than one state ------------------------------------------------------------------------
+
+
+def _cancelled(memory: ConstellationMemory, event: Cancel, context: StepContext) -> Status:
+    return give_up(memory, "cancelled", why_cancelled(event.reason, context), context)
+
+
+def _transition_failed(memory: ConstellationMemory, event: TransitionFailed, context: StepContext) -> Status:
+    return give_up(memory, DEFECT, why_transition_failed(event), context)
 
 
 def _not_editable(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
@@ -235,6 +292,22 @@ def _found(memory: ConstellationMemory, event: DeviceFound, context: StepContext
 
 def _progressed(memory: ConstellationMemory, event: AttemptProgressed, context: StepContext) -> StrEnum | None:
     return context.state if event.effect_id in memory.attempts else None
+
+
+def _begun(memory: ConstellationMemory, event: AttemptBegun, context: StepContext) -> StrEnum | None:
+    if event.of not in memory.queued:
+        return None
+    memory.begin_attempt(event.of)
+    context.touch("task", memory.attempts[event.of].task_id)
+    return context.state
+
+
+def _queued(memory: ConstellationMemory, event: AttemptQueued, context: StepContext) -> StrEnum | None:
+    if event.of not in memory.attempts or event.of in memory.queued:
+        return None
+    memory.queue_attempt(event.of)
+    context.touch("task", memory.attempts[event.of].task_id)
+    return context.state
 
 
 def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> None:
@@ -291,6 +364,8 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
             AttemptEnded: row(_task_ended, CONTINUE),
             ChildEnded: row(_task_ended, CONTINUE),
             Answered: row(_answered, CONTINUE, FINISH, FAIL, START),
+            Cancel: row(_cancelled, CONTINUE, FINISH, FAIL),
+            TransitionFailed: row(_transition_failed, CONTINUE, FINISH, FAIL),
         },
         FINISH: {BatchEnded: row(_stay, FINISH)},
         FAIL: {BatchEnded: row(_stay, FAIL)},
@@ -311,9 +386,11 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         DeviceLost: row(_lost),
         DeviceFound: row(_found),
         AttemptProgressed: row(_progressed),
+        AttemptBegun: row(_begun),
+        AttemptQueued: row(_queued),
     },
     starts=first_event,
-    rules=3,
+    rules=4,
 )
 
 ConstellationAgent = CONSTELLATION_AGENT

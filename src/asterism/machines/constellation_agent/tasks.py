@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument
+from asterism.constellation.condition import InputCondition
+from asterism.constellation.documents import HANDLERS
 from asterism.constellation.edits import EditRefused
+from asterism.constellation.nesting import nested_plan
+from asterism.constellation.parameters import values_of
 from asterism.constellation.profile import skill_of
-from asterism.constellation.references import MissingReference, references
+from asterism.constellation.references import PARAMS, RUN, MissingReference, references
 from asterism.constellation.resolution import arguments_of, check_inputs, fallback_devices, predecessor_results
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
-from asterism.errors import Refused
+from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
-from asterism.kernel.start import StartRequest
 from asterism.machines import common_rows
-from asterism.machines.children import MIN_LIMIT_S, ChildEnded, StartChild, child_start, child_start_of
-from asterism.machines.constellation_agent.events import AttemptEnded, ConstellationDefinition, Dispatch
-from asterism.machines.constellation_agent.memory import About, AttemptInquiry, Awaiting, ConstellationMemory
+from asterism.machines.constellation_agent.child_runs import child_for, is_child
+from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
+from asterism.machines.constellation_agent.memory import EXTENDED, NAMED, About, AttemptInquiry, Awaiting, ConstellationMemory
 from asterism.machines.run_control import Answered, Verb, check_verb, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 
 MAX_LOSSES = 10
 """Attempts of one task that may be lost with their device before the task fails."""
+QUEUES_KNOWN = 4
+"""Rules from which on an attempt says whether it is queued."""
 EDITS_CHECKED = 3
 """Rules from which on the types of a person's arguments are checked, as those of a plan are."""
 
@@ -57,10 +62,18 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
             return False
         task.device = fallback
     try:
-        arguments = arguments_of(task, schedule.constellation, memory.fleet, memory.inputs)
+        arguments = _arguments(memory, task, context)
+    except InvalidInput as error:
+        settle_task(memory, schedule, task, Failed(error=TaskError(code="bad_arguments", message=str(error))), context)
+        return True
     except MissingReference as missing:
         settle_task(memory, schedule, task, Skipped(error=TaskError(code="no_result", message=str(missing))), context)
         return True
+    if task.when and not task.started_at:
+        met, why = _met(task, arguments, context)
+        if not met:
+            settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
+            return True
     attempt = _attempt(memory, task, arguments)
     # An approval holds for exactly what was shown, so not for a fallback device.
     if (task.requires_approval or task.approved) and task.approved != _shown(attempt):
@@ -68,11 +81,41 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         move_task(schedule, task, Started(effect_id=effect, inquiry_id=effect), context)
         _note_moved(memory, task, context)
         return True
-    effect = context.schedule(child_for(memory, task, attempt, context) if is_child(memory, attempt) else attempt)
-    memory.attempts[effect] = attempt
+    if is_child(memory, attempt):
+        effect = context.schedule(child_for(memory, task, attempt, context))
+    else:
+        if context.rules >= QUEUES_KNOWN and not memory.has_free_place(attempt.device):
+            attempt = msgspec.structs.replace(attempt, queued=True)
+        effect = context.schedule(attempt)
+    memory.add_attempt(effect, attempt)
     move_task(schedule, task, Started(effect_id=effect), context)
     _note_moved(memory, task, context)
     return True
+
+
+def _arguments(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> dict[str, Any]:
+    """Return the arguments of an attempt.
+
+    Raises:
+        MissingReference: a value that it refers to is missing.
+        InvalidInput: a value does not fit the parameters of a nested plan.
+    """
+    scopes: dict[str, Any] = {PARAMS: memory.params}
+    if memory.ending is not None and RUN in memory.constellation.referring.get(task.task_id, ()):
+        run_id = context.side_effect("run id", lambda: context.run_id)  # a fork replays these entries under another id
+        outcome = memory.ending.code if memory.ending.code in ("finished", "cancelled") else "failed"
+        scopes[RUN] = {"error": memory.ending.reason or None, "outcome": outcome, "id": run_id}
+    extended = context.rules >= EXTENDED
+    arguments = arguments_of(task, memory.constellation, memory.fleet, memory.inputs, scopes=scopes if extended else {}, extended=extended)
+    if task.constellation is not None and (params := nested_plan(task).params):
+        values_of(params, {name: arguments[name] for name in params if name in arguments})
+    return arguments
+
+
+def _met(task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tuple[bool, str]:
+    """Return if the ``when`` of a task is met, and else the reason; recorded, as the evaluation of a condition is."""
+    met, why = context.side_effect(f"when of {task.task_id}", lambda: [*InputCondition(task.when).evaluate(arguments)])
+    return bool(met), str(why)
 
 
 def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
@@ -89,6 +132,7 @@ def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, A
         deadline_at=None if task.deadline_s is None else memory.started_at + task.deadline_s,
         recovery=RecoveryPolicy.RETRY_SAME_KEY if skill is not None and skill.idempotent else RecoveryPolicy.DO_NOT_RETRY,
         plan=task.constellation,
+        sources=tuple(predecessor_results(task, memory.constellation)) if task.join == "any" else None,
     )
 
 
@@ -109,64 +153,6 @@ def _where(attempt: Dispatch) -> str:
 
 def _named(task: TaskStar) -> str:
     return f"{task.task_id} ({task.name})" if task.name else task.task_id
-
-
-# -- attempts that child runs make -----------------------------------------------------------------
-
-
-def is_child(memory: ConstellationMemory, attempt: Dispatch) -> bool:
-    """Return True for an attempt that a child run makes.
-
-    The child is a nested constellation, or a run of the device's machine.
-    """
-    profile = memory.fleet.get(attempt.device)
-    return attempt.plan is not None or (profile is not None and profile.child is not None)
-
-
-def child_for(memory: ConstellationMemory, task: TaskStar, attempt: Dispatch, context: StepContext) -> StartChild:
-    """Return the effect that starts the child run of an attempt.
-
-    A nested constellation is not replanned. A child run has no more time than the task and this run
-    have left.
-    """
-    profile, title = memory.fleet.get(attempt.device), task.name or task.task_id
-    left_s = [memory.started_at + memory.options.wall_limit_s - context.at]
-    left_s += [attempt.timeout_s] if attempt.timeout_s is not None else []
-    left_s += [attempt.deadline_at - context.at] if attempt.deadline_at is not None else []
-    if attempt.plan is None and profile is not None and profile.child is not None:
-        results = predecessor_results(task, memory.constellation)
-        handed = {**attempt.arguments, **({"results": results} if results else {})}
-        return child_start_of(profile.child, attempt.description, handed, left_s=min(left_s), title=title)
-    defined = ConstellationDefinition(
-        fleet=tuple(memory.fleet.values()),
-        plan=msgspec.convert(attempt.plan, PlanDocument),
-        options=msgspec.structs.replace(memory.options, replan="never"),
-        working_directory=memory.working_directory,
-    )
-    start = StartRequest(
-        definition=msgspec.to_builtins(defined, str_keys=True),
-        request=task.description or title,
-        inputs=attempt.arguments,
-        budget_s=max(MIN_LIMIT_S, min(left_s)),
-        fleet_file=memory.fleet_file,
-    )
-    return child_start("constellation agent", start, title)
-
-
-def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> AttemptEnded:
-    """Return the end of a child run as the end of the attempt that it made."""
-    if event.outcome == "finished":
-        return AttemptEnded(effect_id=event.effect_id, result=event.result)
-    if event.outcome == "cancelled":
-        error = TaskError(code="cancelled", message=event.reason)
-    elif event.code == "interrupted":
-        error = TaskError(code="interrupted", message=event.reason)
-    elif event.code == "wall_limit":
-        late = attempt.deadline_at is not None and attempt.deadline_at <= at
-        error = TaskError(code="deadline" if late else "timeout", message=event.reason)
-    else:
-        error = TaskError(code="child_failed", message=event.reason)
-    return AttemptEnded(effect_id=event.effect_id, error=error)
 
 
 # -- people ----------------------------------------------------------------------------------------
@@ -240,23 +226,22 @@ def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) ->
 
 def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: AttemptEnded, context: StepContext) -> None:
     """Handle the end of an attempt: end its task, retry it, or ask a person."""
-    attempt = memory.attempts.pop(event.effect_id)
+    attempt, is_queued = memory.attempts[event.effect_id], event.effect_id in memory.queued
+    memory.remove_attempt(event.effect_id)
     task = schedule.constellation.tasks[attempt.task_id]
     error = event.error
+    repeatable = is_queued or attempt.recovery is not RecoveryPolicy.DO_NOT_RETRY
     if error is None:
         settle_task(memory, schedule, task, Completed(result=event.result), context)
     elif error.code == "cancelled":
         settle_task(memory, schedule, task, Stopped(error=error), context)
-    elif error.code == "device_lost" and attempt.recovery is not RecoveryPolicy.DO_NOT_RETRY and task.attempts < MAX_LOSSES:
+    elif (error.code == "device_lost" or (is_queued and error.code == "interrupted")) and repeatable and task.attempts < MAX_LOSSES:
         move_task(schedule, task, Retried(error=error, not_before=context.at), context)
-    elif (
-        task.retry.retries(error.code, repeatable=attempt.recovery is not RecoveryPolicy.DO_NOT_RETRY)
-        and task.attempts < task.retry.max_attempts
-    ):
+    elif task.retry.retries(error.code, repeatable=repeatable) and task.attempts < task.retry.max_attempts:
         not_before = context.at + _backoff_s(task, event.effect_id, context)
         memory.wake_up_at(not_before)
         move_task(schedule, task, Retried(error=error, not_before=not_before), context)
-    elif error.code in ("interrupted", "device_lost"):
+    elif error.code in ("interrupted", "device_lost") and not is_queued:
         prompt = f"{_named(task)}{_where(attempt)} was interrupted and may have finished ({error.message}). Run it again?"
         inquiry = ask_person(memory, "interruption", attempt, prompt, context)
         move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
@@ -285,7 +270,7 @@ def _backoff_s(task: TaskStar, effect_id: str, context: StepContext) -> float:
 def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:
     """End a task and add it to those that the planner is to consider."""
     move_task(schedule, task, event, context)
-    if task.status is TaskStatus.SKIPPED:
+    if task.status is TaskStatus.SKIPPED or memory.ending is not None:
         return
     memory.unseen[task.task_id] = None
     _note_moved(memory, task, context)
@@ -324,10 +309,11 @@ def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, cont
         progress = False
         for task_id in tuple(schedule.unsatisfiable):
             lines = [line for line in schedule.constellation.lines_in(task_id) if line.verdict is not None and not line.verdict.satisfied]
-            final = next((line for line in lines if line.source not in open_batches), None)
-            if final is not None and final.verdict is not None:
-                error = TaskError(code="unsatisfied", message=final.verdict.reason)
-                settle_task(memory, schedule, schedule.constellation.tasks[task_id], Skipped(error=error), context)
+            task = schedule.constellation.tasks[task_id]
+            final = [line.verdict.reason for line in lines if line.source not in open_batches and line.verdict is not None]
+            if final and (task.join == "all" or len(final) == len(lines)):
+                why = final[0] if task.join == "all" else f"none of its dependencies is satisfied: {'; '.join(final[:NAMED])}"
+                settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
                 progress = changed = True
     return changed
 
@@ -353,14 +339,18 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
 def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepContext, why: str = "") -> None:
     """Cancel an attempt or a question and ignore its result."""
     common_rows.cancel_effect(effect_id, context, why)
-    memory.attempts.pop(effect_id, None)
+    memory.remove_attempt(effect_id)
     memory.questions.pop(effect_id, None)
 
 
-def stop_all(memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext) -> None:
-    """Cancel every task that has not ended, and its outstanding effect."""
+def stop_all(
+    memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext, roles: Collection[str] = ("task", *HANDLERS)
+) -> None:
+    """Cancel every task of these roles that has not ended, and its outstanding effect."""
     schedule.startable.clear()
     for task in schedule.constellation.in_order():
+        if task.role not in roles:
+            continue
         if task.effect_id:
             cancel_attempt(memory, task.effect_id, context, why)
         if not task.settled:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from asterism.kernel.machine import EffectResult, Event
 
-Report = Callable[[Event], None]
-"""Sends a run an event that is not the effect's result, such as the progress of an attempt."""
+Report = Callable[[Event], Awaitable[None] | None]
+"""Sends a run an event that is not the effect's result, such as the progress of an attempt. A driver's
+returns an awaitable, which returns when the event is in the journal, and never if the effect is cancelled."""
 
 
 class Performer(Protocol):

@@ -12,7 +12,9 @@ from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
+    AttemptBegun,
     AttemptEnded,
+    AttemptQueued,
     DeviceFound,
     DeviceLost,
     Dispatch,
@@ -27,6 +29,7 @@ from asterism.simulation.device import Performance
 from asterism.simulation.invariants import (
     EDITABLE,
     SETTLED,
+    early_handler,
     find_cycle,
     held_by,
     read_only_form,
@@ -61,6 +64,9 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._tried: dict[str, tuple[TaskStar, int, float]] = {}  # task, number of attempts, earliest next start
         self._ending: TaskStar | None = None
         self._started_at: dict[str, float] = {}
+        self._decided: tuple[str, str] | None = None
+        self._queued: set[str] = set()  # attempts that have not begun
+        self._begun: set[str] = set()  # attempts that were queued, and have begun
 
     def compares_fully(self, written: int) -> bool:
         """Return True for a small constellation, and at intervals for a large one."""
@@ -83,8 +89,17 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         profile = self.replayed.memory.fleet.get(effect.device)
         return not any(skill.name == effect.skill and skill.idempotent for skill in (profile.skills if profile else ()))
 
+    def is_ending(self) -> bool:
+        memory = self.replayed.memory
+        return memory.ending is not None and (memory.paused or bool(memory.questions))
+
     def limit_s(self) -> float | None:
-        return self.replayed.memory.options.wall_limit_s
+        ending = self.replayed.memory.ending
+        if ending is None:
+            return self.replayed.memory.options.wall_limit_s
+        if not ending.until or self.replayed.cancelled_effects or self.replayed.abandoned:
+            return None  # handlers wait for what was cancelled
+        return ending.until - self.began_at
 
     def overdue(self) -> str:
         """Return as the base class does; also an attempt past its timeout or deadline."""
@@ -99,6 +114,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
 
     def performance_started(self, performance: Performance) -> None:
         self._started_at[performance.key] = performance.started_at
+        if performance.key in self._queued and self.is_unrepeatable(self.effects[performance.key]):
+            raise self.fail(2, f"{performance.key} is performed before the journal says that it has begun")
 
     def before(self, entry: Entry) -> None:
         memory, event = self.replayed.memory, entry.event
@@ -109,10 +126,40 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._track_devices(entry)
 
     def after(self, entry: Entry) -> None:
+        self._check_begin(entry)
         self._check_retry(entry)
         self._check_graph(entry)
         self._track_result(entry)
         self._check_effects(entry)
+        self._check_ending()
+
+    def _check_ending(self) -> None:
+        """Check that handlers change nothing about the decided end."""
+        memory = self.replayed.memory
+        decided = (memory.ending.code, memory.ending.reason) if memory.ending else None
+        if self._decided is not None and self._decided not in (decided, (memory.code, memory.reason)):
+            raise self.fail(4, f"the end of the run was {self._decided}, but is now {decided or (memory.code, memory.reason)}")
+        self._decided = decided or self._decided
+        if self._decided is not None and memory.code and self._decided != (memory.code, memory.reason):
+            raise self.fail(4, f"the end of the run was {self._decided}, but it has ended as {memory.code}, {memory.reason}")
+
+    def _check_begin(self, entry: Entry) -> None:
+        """Check that an attempt begins once, and that nobody is asked about one that never began."""
+        event = entry.event
+        self._queued.update(
+            key for key, it in zip(entry.effect_ids(), entry.effects, strict=True) if isinstance(it, Dispatch) and it.queued
+        )
+        if isinstance(event, AttemptBegun):
+            if event.of in self._begun and self.is_unrepeatable(self.effects[event.of]):
+                raise self.fail(2, f"{event.of} begins twice")
+            self._begun.add(event.of)
+            self._queued.discard(event.of)
+        elif isinstance(event, AttemptQueued):
+            self._queued.add(event.of)
+        elif isinstance(event, AttemptEnded) and event.effect_id in self._queued and self._ending:
+            asked = [effect.subject.get("task_id") for effect in entry.effects if isinstance(effect, AskPerson)]
+            if self._ending.task_id in asked:
+                raise self.fail(13, f"{event.effect_id} never began, and entry {entry.seq} asks about it")
 
     def _check_graph(self, entry: Entry) -> None:
         memory = self.replayed.memory
@@ -177,6 +224,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             task = self.replayed.memory.constellation.tasks.get(effect.task_id)
             if (
                 effect.recovery_policy is RecoveryPolicy.DO_NOT_RETRY
+                and event.effect_id not in self._queued
                 and task is not None
                 and not task.retry.retries(event.error.code, repeatable=False)
             ):
@@ -255,7 +303,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
 
     def _check_start(self, task: TaskStar) -> None:
         memory = self.replayed.memory
-        if why := unsatisfied_dependency(memory.constellation, task):
+        if why := unsatisfied_dependency(memory.constellation, task) or early_handler(self.replayed, task):
             raise self.fail(2, why)
         if not isinstance(memory.planning, NotPlanning) and task.task_id in held_by(memory):
             batch = ", ".join(memory.open_request.batch)

@@ -92,6 +92,10 @@ class RunChecks(Generic[M]):
         """Return True if the effect must never be performed again."""
         return effect.recovery_policy is RecoveryPolicy.DO_NOT_RETRY
 
+    def is_ending(self) -> bool:
+        """Return True while a run that was cancelled may still work, or wait for a person, before it ends."""
+        return False
+
     def limit_s(self) -> float | None:
         """Return the time limit of the run in seconds, or None."""
         return None
@@ -269,7 +273,9 @@ class RunChecks(Generic[M]):
         if not again.ended and not memory.paused and ((startable := self.runnable_work()) or not (asked or memory.blocked_children)):
             waits = startable or "it asks no person"
             raise self.fail(8, f"no process drives the run, it is in {again.state}, and {waits}")
-        if self._is_cancelled and not again.ended and not memory.blocked_children:  # a child may have rejected its cancel
+        if (
+            self._is_cancelled and not again.ended and not memory.blocked_children and not self.is_ending()
+        ):  # a child may have rejected its cancel
             raise self.fail(8, "the cancel was accepted, but no process drives the run and it has not ended")
         if log.running_keys:
             raise self.fail(6, f"{', '.join(log.running_keys)} still running, and no process waits for it")

@@ -12,8 +12,8 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.run import Run
-from asterism.machines.children import ChildEnded
-from asterism.machines.constellation_agent.events import AttemptEnded, AttemptProgressed
+from asterism.machines.children import ChildEnded, StartChild
+from asterism.machines.constellation_agent.events import AttemptBegun, AttemptEnded, AttemptProgressed, AttemptQueued, Dispatch
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.run_control import BatchEnded
 from asterism.views.constellation import ConstellationRunView
@@ -21,7 +21,7 @@ from asterism.views.delta import LogLine
 from asterism.views.plan_history import PlanDecision, PlanHistory
 from asterism.views.text.history import RunHistory
 from asterism.views.text.styled_line import StyledLine
-from asterism.views.text.task_lines import LastSign, status_counts, status_lines
+from asterism.views.text.task_lines import LastSign, TaskTimes, status_counts, status_lines
 from asterism.views.view import RunView
 from asterism.views.words import last_line, plain, preview
 
@@ -32,6 +32,7 @@ class ConstellationHistory(RunHistory):
     Attributes:
         signs: last progress report of each running task.
         waited: seconds between ready and started, by task.
+        began: time when the work of a task first began, by task.
         later_decisions: decisions about the constellation after the first entry.
     """
 
@@ -41,6 +42,7 @@ class ConstellationHistory(RunHistory):
         super().__init__(view)
         self.signs: dict[str, LastSign] = {}
         self.waited: dict[str, float] = {}
+        self.began: dict[str, float] = {}
         self._plan = PlanHistory(self.run)
         self.later_decisions = self._plan.decisions
         self._first: list[Entry] = []
@@ -60,11 +62,18 @@ class ConstellationHistory(RunHistory):
 
     def status_lines(self, now: float, limit: int, frame: int = 0) -> list[StyledLine]:
         """Return a line for each task with its status, progress, time and error."""
-        return status_lines(self.constellation, self.signs, now, limit=limit, frame=frame) if self.constellation.tasks else []
+        if not self.constellation.tasks:
+            return []
+        times = TaskTimes(self.began, self._queued_since())
+        return status_lines(self.constellation, self.signs, times, now, limit=limit, frame=frame)
 
     def summary(self) -> str:
         """Return the number of tasks by status."""
-        return status_counts(self.constellation)
+        return status_counts(self.constellation, len(self.memory.queued))
+
+    def _queued_since(self) -> dict[str, float]:
+        """Return the time since when each task waits in the queue of its device, for those that do."""
+        return {self.part_of(effect_id): self.spans[effect_id].since for effect_id in self.memory.queued}
 
     def result_fields(self) -> dict[str, Any]:
         """Return the tasks as JSON data."""
@@ -110,10 +119,21 @@ class ConstellationHistory(RunHistory):
             self.signs[self.part_of(event.effect_id)] = LastSign(event.fraction, last_line(event.message))
         elif isinstance(event, AttemptEnded | ChildEnded):
             self.signs.pop(self.part_of(event.effect_id), None)
+        elif isinstance(event, AttemptBegun | AttemptQueued):
+            self.spans[event.of].begun = entry.at if isinstance(event, AttemptBegun) else None
+            self._note_begin(event.of)
         elif isinstance(event, BatchEnded):  # the only event that starts tasks
             for effect_id in entry.effect_ids():
                 self._count_wait(self.part_of(effect_id), entry.at)
+                self._note_begin(effect_id)
         return lines
+
+    def _note_begin(self, effect_id: str) -> None:
+        span, part = self.spans[effect_id], self.part_of(effect_id)
+        if isinstance(span.effect, Dispatch | StartChild) and span.begun is not None:
+            self.began.setdefault(part, span.begun)
+        elif isinstance(span.effect, Dispatch) and span.effect.attempt == 1:
+            self.began.pop(part, None)
 
     def _log_lines(self, entry: Entry) -> Iterable[LogLine]:
         """Read an entry without making its rows: no constellation is drawn from them."""

@@ -11,7 +11,8 @@ import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, TaskStarLine
-from asterism.views.words import place_of
+from asterism.constellation.task import TaskStar
+from asterism.views.words import place_of, plain
 
 MAX_LANES = 24
 """Lanes of a drawing at most; a wider graph becomes a list with words."""
@@ -174,12 +175,19 @@ _LINKS = {
 }
 
 
+def start_words(task: TaskStar) -> list[str]:
+    """Return in words what decides that a task starts, apart from its dependencies' types."""
+    roles = {"on_failure": ["if the run has failed"], "finally": ["finally"]}
+    return [*roles.get(task.role, ()), *(["after any"] if task.join == "any" else []), *([f"when {plain(task.when)}"] if task.when else [])]
+
+
 def mermaid_flowchart(constellation: TaskConstellation) -> str:
     """Return a Mermaid flowchart of a constellation, with the status of each task that has started."""
     names = {task.task_id: f"t{number}" for number, task in enumerate(constellation.in_order(), 1)}
     lines = ["flowchart TD"]
     for task in constellation.in_order():
         status = "" if task.editable else f"<br/>{task.status}"
+        status += "".join(f"<br/>{_escaped(words)}" for words in start_words(task))
         skill = task.resolved_skill or task.skill or task.name
         where = f"on {task.device}" if task.constellation is None else place_of(task)
         lines.append(f'    {names[task.task_id]}["{_escaped(task.task_id)}<br/>{_escaped(skill)}<br/>{_escaped(where)}{status}"]')

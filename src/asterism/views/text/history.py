@@ -15,6 +15,7 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, EffectResult
 from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
+from asterism.machines.constellation_agent.events import Dispatch
 from asterism.machines.run_control import Forked, OwnershipAcquired
 from asterism.views.delta import LogLine
 from asterism.views.text.styled_line import StyledLine, TimeFormat
@@ -41,11 +42,19 @@ class Span(msgspec.Struct):
         effect: the effect.
         since: time of the entry that issued the effect.
         until: time of its result; 0 while the effect is outstanding.
+        begun: time when its work began; None for an attempt that waits, or waited, in the queue of its device.
     """
 
     effect: Effect
     since: float
     until: float = 0.0
+    begun: float | None = None
+
+    def move(self, by_s: float) -> None:
+        """Move the times later, if the effect is outstanding and a process performs it."""
+        if self.effect.performed_outside and not self.until:
+            self.since += by_s
+            self.begun = self.begun and self.begun + by_s
 
 
 class RunHistory:
@@ -142,11 +151,12 @@ class RunHistory:
             self.forked = event
         elif isinstance(event, OwnershipAcquired):
             for span in self.spans.values():
-                span.since += idle_s if span.effect.performed_outside and not span.until else 0.0
+                span.move(idle_s)
         lines = self._log_lines(entry)
         view = self.view if isinstance(self.view, BaseView) else None
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
-            self.spans[effect_id] = Span(effect, entry.at)
+            is_queued = isinstance(effect, Dispatch) and effect.queued
+            self.spans[effect_id] = Span(effect, entry.at, begun=None if is_queued else entry.at)
             self._parts[effect_id] = part = view.part_of(effect_id, effect) if view else ""
             if isinstance(effect, StartChild):
                 self.children[effect_id] = part

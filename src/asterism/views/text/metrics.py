@@ -18,8 +18,8 @@ class TaskMetrics(msgspec.Struct, kw_only=True):
 
     Attributes:
         attempts: number of attempts started.
-        worked_s: seconds in attempts, including the queue of a busy device.
-        waited_s: seconds between ready and started, including backoffs.
+        worked_s: seconds in attempts that a device has begun.
+        waited_s: seconds between ready and begun, including backoffs and the queue of a busy device.
         people_s: seconds waiting for a person.
     """
 
@@ -96,20 +96,23 @@ def _by_task(history: ConstellationHistory, until: float) -> dict[str, TaskMetri
         each = found.get(history.part_of(effect_id))
         if each is None:
             continue  # of a discarded constellation, or of no task
-        length_s = (span.until or until) - span.since
+        end = span.until or until
         if isinstance(span.effect, Dispatch | StartChild):
+            begun = end if span.begun is None else span.begun
             each.attempts += 1
-            each.worked_s += length_s
+            each.worked_s += end - begun
+            each.waited_s += begun - span.since
         elif isinstance(span.effect, AskPerson):
-            each.people_s += length_s
+            each.people_s += end - span.since
     for task_id, waited_s in history.waited.items():
         if task_id in found:
-            found[task_id].waited_s = waited_s
+            found[task_id].waited_s += waited_s
     return found
 
 
 def _most_at_once(history: ConstellationHistory, until: float) -> int:
-    attempts = [span for span in history.spans.values() if isinstance(span.effect, Dispatch | StartChild)]
+    spans = [(span.begun, span.until or until) for span in history.spans.values() if isinstance(span.effect, Dispatch | StartChild)]
+    begun = [(start, end) for start, end in spans if start is not None]
     # An end counts before a start of the same moment.
-    steps = sorted([(span.since, 1) for span in attempts] + [(span.until or until, -1) for span in attempts])
+    steps = sorted([(start, 1) for start, _ in begun] + [(end, -1) for _, end in begun])
     return max(itertools.accumulate(step for _, step in steps), default=0)

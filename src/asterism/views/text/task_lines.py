@@ -11,7 +11,7 @@ import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
-from asterism.views.text.graph import NODE, GraphRow, draw
+from asterism.views.text.graph import NODE, GraphRow, draw, start_words
 from asterism.views.text.styled_line import StyledLine, cell_width
 from asterism.views.words import count, duration, place_of, plain, preview
 
@@ -38,6 +38,13 @@ class LastSign(msgspec.Struct, frozen=True):
     message: str
 
 
+class TaskTimes(msgspec.Struct, frozen=True):
+    """Times of tasks by id, in seconds since the epoch: when their work first began, and since when they are queued."""
+
+    began: Mapping[str, float]
+    queued_since: Mapping[str, float]
+
+
 def plan_lines(constellation: TaskConstellation) -> list[StyledLine]:
     """Return the lines of a plan that has not run: tasks with device, skill and inputs; nested tasks below theirs."""
     widths = _widths(constellation)
@@ -47,6 +54,7 @@ def plan_lines(constellation: TaskConstellation) -> list[StyledLine]:
         skill = task.resolved_skill or task.skill
         text.append(f"  {plain(skill, MAX_NAME)}" if skill and skill != task.name else "")
         text.append(f"  {preview(task.inputs)}" if task.inputs else "", "dim")
+        text.append("".join(f"  {words}" for words in start_words(task)), "italic")
         text.append("  needs approval" if task.requires_approval else "", _PERSON[1])
         for tip in task.tips:
             text.append(f"  ({plain(tip)})", "dim")
@@ -62,13 +70,14 @@ def plan_lines(constellation: TaskConstellation) -> list[StyledLine]:
 
 
 def status_lines(
-    constellation: TaskConstellation, signs: Mapping[str, LastSign], now: float, *, limit: int, frame: int = 0
+    constellation: TaskConstellation, signs: Mapping[str, LastSign], times: TaskTimes, now: float, *, limit: int, frame: int = 0
 ) -> list[StyledLine]:
     """Return the lines of a run: each task with its status, progress, time and error.
 
     Args:
         constellation: the current constellation.
         signs: last progress report of each task.
+        times: when tasks began, and since when they are queued.
         now: seconds since the epoch.
         limit: lines at most; beyond it the rows between tasks are dropped, then all tasks but running and failed ones.
         frame: number of the animation frame.
@@ -80,28 +89,32 @@ def status_lines(
             return _line(row, StyledLine(), "", "")
         task = constellation.tasks[row.task_id]
         symbol, style = _PERSON if task.inquiry_id else _LOOKS[task.status]
-        if task.status is TaskStatus.RUNNING and not task.inquiry_id:
+        if task.task_id in times.queued_since:
+            symbol, style = _LOOKS[TaskStatus.PENDING]
+        elif task.status is TaskStatus.RUNNING and not task.inquiry_id:
             symbol = _SPINNER[frame % len(_SPINNER)]
-        return _line(row, _names(task, widths).append_line(_state(task, signs.get(task.task_id), now)), symbol, style)
+        return _line(row, _names(task, widths).append_line(_state(task, signs.get(task.task_id), times, now)), symbol, style)
 
     if len(constellation.tasks) <= limit:
         rows = draw(constellation)
         return [line(row) for row in rows if row.task_id or len(rows) <= limit]
     dull = (TaskStatus.WAITING_DEPENDENCY, TaskStatus.COMPLETED, TaskStatus.PENDING)
     chosen = [task for task in constellation.in_order() if task.status not in dull]
-    chosen.sort(key=lambda task: (task.status is not TaskStatus.RUNNING, -task.ended_at))
+    chosen.sort(key=lambda task: (task.status is not TaskStatus.RUNNING, task.task_id in times.queued_since, -task.ended_at))
     lines = [line(GraphRow(NODE, task.task_id)) for task in chosen[: max(1, limit - 1)]]
     left = len(constellation.tasks) - len(lines)
     return [*lines, StyledLine(f"… and {count(left, 'task')} more", "dim")] if left else lines
 
 
-def status_counts(constellation: TaskConstellation) -> str:
-    """Return the number of tasks by status: ``3 of 4 done, 1 running``."""
+def status_counts(constellation: TaskConstellation, queued: int) -> str:
+    """Return the number of tasks by status: ``3 of 5 done, 1 running, 1 queued``; ``queued`` of the running ones have not begun."""
     tasks = constellation.tasks.values()
     number = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
     waiting = sum(1 for task in tasks if task.inquiry_id)
     parts = [f"{number[TaskStatus.COMPLETED]} of {len(tasks)} done"]
-    parts += [f"{number[TaskStatus.RUNNING] - waiting} running"] if number[TaskStatus.RUNNING] > waiting else []
+    running = number[TaskStatus.RUNNING] - waiting - queued
+    parts += [f"{running} running"] if running > 0 else []
+    parts += [f"{queued} queued"] if queued else []
     parts += [f"{waiting} waiting for a person"] if waiting else []
     bad = (TaskStatus.FAILED, TaskStatus.SKIPPED, TaskStatus.CANCELLED)
     return ", ".join([*parts, *(f"{number[status]} {status.lower()}" for status in bad if number[status])])
@@ -134,17 +147,20 @@ def _names(task: TaskStar, widths: tuple[int, int, int]) -> StyledLine:
     return text
 
 
-def _state(task: TaskStar, sign: LastSign | None, now: float) -> StyledLine:
+def _state(task: TaskStar, sign: LastSign | None, times: TaskTimes, now: float) -> StyledLine:
     text = StyledLine()
+    began = times.began.get(task.task_id, task.started_at)
     tries = f"attempt {task.attempts}  " if task.attempts > 1 else ""
     match task.status:
         case TaskStatus.RUNNING if task.inquiry_id:
             text.append(f"waits for a person  {duration(now - task.started_at)}", _PERSON[1])
+        case TaskStatus.RUNNING if task.task_id in times.queued_since:
+            text.append(f"queued  {duration(max(0.0, now - times.queued_since[task.task_id]))}  {tries}", "dim")
         case TaskStatus.RUNNING:
             _append_bar(text, sign.fraction if sign else None)
-            text.append(f"{duration(max(0.0, now - task.started_at))}  {tries}", "cyan").append(plain(sign.message) if sign else "")
+            text.append(f"{duration(max(0.0, now - began))}  {tries}", "cyan").append(plain(sign.message) if sign else "")
         case TaskStatus.COMPLETED:
-            text.append(f"done  {duration(task.ended_at - task.started_at)}  ", "green").append(tries).append(preview(task.result), "dim")
+            text.append(f"done  {duration(task.ended_at - began)}  ", "green").append(tries).append(preview(task.result), "dim")
         case TaskStatus.PENDING if task.error:
             wait_s = max(0.0, task.not_before - now)
             text.append(f"retry in {duration(wait_s)}  {tries}", "yellow").append(plain(task.error.message), "dim")

@@ -113,9 +113,9 @@ def task_status_words(history: ConstellationHistory, task_id: str) -> str:
     waits = [f"{line.source} ({history.constellation.tasks[line.source].status})" for line in lines if line.verdict is None]
     match task.status:
         case TaskStatus.WAITING_DEPENDENCY:
-            return plain(
-                f"waits for {', '.join(waits)}" if waits else f"cannot start ({'; '.join(evaluated)}), but may still be edited", 1000
-            )
+            ends = {"on_failure": "runs if the run fails", "finally": "runs at the end of the run"}
+            blocked = f"cannot start ({'; '.join(evaluated)}), but may still be edited" if lines else ends.get(task.role, "")
+            return plain(f"waits for {', '.join(waits)}" if waits else blocked, 1000)
         case TaskStatus.PENDING if task_id in history.memory.held():
             return "ready, but held until a change of the plan is decided"
         case TaskStatus.PENDING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from asterism.constellation.documents import parse_plan
@@ -12,7 +13,14 @@ from asterism.constellation.task import TaskError, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import AttemptEnded, AttemptProgressed, ConstellationSubmitted, Edited
+from asterism.machines.constellation_agent.events import (
+    AttemptBegun,
+    AttemptEnded,
+    AttemptProgressed,
+    AttemptQueued,
+    ConstellationSubmitted,
+    Edited,
+)
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
 from asterism.views.registry import unread_view
@@ -20,7 +28,7 @@ from asterism.views.text.constellation import ConstellationHistory
 from asterism.views.text.metrics import measure
 from tests.constellation_harness import Agent
 
-WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),))
+WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),), concurrency=8)
 
 
 def unread() -> ConstellationHistory:
@@ -30,10 +38,11 @@ def unread() -> ConstellationHistory:
 class Written:
     """A journal that is written by hand: each event at its time."""
 
-    def __init__(self, plan: dict[str, Any]) -> None:
+    def __init__(self, plan: dict[str, Any], concurrency: int = 8) -> None:
+        desk = msgspec.structs.replace(WORK, concurrency=concurrency)
         self.run = Run(CONSTELLATION_AGENT, "r")
         self.entries: list[Entry] = []
-        self.at(0, ConstellationSubmitted(request="x", fleet=(WORK,), plan=parse_plan(plan)), "ada")
+        self.at(0, ConstellationSubmitted(request="x", fleet=(desk,), plan=parse_plan(plan)), "ada")
         self.at(0, OwnershipAcquired(epoch=1, owner="me"))
         self.at(0, BatchEnded())
 
@@ -51,6 +60,16 @@ class Written:
         history = unread()
         lines_read = history.read(self.entries)
         return history, [f"{it.part} {it.text}".strip() for it in lines_read if it.weight == "event"]
+
+
+def queued() -> Written:
+    """Three tasks of three seconds each, on a device that performs one at a time; the last one works."""
+    written = Written(plan(*"abc"), concurrency=1)
+    for at, ended, begun in ((3, "a", "b"), (6, "b", "c")):
+        effect = written.run.memory.constellation.tasks[begun].effect_id
+        written.end(at, ended)
+        written.at(at, AttemptBegun(of=effect), "device:desk")
+    return written
 
 
 def plan(*tasks: str, pairs: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
@@ -204,3 +223,43 @@ def test_the_log_shows_only_the_reason_of_a_rejected_plan() -> None:
     agent.answers("reject", reason="too dear")
     told = [it.text for it in unread().read(agent.entries) if it.weight == "event"]
     assert told[-1] == "planner asked: me said no: too dear"
+
+
+def test_the_queue_of_a_device_is_waiting_and_not_work() -> None:
+    written = queued()
+    written.end(9, "c")
+    history, told = written.history()
+    metrics = measure(history, now=999)
+    assert (metrics.most_at_once, metrics.worked_s, metrics.waited_s) == (1, 9.0, 9.0)
+    assert [(each.worked_s, each.waited_s) for each in metrics.by_task.values()] == [(3, 0), (3, 3), (3, 6)]
+    assert [line for line in told if "completed" not in line] == [
+        "a started on desk", "b queued on desk", "c queued on desk", "b started on desk", "c started on desk", "run finished"
+    ]  # fmt: skip
+
+
+def test_a_queued_task_is_not_running() -> None:
+    written = Written(plan(*"abc"), concurrency=1)
+    history, _ = written.history()
+    assert history.summary() == "0 of 3 done, 1 running, 2 queued"
+    assert [str(line).split("desk")[1].split() for line in history.status_lines(104.0, 50)] == [
+        ["running", "4.00", "s"], ["queued", "4.00", "s"], ["queued", "4.00", "s"]
+    ]  # fmt: skip
+    history, _ = queued().history()
+    assert history.summary() == "2 of 3 done, 1 running"
+    assert [str(line).split("desk")[1].split()[:3] for line in history.status_lines(107.0, 50)] == [
+        ["done", "3.00", "s"], ["done", "3.00", "s"], ["running", "1.00", "s"]
+    ]  # fmt: skip
+    assert history.view.rows["task:c"]["queued"] is False
+
+
+def test_an_attempt_that_other_runs_keep_waiting_is_queued() -> None:
+    written = Written(plan("a"))
+    effect = written.run.memory.constellation.tasks["a"].effect_id
+    written.at(0, AttemptQueued(of=effect), "device:desk")
+    written.at(5, AttemptBegun(of=effect), "device:desk")
+    written.end(6, "a")
+    history, told = written.history()
+    metrics = measure(history, now=999)
+    assert (metrics.worked_s, metrics.waited_s) == (1.0, 5.0)
+    assert told[:3] == ["a started on desk", "a queued: other runs use desk", "a started on desk"]
+    assert str(history.status_lines(107.0, 50)[0]).split("desk")[1].split()[:3] == ["done", "1.00", "s"]

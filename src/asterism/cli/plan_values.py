@@ -1,0 +1,51 @@
+"""Values of a plan's parameters: from ``--set``, or asked for at a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from asterism.constellation.parameters import missing_of, value_of_text
+from asterism.constellations.goal import Goal
+from asterism.errors import InvalidInput, did_you_mean
+from asterism.views.words import plain
+
+Values = Annotated[
+    tuple[str, ...],
+    Parameter(name="--set", negative=(), help="Value of a parameter of the plan, as name=value; JSON for other types than str."),
+]
+
+
+def with_values(goal: Goal, given: Iterable[str], *, asks: bool = False) -> Goal:
+    """Return a goal with the values of its plan's parameters.
+
+    Args:
+        goal: the goal; one without a plan has no parameters.
+        given: values as ``name=value``.
+        asks: True to ask for missing values at a terminal, and to refuse where there is none.
+
+    Raises:
+        InvalidInput: a value is missing, of another type, or of an unknown name.
+    """
+    params = goal.plan.params if goal.plan else {}
+    texts = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals:
+            raise InvalidInput(f"--set {one}: write name=value")
+        if name not in params:
+            has = f"; it has {', '.join(params)}" if params else ""
+            raise InvalidInput(f"--set {one}: the plan has no parameter {name!r}{did_you_mean(name, params) or has}")
+        texts[name] = text
+    missing = missing_of(params, texts) if asks else []
+    if missing and not (sys.stdin and sys.stdin.isatty()):
+        wanted = ", ".join(f"{name} ({params[name].type})" for name in missing)
+        raise InvalidInput(f"the plan needs {wanted}; give each with --set name=value")
+    for name in missing:
+        about = f", {plain(params[name].description)}" if params[name].description else ""
+        texts[name] = input(f"{name} ({params[name].type}{about}): ")
+    return msgspec.structs.replace(goal, params={name: value_of_text(name, params[name], text) for name, text in texts.items()})

@@ -1,0 +1,62 @@
+"""The runtime that ``asterism.open()`` yields: it runs goals, and reaches every run by its id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.constellation.profile import Fleet
+from asterism.constellations.goal import AnyGoal, goal_of
+from asterism.constellations.handle import RunHandle, RunResult
+from asterism.constellations.rounds import submit
+from asterism.devices.here import HereDevice
+from asterism.machines.constellation_agent.events import RunOptions
+from asterism.runtime.clock import Clock
+from asterism.runtime.driver import Driver
+from asterism.runtime.ports.store import Store
+from asterism.runtime.runtime import Runtime
+
+
+class App(Runtime):
+    """A runtime that runs constellations.
+
+    Args:
+        store, driver, clock, fleet, fleet_file: as in ``Runtime``.
+        here: the device of this program's functions; None to describe them in processes of their own.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        driver: Driver,
+        clock: Clock,
+        *,
+        fleet: Fleet | None = None,
+        fleet_file: str = "",
+        here: HereDevice | None = None,
+    ) -> None:
+        super().__init__(store, driver, clock, fleet=fleet, fleet_file=fleet_file)
+        self.here = here
+
+    async def run(self, goal: AnyGoal, options: RunOptions | None = None, /, **params: Any) -> RunResult:
+        """Run a goal until it ends, or until only a person can move it on.
+
+        Args:
+            goal: a constellation, a request in words, the path of a plan file, or a plan.
+            options: options and limits of the run.
+            params: values of the parameters of its plan.
+
+        Raises:
+            InvalidInput: the goal is invalid; nothing was written.
+            EditRefused: its plan cannot run on these devices; nothing was written.
+        """
+        return await (await self.start(goal, options, **params)).result()
+
+    async def start(self, goal: AnyGoal, options: RunOptions | None = None, /, **params: Any) -> RunHandle:
+        """Start a run of a goal in the background, and return its handle; arguments and errors as of ``run``."""
+        handle = self.run_of(await submit(self, goal_of(goal, params), options=options, here=self.here))
+        handle.drive()
+        return handle
+
+    def run_of(self, run_id: str) -> RunHandle:
+        """Return the handle of a run of any kind: a constellation, a loop or a conversation. Nothing is driven yet."""
+        return RunHandle(self, run_id)

@@ -1,0 +1,379 @@
+"""Constellations as programs define them: tasks, and the values that flow between them.
+
+    nightly = Constellation("nightly")
+    files = nightly.task(download, url="https://…")
+    nightly.task(publish, first=files[0], requires_approval=True)
+
+A definition is a plan: ``plan()`` is the value that a plan file of the same tasks has.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, as_file, parse_line, parse_plan, parse_task
+from asterism.constellation.line import DependencyType
+from asterism.constellation.parameters import Param, parse_params
+from asterism.constellation.profile import HERE
+from asterism.constellation.references import INPUTS, PARAMS, RESERVED, references
+from asterism.constellation.task import Join, RetryPolicy
+from asterism.constellations.plans import plan_text, rebase_plan, rebase_task
+from asterism.devices import thread
+from asterism.devices.function_source import is_importable, source_of
+from asterism.devices.skill import skill_name
+from asterism.errors import InvalidInput, did_you_mean
+from asterism.kernel.data import as_json, round_trip
+
+_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_MAX_ID = 60
+
+
+class Reference:
+    """A value that a task will return, as an input of a later task.
+
+    ``files["url"]`` is a field of it, ``files[0]`` an item. In a text it is a reference, too:
+    ``f"{files['url']}.bak"``.
+    """
+
+    def __init__(self, constellation: Constellation, task_id: str, path: tuple[str, ...] = ()) -> None:
+        self.constellation = constellation
+        self.task_id = task_id
+        self.path = path
+
+    def __getitem__(self, key: str | int) -> Reference:
+        """Return a field or an item of the value."""
+        if not _KEY.fullmatch(str(key)):
+            raise InvalidInput(
+                f"{self}[{key!r}]: a reference can name fields of letters, digits, _ and - only; pass the whole value instead"
+            )
+        return Reference(self.constellation, self.task_id, (*self.path, str(key)))
+
+    def __str__(self) -> str:
+        return "${" + ".".join((self.task_id, *self.path)) + "}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self} of constellation {self.constellation.name!r}>"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"{self} has no value before the task has run; use when= or condition= to decide by it")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(f"{self} has no items before the task has run")
+
+
+class Task(Reference):
+    """A task of a constellation. As an input of another task, it is its whole result."""
+
+
+class Params:
+    """The parameters of a constellation: ``nightly.params.url`` is the value of ``url`` in a run."""
+
+    def __init__(self, constellation: Constellation, declared: Mapping[str, Param]) -> None:
+        self._constellation = constellation
+        self._declared = declared
+
+    def __getattr__(self, name: str) -> Reference:
+        """Return a parameter as an input of a task."""
+        if name not in self._declared:
+            has = ", ".join(self._declared) or "none"
+            raise AttributeError(f"constellation {self._constellation.name!r} has no parameter {name!r}; it has {has}")
+        return Reference(self._constellation, PARAMS, (name,))
+
+    __getitem__ = __getattr__
+
+
+Tasks = Task | Iterable[Task]
+
+
+class Constellation:
+    """A plan that is written in Python. ``asterism.open()`` runs it: ``await app.run(nightly)``.
+
+    Args:
+        name: its name, for people.
+        params: its parameters, with their types (``str``, ``int``, ``float``, ``bool``, ``list`` or ``dict``), or as a
+            ``Param`` with a default; ``app.run(nightly, url=…)`` gives their values.
+        folder: base of relative sources of functions in its plan; by default the folder of the file that makes it.
+    """
+
+    def __init__(self, name: str, *, params: Mapping[str, type | Param] = {}, folder: Path | None = None) -> None:
+        caller = inspect.currentframe()
+        file = caller.f_back.f_globals.get("__file__", "") if caller and caller.f_back else ""
+        self.name = name
+        self.folder = folder or (Path(file).absolute().parent if file else Path.cwd())
+        self._params = parse_params({key: it.__name__ if isinstance(it, type) else round_trip(it) for key, it in params.items()})
+        self.params = Params(self, self._params)
+        self._tasks: dict[str, TaskSpec] = {}
+        self._lines: dict[str, LineSpec] = {}
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def task(
+        self,
+        what: Callable[..., Any] | Constellation | str,
+        /,
+        *,
+        device: str = "",
+        task_id: str = "",
+        after: Tasks = (),
+        even_if_failed: Tasks = (),
+        condition: Mapping[Task, str] = {},
+        when: str = "",
+        join: Join = "all",
+        requires_approval: bool = False,
+        timeout_s: float | None = None,
+        deadline_s: float | None = None,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
+        priority: int = 0,
+        inputs: Mapping[str, Any] = {},
+        **more: Any,
+    ) -> Task:
+        """Add a task.
+
+        A task that occurs in the inputs must complete before this one starts.
+
+        Args:
+            what: a function; the name of a skill of the device; a request in words to an agent; or a constellation that
+                carries the task out.
+            device: id of a device of the fleet; a function without one runs in a process of its own here.
+            task_id: its id; by default the name of the function or skill, with a number if it is in use.
+            after: tasks that must complete first, although no input uses them.
+            even_if_failed: tasks that must complete or fail first.
+            condition: by task, a condition over its result (CEL) that must hold.
+            when: a condition over its own inputs by name (CEL); if it does not hold, the task is skipped.
+            join: ``any`` to start with the first of its dependencies that is satisfied.
+            requires_approval: True if a person must approve it, with its exact arguments.
+            timeout_s: time limit of one attempt, in seconds.
+            deadline_s: time limit from the start of the run, in seconds.
+            retry: its retry policy.
+            priority: on a busy device, higher goes first among the tasks of its run; runs take turns.
+            inputs: arguments that have the name of another parameter of this method.
+            more: all other arguments, by name.
+
+        Returns:
+            The task, to use in the inputs of later ones.
+
+        Raises:
+            InvalidInput: an argument is invalid, or a function has no parameter of this name.
+        """
+        limits = {"timeout_s": timeout_s, "deadline_s": deadline_s, "retry": round_trip(retry), "priority": priority}
+        fields = {"task_id": task_id, "when": when, "join": join, "requires_approval": requires_approval, **limits}
+        self._known((*_listed(after), *_listed(even_if_failed), *condition))
+        task = self._add(what, device, fields, {**inputs, **more})
+        self._depend(task.task_id, self._known(after), self._known(even_if_failed), condition)
+        return task
+
+    def on_failure(
+        self,
+        what: Callable[..., Any] | Constellation | str,
+        /,
+        *,
+        device: str = "",
+        task_id: str = "",
+        after: Tasks = (),
+        when: str = "",
+        timeout_s: float | None = None,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
+        inputs: Mapping[str, Any] = {},
+        **more: Any,
+    ) -> Task:
+        """Add a task that runs if the run has failed, when all other tasks are settled.
+
+        It changes neither the outcome nor the reason. Its inputs may refer to every task, and to ``${run.error}``,
+        ``${run.outcome}`` and ``${run.id}``. Arguments and errors are those of ``task``.
+        """
+        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "on_failure"}
+        task = self._add(what, device, fields, {**inputs, **more})
+        self._depend(task.task_id, self._known(after))
+        return task
+
+    def finally_(
+        self,
+        what: Callable[..., Any] | Constellation | str,
+        /,
+        *,
+        device: str = "",
+        task_id: str = "",
+        after: Tasks = (),
+        when: str = "",
+        timeout_s: float | None = None,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
+        inputs: Mapping[str, Any] = {},
+        **more: Any,
+    ) -> Task:
+        """Add a task that runs at the end in any case, also after a cancel; otherwise as ``on_failure``."""
+        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "finally"}
+        task = self._add(what, device, fields, {**inputs, **more})
+        self._depend(task.task_id, self._known(after))
+        return task
+
+    def __getitem__(self, task_id: str) -> Task:
+        """Return a task by its id.
+
+        Raises:
+            InvalidInput: there is none.
+        """
+        if task_id not in self._tasks:
+            raise InvalidInput(f"constellation {self.name!r} has no task {task_id!r}; it has {', '.join(self._tasks) or 'none'}")
+        return Task(self, task_id)
+
+    # -- as a plan ---------------------------------------------------------------------------------
+
+    def plan(self, folder: Path | None = None) -> PlanDocument:
+        """Return the plan.
+
+        Args:
+            folder: base of relative sources of functions in it; by default that of this constellation.
+
+        Raises:
+            InvalidInput: there is no task, or the name of a function means another one by now.
+        """
+        for source, function in self._functions.items():
+            if is_importable(source) and source_of(function) != source:
+                raise InvalidInput(f"{source} is another function by now; give each function a name of its own")
+        tasks = [rebase_task(spec, self.folder, folder or self.folder) for spec in self._tasks.values()]
+        lines = list(self._lines.values())
+        whole = {"name": self.name, "params": round_trip(self._params), "tasks": round_trip(tasks), "dependencies": round_trip(lines)}
+        return parse_plan(whole, f"constellation {self.name!r}")
+
+    def to_json(self) -> str:
+        """Return the plan as the text of a plan file in the folder of this constellation."""
+        return plan_text(self.plan())
+
+    @classmethod
+    def from_plan(cls, plan: PlanDocument | Mapping[str, Any], *, folder: Path | None = None) -> Constellation:
+        """Return the constellation of a plan.
+
+        Args:
+            plan: the plan, or its JSON value.
+            folder: base of relative sources of functions in it; by default the current folder.
+
+        Raises:
+            InvalidInput: the plan is invalid.
+        """
+        document = plan if isinstance(plan, PlanDocument) else parse_plan(plan)
+        made = cls(document.name, params=document.params, folder=folder or Path.cwd())
+        made._tasks = {spec.task_id: rebase_task(spec, made.folder) for spec in document.tasks}
+        made._lines = {line.line_id: line for line in document.dependencies}
+        return made
+
+    @classmethod
+    def from_json(cls, text: str, *, folder: Path | None = None) -> Constellation:
+        """Return the constellation of the text of a plan file; raises as ``from_plan``."""
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise InvalidInput(f"not JSON: {error}") from error
+        return cls.from_plan(value, folder=folder)
+
+    # -- within ------------------------------------------------------------------------------------
+
+    def _free_id(self, name: str) -> str:
+        wanted = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:_MAX_ID] or "task"
+        numbered = (f"{wanted}_{number}" for number in range(2, len(self._tasks) + 3))
+        return next(it for it in (wanted, *numbered) if it not in self._tasks and it not in (INPUTS, *RESERVED))
+
+    def _add(
+        self, what: Callable[..., Any] | Constellation | str, device: str, fields: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> Task:
+        """Add a task without its dependencies."""
+        called = _described(what, device)
+        task_id = fields["task_id"] or self._free_id(called["name"])
+        if task_id in self._tasks:
+            raise InvalidInput(f"task {task_id}: another task of constellation {self.name!r} has this id")
+        if not isinstance(what, str | Constellation):
+            _check_names(task_id, what, given)
+            self._keep(called["skill"], what)
+        values = {name: as_json(self._written(value, f"{task_id}.{name}"), f"{task_id}.{name}") for name, value in given.items()}
+        spec = parse_task({**called, **fields, "task_id": task_id, "inputs": values}, f"task {task_id}")
+        is_named = spec.skill and spec.name == task_id
+        self._tasks[task_id] = msgspec.structs.replace(spec, name="") if is_named else spec
+        return Task(self, task_id)
+
+    def _keep(self, source: str, function: Callable[..., Any]) -> None:
+        """Remember a function by its source; make one that only this process has known to its device."""
+        if ":" not in source:  # a skill of a declared device
+            return
+        if self._functions.setdefault(source, function) is not function:
+            raise InvalidInput(
+                f"two functions of this constellation are called {source}; name them with def, or pass what differs as an input"
+            )
+        if not is_importable(source):
+            thread.register(source, function)
+
+    def _written(self, value: Any, where: str) -> Any:
+        """Return a value with its references as text."""
+        match value:
+            case Reference():
+                if value.constellation is not self:
+                    raise InvalidInput(f"{where}: {value!r} belongs to another constellation")
+                return str(value)
+            case Mapping():
+                return {key: self._written(item, where) for key, item in value.items()}
+            case list() | tuple():
+                return [self._written(item, where) for item in value]
+            case _:
+                return value
+
+    def _known(self, tasks: Tasks) -> list[str]:
+        for task in _listed(tasks):
+            if not isinstance(task, Task):
+                raise InvalidInput(f"{task!r} is not a task; pass what task(…) has returned")
+            self._written(task, task.task_id)
+        return [task.task_id for task in _listed(tasks)]
+
+    def _depend(self, task_id: str, after: list[str], even_if_failed: Sequence[str] = (), condition: Mapping[Task, str] = {}) -> None:
+        conditions = {task.task_id: text for task, text in condition.items()}
+        role = self._tasks[task_id].role
+        named = [source for source, _ in references(self._tasks[task_id].inputs) if source in self._tasks]
+        used = [source for source in named if self._tasks[source].role == role]  # a handler refers to other tasks without waiting
+        for source in dict.fromkeys((*used, *after, *even_if_failed, *conditions)):
+            line = {"from": source, "to": task_id}
+            if source in conditions:
+                line["condition"] = conditions[source]
+            elif source in even_if_failed:
+                line["type"] = DependencyType.COMPLETION_ONLY.value
+            spec = parse_line(line, f"task {task_id}")
+            self._lines[spec.line_id] = spec
+
+
+_OPTIONS = frozenset(name for name, it in inspect.signature(Constellation.task).parameters.items() if it.kind is it.KEYWORD_ONLY)
+
+
+def _listed(tasks: Tasks) -> list[Task]:
+    return [tasks] if isinstance(tasks, Task) else list(tasks)
+
+
+def _described(what: Callable[..., Any] | Constellation | str, device: str) -> dict[str, Any]:
+    """Return the fields of a task that say what it does."""
+    match what:
+        case Constellation():
+            if device:
+                raise InvalidInput(f"constellation {what.name!r} runs on the devices of its tasks; leave out device={device!r}")
+            return {"name": what.name, "constellation": as_file(rebase_plan(what.plan(), what.folder))}
+        case str():
+            if not device:
+                raise InvalidInput(f"{what!r} names a skill; name its device, too: device=…")
+            return {"device": device, "name": what} if " " not in what.strip() else {"device": device, "name": "", "description": what}
+        case _ if not inspect.isfunction(what):
+            raise InvalidInput(f"a task is a function, a constellation or the name of a skill, not {what!r}")
+        case _:
+            name = skill_name(what)
+            return {"name": name, "device": device or HERE, "skill": name if device else source_of(what)}
+
+
+def _check_names(task_id: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    takes = inspect.signature(function).parameters
+    for name, parameter in takes.items():
+        if name in _OPTIONS and name not in given and parameter.default is parameter.empty:
+            raise InvalidInput(
+                f"task {task_id}: its parameter {name!r} has the name of an option of task(…); give it as inputs={{{name!r}: …}}"
+            )
+    if unknown := [name for name in given if name not in takes]:
+        meant = did_you_mean(unknown[0], takes) or f"; it has {', '.join(takes) or 'none'}"
+        raise InvalidInput(f"task {task_id}: {skill_name(function)} has no parameter {unknown[0]!r}{meant}")

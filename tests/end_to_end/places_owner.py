@@ -1,0 +1,31 @@
+"""A process that drives a run of so many tasks on one device, or resumes it. usage: places_owner.py DATABASE FLEET RUN TASKS SECONDS."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import asterism
+from asterism.constellation.documents import parse_plan
+from asterism.errors import RunNotFound
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+
+
+async def main(database: Path, fleet: Path, run_id: str, tasks: int, seconds: float) -> None:
+    one: dict[str, Any] = {"device": "gpu", "skill": "use", "inputs": {"seconds": seconds}, "retry": {"max_attempts": 9, "backoff_s": 0}}
+    plan = parse_plan({"tasks": [{"task_id": f"t{number}", **one} for number in range(tasks)]})
+    async with asterism.open(database, fleet=fleet) as runtime:
+        try:
+            await runtime.store.run(run_id)
+        except RunNotFound:
+            first = ConstellationSubmitted(request="use", fleet=tuple(runtime.fleet.values()), fleet_file=str(fleet), plan=plan)
+            await runtime.submit(CONSTELLATION_AGENT, first, title="use", actor="test", run_id=run_id)
+        row = await runtime.drive(run_id)
+        print(row.status, row.outcome, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), float(sys.argv[5])))

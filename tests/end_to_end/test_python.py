@@ -1,0 +1,181 @@
+"""Programs of users that run constellations in Python: at the command line, killed and resumed, and type-checked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+NIGHTLY = """
+import asterism
+from asterism import Constellation, Param, skill
+
+
+@skill(idempotent=True)
+def download(url: str) -> list[str]:
+    return [f"{url}/{number}" for number in range(3)]
+
+
+def count(files: list[str]) -> int:
+    return len(files)
+
+
+nightly = Constellation("nightly", params={"url": Param(default="http://x")})
+files = nightly.task(download, url=nightly.params.url)
+nightly.task(count, files=files)
+"""
+MAIN = """
+if __name__ == "__main__":
+    print(asterism.run(nightly).results["count"])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "nightly.py").write_text(NIGHTLY + MAIN, encoding="utf-8")
+    return tmp_path
+
+
+def do(folder: Path, *arguments: str, environment: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments in a folder, on a database there."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "ASTERISM_DATABASE": str(folder / "runs.db"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def asterism(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return do(folder, "-m", "asterism.cli", *arguments)
+
+
+def test_a_script_runs_its_constellation_from_any_folder(folder: Path) -> None:
+    for where, named in ((folder, "nightly.py"), (folder.parent, f"{folder.name}/nightly.py")):
+        done = do(where, named, environment={"ASTERISM_DATABASE": str(folder / "runs.db")})
+        assert (done.stdout, done.returncode) == ("3\n", 0), done.stderr
+
+
+def test_the_commands_run_and_plan_take_a_constellation_from_a_file(folder: Path) -> None:
+    done = asterism(folder, "run", "nightly.py:nightly")
+    assert "FINISH: finished" in done.stdout, done.stderr
+    assert '["http://y/0"' in asterism(folder, "run", "nightly.py:nightly", "--set", "url=http://y").stdout
+    (folder / "plan.json").write_text(asterism(folder, "plan", "nightly.py:nightly", "--json").stdout, encoding="utf-8")
+    assert "2 tasks: 2 completed" in asterism(folder, "run", "plan.json").stdout
+    assert "2 tasks: 2 completed" in asterism(folder.parent, "run", f"{folder.name}/nightly.py:nightly").stdout
+    refused = asterism(folder, "plan", "nightly.py:nigtly")
+    assert (refused.returncode, refused.stderr) == (2, "asterism: nightly.py: there is no nigtly; did you mean nightly?\n")
+
+
+def test_a_script_that_would_run_itself_again_when_it_is_imported_is_refused_in_one_line(folder: Path) -> None:
+    (folder / "nightly.py").write_text(NIGHTLY + "print(asterism.run(nightly).results)\n", encoding="utf-8")
+    why = 'nightly.py: it starts a run when it is imported; put that code under `if __name__ == "__main__":`'
+    assert do(folder, "nightly.py").stderr.rstrip().endswith(f"asterism.errors.InvalidInput: nightly.py:download: {why}")
+    assert asterism(folder, "run", "nightly.py:nightly").stderr == f"asterism: {why}\n"
+
+
+def test_a_package_whose_modules_import_each_other_is_run_as_a_module_and_as_a_file(tmp_path: Path) -> None:
+    package = tmp_path / "acme" / "jobs"
+    package.mkdir(parents=True)
+    for part in (package.parent, package):
+        (part / "__init__.py").touch()
+    (package / "steps.py").write_text("from acme.words import WORD\n\n\ndef say() -> str:\n    return WORD\n", encoding="utf-8")
+    (package.parent / "words.py").write_text('WORD = "hello"\n', encoding="utf-8")
+    program = "import asterism\nfrom acme.jobs.steps import say\n\nit = asterism.Constellation('it')\nit.task(say)\n"
+    main = "if __name__ == '__main__':\n    print(asterism.run(it).results)\n"
+    (package / "it.py").write_text(program + main, encoding="utf-8")
+    (tmp_path / "main.py").write_text(program + main, encoding="utf-8")
+    assert do(tmp_path, "-m", "acme.jobs.it").stdout == "{'say': 'hello'}\n"
+    database = {"ASTERISM_DATABASE": str(tmp_path / "runs.db")}
+    assert do(tmp_path.parent, f"{tmp_path.name}/main.py", environment=database).stdout == "{'say': 'hello'}\n"
+    assert do(package, str(tmp_path / "main.py"), environment=database).stdout == "{'say': 'hello'}\n"
+    assert "1 task: 1 completed" in asterism(tmp_path, "run", "acme.jobs.it:it").stdout
+
+
+def test_the_plan_of_a_run_can_be_written_as_a_plan_file_and_run_again(folder: Path) -> None:
+    run = asterism(folder, "run", "nightly.py:nightly").stdout.split()[1]
+    (folder / "again.json").write_text(asterism(folder, "show", run, "--plan").stdout, encoding="utf-8")
+    assert (folder / "again.json").read_text(encoding="utf-8") == asterism(folder, "plan", "nightly.py:nightly", "--json").stdout
+    assert "2 tasks: 2 completed" in asterism(folder, "run", "again.json").stdout
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    database = {"ASTERISM_DATABASE": str(folder / "runs.db")}
+    shown = do(elsewhere, "-m", "asterism.cli", "show", run, "--plan", environment=database).stdout
+    assert f'"skill": "{folder}/nightly.py:download"' in shown
+
+
+CLEAN = """
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import asterism
+from asterism import Constellation, Device, Fleet, Param, RetryPolicy, RunOptions, SkillContext, skill
+
+
+@skill(idempotent=True)
+def download(url: str) -> list[str]:
+    return [url]
+
+
+async def publish(first: str, context: SkillContext) -> dict[str, int]:
+    context.progress(0.5, first)
+    return {"sent": 1}
+
+
+nightly = Constellation("nightly", params={"url": str, "tries": Param(type="int", default=1)})
+files = nightly.task(download, url=nightly.params.url, retry=RetryPolicy(max_attempts=3), timeout_s=60)
+sent = nightly.task(publish, first=files[0], when="first != ''", requires_approval=True)
+nightly.task("echo", device="shell", text=f"{sent['sent']} sent", even_if_failed=[files], condition={sent: "sent > 0"})
+nightly.on_failure(publish, first="${run.error}")
+nightly.finally_(publish, first="")
+
+
+async def main() -> None:
+    fleet = Fleet(Device("laptop", skills=[download], concurrency=2))
+    async with asterism.open(Path("runs.db"), fleet=fleet) as app:
+        ended = await app.run(nightly, RunOptions(wall_limit_s=60), url="x")
+        outcome: str = ended.outcome
+        reveal_type(ended.results)
+        handle = await app.start("plan.json")
+        async for delta in handle.progress():
+            text: str = delta.text
+            print(outcome, text)
+        if ended.outcome == "waiting":
+            await handle.answer("approve", inquiry_id=ended.inquiries[0].inquiry_id)
+        (await app.run_of(ended.run_id).result()).raise_for_outcome()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+    print(asterism.run(nightly, url="x").results.get("publish"))
+"""
+WRONG = """
+import asterism
+
+plan = asterism.Constellation("plan")
+task = plan.task(3)
+plan.task(print, after=["a"], timeout_s="1m")
+ended = asterism.run(plan)
+ended.outcom
+for item in task:
+    print(item)
+"""
+
+
+@pytest.mark.slow
+def test_a_type_checker_accepts_programs_and_finds_their_mistakes(tmp_path: Path) -> None:
+    (tmp_path / "clean.py").write_text(CLEAN, encoding="utf-8")
+    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
+    done = do(tmp_path, "-m", "mypy", "--strict", "--no-incremental", "clean.py", "wrong.py")
+    assert 'clean.py:34: note: Revealed type is "dict[str, Any]"' in done.stdout.replace("builtins.", "")
+    assert "clean.py:" not in "\n".join(line for line in done.stdout.splitlines() if ": error:" in line)
+    wrong = [line.split(":")[1] for line in done.stdout.splitlines() if line.startswith("wrong.py") and ": error:" in line]
+    assert sorted(set(wrong)) == ["5", "6", "8", "9"], done.stdout
