@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
+from asterism.machines.constellation_agent.events import RunOptions
 from asterism.simulation.device import Behaviour
 from asterism.simulation.people import Crash, ScheduledEvent, StoreFaults, everyone_says
 from asterism.simulation.program import FailingMoves, Program
@@ -67,6 +68,20 @@ def test_a_run_in_backoff_can_be_forked() -> None:
     for seed in range(10):  # the draws depend on the name of the fork
         ending = World(seed, fleet=[FLEET], script={"once": Behaviour()}).run_fork(origin, len(origin.records), new=f"fork-{seed}")
         assert ending.task("a").attempts == 3
+
+
+def test_a_run_whose_alert_names_an_expired_question_can_be_forked() -> None:
+    plan = {
+        "tasks": [{"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}],
+        "on_failure": [{"task_id": "alert", "device": "d", "skill": "say", "inputs": {"text": "${run.error}", "why": "${a.error}"}}],
+    }
+    say = Skill(name="say", parameters={"additionalProperties": True}, idempotent=True)
+    fleet = [AgentProfile(device_id="d", skills=(Skill(name="once"), say))]
+    later = [ScheduledEvent(at_s=70, what="pause"), ScheduledEvent(at_s=71, what="unpause")]
+    origin = World(fleet=fleet, scheduled_events=later).run(plan, options=RunOptions(inquiry_timeout_s=60))
+    for at in range(1, len(origin.records) + 1):
+        ending = World(fleet=fleet, scheduled_events=later).run_fork(origin, at)
+        assert ending.memory.reason == "a (once) is FAILED: nobody answered in time (within 60 s)"
 
 
 def test_an_unreadable_inbox_row_does_not_block_a_run_that_has_just_ended() -> None:

@@ -162,6 +162,7 @@ def test_an_expired_question_counts_as_rejected() -> None:
     error = agent.task("a").error
     assert error is not None
     assert (agent.task("a").status, error.code) == ("FAILED", "rejected")
+    assert error.message == "nobody answered in time (within 60 s)"
     agent.finish_cancellations()
     assert (agent.state, agent.run.ended) == ("FAIL", True)
 
@@ -186,6 +187,7 @@ def test_a_deadline_passes_while_a_question_is_open() -> None:
     error = agent.task("a").error
     assert error is not None
     assert (agent.task("a").status, error.code) == ("FAILED", "deadline")
+    assert error.message == "nobody answered in time (within 30 s of the start of the run)"
 
 
 def test_an_answer_to_a_cancelled_question_is_refused() -> None:

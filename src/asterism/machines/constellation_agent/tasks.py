@@ -328,7 +328,10 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
         late = question.attempt.deadline_at is not None and question.attempt.deadline_at <= context.at
         if late or 0 < question.expires_at <= context.at:
             cancel_attempt(memory, inquiry, context)
-            error = TaskError(code="deadline" if late else "rejected", message=f"nobody answered in time: {inquiry}")
+            # Without the id of the question: a task can refer to this text, and a fork has other ids
+            limit = f"{task.deadline_s or 0:g} s of the start of the run" if late else f"{memory.options.inquiry_timeout_s or 0:g} s"
+            why = f"nobody answered in time (within {limit})" if context.rules >= EXTENDED else f"nobody answered in time: {inquiry}"
+            error = TaskError(code="deadline" if late else "rejected", message=why)
             settle_task(memory, schedule, task, Failed(error=error), context)
     for task in schedule.constellation.in_order():
         if task.deadline_s is not None and task.editable and memory.started_at + task.deadline_s <= context.at:
