@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.parameters import Param
 from asterism.constellation.profile import AgentProfile
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.planner.model_choice import ModelChoice
@@ -36,7 +37,8 @@ CONTINUES = Say(text='{"thought": "simulated", "status": "CONTINUE"}')
 MAX_LINE = 1_000
 """Maximum characters of a line of the description."""
 
-_TRAITS = ("name", "inputs", "priority", "timeout_s", "deadline_s", "retry", "requires_approval")
+_PLAIN = ("task_id", "device", "skill", "constellation", "role")
+_TRAITS = tuple(name for name in TaskSpec.__struct_fields__ if name not in _PLAIN)
 _WORLD_ARGUMENTS = ("store", "drivers", "interval_chars", "program", "resends")
 
 
@@ -46,6 +48,13 @@ class Trait(msgspec.Struct, frozen=True):
     task_id: str
     name: str
     value: Any
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One parameter of the plan."""
+
+    name: str
+    value: Param
 
 
 class Performed(msgspec.Struct, frozen=True):
@@ -101,6 +110,7 @@ class Option(msgspec.Struct, frozen=True):
 Part = (
     TaskSpec
     | Trait
+    | Parameter
     | LineSpec
     | ScheduledEvent
     | Crash
@@ -168,7 +178,8 @@ class Scenario(msgspec.Struct, frozen=True):
         tasks = [msgspec.structs.replace(part, **traits[part.task_id]) for part in self.parts if isinstance(part, TaskSpec)]
         ids = {spec.task_id for spec in tasks}
         lines = [part for part in self.parts if isinstance(part, LineSpec) and {part.source, part.target} <= ids]
-        return PlanDocument(tasks=tuple(tasks), dependencies=tuple(lines))
+        params = {part.name: part.value for part in self.parts if isinstance(part, Parameter)}
+        return PlanDocument(tasks=tuple(tasks), dependencies=tuple(lines), params=params)
 
     def _planner(self) -> Planner:
         if self.choice is not None:
@@ -243,7 +254,8 @@ def record_scenario(setting: Setting, execute: Callable[[Setting], object]) -> S
     parts += [*model_replies, *answers, *performed, *(WorldArgument(name, world[name]) for name in _WORLD_ARGUMENTS if name in world)]
     defaults = RunOptions()
     chosen = {name: getattr(setting.options, name) for name in RunOptions.__struct_fields__}
-    parts += [Option(name, value) for name, value in chosen.items() if value != getattr(defaults, name)]
+    # ``is not``: a journal omits a field whose value is the default object, and writes an equal one
+    parts += [Option(name, value) for name, value in chosen.items() if value is not getattr(defaults, name)]
     return Scenario(setting.seed, tuple(world["fleet"]), setting.plan is not None, tuple(parts), choice, setting.forks)
 
 
@@ -256,10 +268,10 @@ def _pipeline(script: Answering, choice: ModelChoice) -> Planner:
 def _planned(plan: PlanDocument | None) -> list[Part]:
     parts: list[Part] = []
     for spec in plan.tasks if plan else ():
-        plain = TaskSpec(task_id=spec.task_id, device=spec.device, skill=spec.skill, constellation=spec.constellation)
+        plain = TaskSpec(**{name: getattr(spec, name) for name in _PLAIN})
         traits = {name: getattr(spec, name) for name in _TRAITS}
         parts += [plain, *(Trait(spec.task_id, name, value) for name, value in traits.items() if value != getattr(plain, name))]
-    return [*parts, *(plan.dependencies if plan else ())]
+    return [*parts, *(Parameter(name, it) for name, it in plan.params.items()), *plan.dependencies] if plan else []
 
 
 def describe(part: Any) -> str:
