@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult
 
 from asterism.planner.editor import RESOURCE
-from tests.constellations import SEVEN
+from tests.constellations import SEVEN, seed
 from tests.end_to_end.desk import TIMEOUT_S, Desk
 
 GATE = {"task_id": "gate", "name": "wait", "device": "desk"}
@@ -68,8 +68,9 @@ def told(answer: CallToolResult) -> dict[str, Any]:
 class Live:
     """A run whose first task waits at the gate, driven by a process of its own."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.process = desk.start("run", desk.plan(GATE, AFTER, dependencies=THEN), "--fleet", desk.fleet, gated=True)
+    def __init__(self, desk: Desk, *tasks: dict[str, Any], dependencies: list[dict[str, str]] = THEN) -> None:
+        plan = desk.plan(*(tasks or (GATE, AFTER)), dependencies=dependencies)
+        self.process = desk.start("run", plan, "--fleet", desk.fleet, gated=True)
         desk.reach()
         self.run: str = desk.runs()[0]["run"]
 
@@ -85,7 +86,7 @@ def test_a_client_edits_a_live_run_and_the_log_that_follows_it_shows_the_edit(de
     following = desk.start("log", live.run, "--follow")
 
     async def talk(client: Client) -> None:
-        assert {tool.name for tool in (await client.list_tools()).tools} == {*SEVEN}
+        assert {tool.name for tool in (await client.list_tools()).tools} == {*SEVEN, "apply_edits"}
         added = told(await client.call_tool("add_task", NEW))
         assert (added["changed"], added["version"]) == (True, 2)
         assert [task["status"] for task in added["constellation"]["tasks"]][:2] == ["RUNNING", "WAITING_DEPENDENCY"]
@@ -117,6 +118,34 @@ def test_a_client_edits_a_live_run_and_the_log_that_follows_it_shows_the_edit(de
     assert "refused: gate: it is RUNNING" in said
     assert "by mcp" in said
     assert {line.split()[0] for line in desk.performed()} == {"gate", "new"}
+
+
+@pytest.mark.parametrize("how", ["stdio", "http"])
+def test_a_client_edits_a_live_run_with_a_batch_that_starts_nothing_before_its_end(desk: Desk, how: str) -> None:
+    tasks = ({**GATE, "task_id": "task_003"}, {**AFTER, "task_id": "task_004"})
+    live = Live(desk, *tasks, dependencies=[{"from": "task_003", "to": "task_004"}])
+    actions = seed("editing")["actions"]
+    actions[0]["parameters"] |= {"name": "measure", "device": "desk"}
+
+    async def talk(client: Client) -> None:
+        before = (await client.read_resource(RESOURCE)).contents[0].text  # type: ignore[union-attr]
+        refused = await client.call_tool(
+            "apply_edits", {"actions": [*actions, {"tool": "remove_task", "parameters": {"task_id": "task_003"}}]}
+        )
+        assert refused.is_error
+        assert {name: told(refused)[name] for name in ("code", "what", "index")} == {"code": "read_only", "what": "task_003", "index": 3}
+        assert (await client.read_resource(RESOURCE)).contents[0].text == before  # type: ignore[union-attr]
+        applied = told(await client.call_tool("apply_edits", {"actions": actions}))
+        assert (applied["changed"], applied["version"]) == (True, 2)
+        found = {task["task_id"]: task["status"] for task in applied["constellation"]["tasks"]}
+        assert found == {"task_003": "RUNNING", "task_005": "WAITING_DEPENDENCY"}
+
+    talk_over(desk, how, (live.run,), talk)
+    assert live.end(desk) == 0
+    assert desk.performed() == ["task_003", "task_005"]
+    said = desk.do("log", live.run).stdout
+    assert "refused: actions[3] task_003: it is RUNNING" in said
+    assert said.count(", version 2") == 1, "the batch is one entry"
 
 
 def test_rubbish_is_refused_by_code_and_leaves_the_run_alone(desk: Desk) -> None:
@@ -260,10 +289,17 @@ def test_a_client_edits_a_plan_file_that_then_runs(desk: Desk, how: str, suffix:
         assert told(answer)["version"] == 2
         refused = await client.call_tool("add_task", {**NEW, "task_id": "m", "name": "fly"})
         assert told(refused)["code"] == "unknown_skill"
+        last = {"tool": "add_task", "parameters": {**NEW, "task_id": "last"}}
+        batch = [last, {"tool": "add_dependency", "parameters": {"from": "after", "to": "last"}}]
+        refused = await client.call_tool(
+            "apply_edits", {"actions": [*batch, {**last, "parameters": {**NEW, "task_id": "m", "name": "fly"}}]}
+        )
+        assert (told(refused)["code"], told(refused)["index"]) == ("unknown_skill", 2)
+        assert told(await client.call_tool("apply_edits", {"actions": batch}))["version"] == 3
 
     talk_over(desk, how, (plan, "--fleet", desk.fleet), talk)
     desk.do("run", plan, "--fleet", desk.fleet)
-    assert [line.split()[0] for line in desk.performed()] == ["new", "after"]
+    assert [line.split()[0] for line in desk.performed()] == ["new", "after", "last"]
 
 
 def test_two_clients_in_two_processes_edit_one_plan_file_and_lose_nothing(desk: Desk) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.edits import parse_action, refusal_of
+from asterism.constellation.edits import parse_actions, refusal_of
 from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent import planning
 from asterism.simulation.device import Behaviour
@@ -72,12 +72,12 @@ def test_an_edit_is_taken_once_however_its_owner_dies(entry: int) -> None:
 
 
 def test_a_defect_over_an_edit_is_told_to_its_sender_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def breaks(value: Any) -> Any:
-        if value["tool"] == "boom":
+    def breaks(actions: Any) -> Any:
+        if actions[0]["tool"] == "boom":
             raise ZeroDivisionError("of ours")
-        return parse_action(value)
+        return parse_actions(actions)
 
-    monkeypatch.setattr(planning, "parse_action", breaks)
+    monkeypatch.setattr(planning, "parse_actions", breaks)
     world, ending = live(edit(5, {"tool": "boom"}), edit(6, *ADDED))
     assert ending.outcome == "finished"
     assert verdicts(world) == ["a defect of asterism: edited could not be taken: ZeroDivisionError: of ours", "accepted"]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -35,6 +35,10 @@ RefusalCode = Literal[
 ]
 
 
+MAX_EDITS = 1000
+"""Number of edits in one batch from outside."""
+
+
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """The reason of a refused edit: a code, the subject ``what``, and ``why`` in words."""
 
@@ -43,27 +47,46 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class BatchRefusal(Refusal, frozen=True, kw_only=True, omit_defaults=True):
+    """The refusal of a batch from outside, as its sender reads it.
+
+    Attributes:
+        index: index of the edit that causes the refusal, from 0; None for a single edit, and where no
+            single edit is the cause.
+    """
+
+    index: int | None = None
+
+    @property
+    def subject(self) -> str:
+        """Return the subject in words, with the place of the edit in its batch."""
+        return self.what if self.index is None else f"actions[{self.index}] {self.what}"
+
+
 class EditRefused(Refused):
     """A batch of edits was refused, and none of them was applied.
 
     Attributes:
         refusal: the first refusal.
+        index: as in ``BatchRefusal``.
     """
 
-    def __init__(self, code: RefusalCode, what: str, why: str) -> None:
+    def __init__(self, code: RefusalCode, what: str, why: str, index: int | None = None) -> None:
         self.refusal = Refusal(code=code, what=what, why=why)
-        super().__init__(f"{what}: {why}")
+        self.index = index
+        super().__init__(f"{BatchRefusal(code=code, what=what, why=why, index=index).subject}: {why}")
 
     @property
     def verdict(self) -> str:
         """Return the refusal as JSON, so that a sender can read its code (:func:`refusal_of`)."""
-        return msgspec.json.encode(self.refusal).decode()
+        found = self.refusal
+        return msgspec.json.encode(BatchRefusal(code=found.code, what=found.what, why=found.why, index=self.index)).decode()
 
 
-def refusal_of(verdict: str) -> Refusal | None:
+def refusal_of(verdict: str) -> BatchRefusal | None:
     """Return the refusal in an inbox verdict; None if the verdict is in words only."""
     try:
-        return msgspec.json.decode(verdict, type=Refusal)
+        return msgspec.json.decode(verdict, type=BatchRefusal)
     except msgspec.DecodeError:
         return None
 
@@ -137,6 +160,51 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     removed_tasks: tuple[str, ...] = ()
     removed_lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def parse_actions(actions: Sequence[Any]) -> list[Edit]:
+    """Return the edits of a batch from outside, each as ``parse_action`` returns it.
+
+    Raises:
+        EditRefused: too many edits, or the first that is invalid, with its index.
+    """
+    if len(actions) > MAX_EDITS:
+        raise EditRefused("too_many", "actions", f"{len(actions)} edits at once; at most {MAX_EDITS}")
+    edits: list[Edit] = []
+    for index, action in enumerate(actions):
+        try:
+            edits.append(parse_action(action))
+        except EditRefused as refused:
+            raise _at(refused, index, len(actions)) from None
+    return edits
+
+
+def with_index(refused: EditRefused, count: int, attempt: Callable[[int], object]) -> EditRefused:
+    """Return the refusal of a batch with the index of the edit that causes it, found by binary search.
+
+    An edit causes the refusal if the batch up to it is refused for the same reason, and the batch
+    before it is not.
+
+    Args:
+        refused: the refusal of the whole batch.
+        count: number of edits in the batch.
+        attempt: applies that many of the first edits to a copy; raises EditRefused.
+    """
+    good, bad = 0, count
+    while bad - good > 1:
+        number = (good + bad) // 2
+        try:
+            attempt(number)
+        except EditRefused as again:
+            good, bad = (good, number) if again.refusal == refused.refusal else (number, bad)
+        else:
+            good = number
+    return _at(refused, bad - 1, count)
+
+
+def _at(refused: EditRefused, index: int, count: int) -> EditRefused:
+    found = refused.refusal
+    return EditRefused(found.code, found.what, found.why, index if count > 1 else None)
 
 
 def parse_action(value: Any, where: str = "action") -> Edit:

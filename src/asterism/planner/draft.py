@@ -14,7 +14,7 @@ import msgspec
 
 from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.edits import Applied, Edit, parse_action
+from asterism.constellation.edits import Applied, Edit, EditRefused, parse_actions, with_index
 from asterism.constellation.nesting import apply_on_fleet, exact_names, first_match
 from asterism.constellation.profile import Fleet
 
@@ -44,13 +44,13 @@ class Draft(Protocol):
         """
         ...
 
-    async def edit(self, action: Mapping[str, Any]) -> Accepted:
-        """Apply one edit, ``{"tool": …, "parameters": {…}}``, as a whole or not at all.
+    async def edit(self, *actions: Mapping[str, Any]) -> Accepted:
+        """Apply edits, each ``{"tool": …, "parameters": {…}}``, as a whole or not at all.
 
-        Applying the same edit again is harmless.
+        Applying the same edits again is harmless.
 
         Raises:
-            EditRefused: the edit is invalid; nothing has changed.
+            EditRefused: an edit is invalid; nothing has changed.
         """
         ...
 
@@ -76,11 +76,17 @@ class MemoryDraft:
         """Return the current constellation."""
         return self.constellation
 
-    async def edit(self, action: Mapping[str, Any]) -> Accepted:
-        """Apply one edit; see ``Draft.edit``."""
-        edit = parse_action(action)
-        applied = apply(self.constellation, [edit], self._fleet, partial=True)
-        self._edits.append(edit)
+    async def edit(self, *actions: Mapping[str, Any]) -> Accepted:
+        """Apply edits; see ``Draft.edit``."""
+        edits = parse_actions(actions)
+        try:
+            applied = apply(self.constellation, edits, self._fleet, partial=True)
+        except EditRefused as refused:
+            there = self.constellation.to_dict()
+            raise with_index(
+                refused, len(edits), lambda number: apply(TaskConstellation.from_dict(there), edits[:number], self._fleet, partial=True)
+            ) from None
+        self._edits += edits
         return Accepted(constellation=self.constellation, changed=applied.changed, notes=applied.notes)
 
     def check(self) -> Applied:

@@ -1,4 +1,4 @@
-"""The seven edits as tools, described for a model from the types that parse them.
+"""The seven edits as tools, and a tool for a batch of them, described for a model from the types that parse them.
 
 The MCP server that offers them is in ``editor``; ``parse_action`` validates the arguments.
 """
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.edits import MAX_EDITS
 
 
 class EditTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,13 @@ _WORDS = {
     "remove_dependency": "Remove a dependency.",
     "update_dependency": "Change the type or the condition of a dependency. A condition alone makes it CONDITIONAL.",
 }
+
+_BATCH_WORDS = (
+    "Apply several edits as one: all of them, or none. Nothing starts in between, so a new task waits for its dependencies from the start. "
+    "A refusal has the index of the edit that causes it."
+)
+BATCH_TOOL = "apply_edits"
+"""Tool that applies several edits as a whole."""
 
 _TASK = {
     "task_id": "Unique id; letters, digits, _ and -.",
@@ -108,6 +116,28 @@ def edit_tools() -> tuple[EditTool, ...]:
         ),
     }
     return tuple(EditTool(name=name, description=_WORDS[name], schema=schema) for name, schema in schemas.items())
+
+
+@functools.cache
+def batch_tool() -> EditTool:
+    """Return the tool for a batch of edits, whose schema names each edit as its own tool does."""
+    found: dict[str, Any] = {}
+    choices = []
+    for tool in edit_tools():
+        parameters = dict(tool.schema)
+        found |= parameters.pop("$defs", {})
+        given = {"tool": {"const": tool.name}, "parameters": parameters}
+        choices.append({"type": "object", "properties": given, "required": ["tool", "parameters"], "additionalProperties": False})
+    actions = {
+        "type": "array",
+        "items": {"anyOf": choices},
+        "minItems": 1,
+        "maxItems": MAX_EDITS,
+        "description": "The edits in order. Each has the name of a tool and its parameters.",
+    }
+    properties = {"actions": actions}
+    schema = {"type": "object", "properties": properties, "required": ["actions"], "additionalProperties": False, "$defs": found}
+    return EditTool(name=BATCH_TOOL, description=_BATCH_WORDS, schema=schema)
 
 
 def _defs(properties: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

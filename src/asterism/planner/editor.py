@@ -1,6 +1,7 @@
-"""The constellation editor as an MCP server: the seven tools of ``edit_tools``, on one draft.
+"""The constellation editor as an MCP server: the tools of ``edit_tools``, on one draft.
 
-A refusal is a result and not an exception: ``{code, what, why}`` as structured content. The SDK's
+A refusal is a result and not an exception: ``{code, what, why}`` as structured content, of a batch
+with the ``index`` of the edit that causes it. The SDK's
 low-level server is used because its high-level one drops unknown arguments and turns text into
 numbers.
 
@@ -44,7 +45,7 @@ from mcp_types import (
 from asterism.constellation.edits import EditRefused, Refusal
 from asterism.errors import AsterismError, InvalidInput
 from asterism.planner.draft import Accepted, Draft
-from asterism.planner.edit_tools import edit_tools
+from asterism.planner.edit_tools import BATCH_TOOL, batch_tool, edit_tools
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's messages go only to a configured log
 
@@ -66,17 +67,18 @@ _ANSWER = {
         "code": {"type": "string", "description": "Reason of a refusal, for programs."},
         "what": {"type": "string", "description": "Subject of a refusal."},
         "why": {"type": "string", "description": "Reason of a refusal, in words."},
+        "index": {"type": "integer", "description": "Index of the edit that causes the refusal, from 0, where several were sent."},
     },
     "anyOf": [{"required": ["version", "changed", "notes", "constellation"]}, {"required": ["code", "what", "why"]}],
 }
 
 PATH = "/mcp"
 _LOOPBACK = {"127.0.0.1": ("127.0.0.1", socket.AF_INET), "localhost": ("127.0.0.1", socket.AF_INET), "::1": ("::1", socket.AF_INET6)}
-_REMOVING = ("build_constellation", "remove_task", "remove_dependency")
+_REMOVING = (BATCH_TOOL, "build_constellation", "remove_task", "remove_dependency")
 
 
 def tools() -> list[Tool]:
-    """Return the seven tools, as ``list_tools`` lists them."""
+    """Return the tools, the seven edits first, as ``list_tools`` lists them."""
     return [
         Tool(
             name=it.name,
@@ -85,14 +87,14 @@ def tools() -> list[Tool]:
             output_schema=_ANSWER,
             annotations=ToolAnnotations(idempotent_hint=True, destructive_hint=it.name in _REMOVING, open_world_hint=False),
         )
-        for it in edit_tools()
+        for it in (*edit_tools(), batch_tool())
     ]
 
 
 def editor_server(draft: Draft) -> Server[Any]:
-    """Return a server with the seven tools on a draft, and the constellation as a resource.
+    """Return a server with the tools on a draft, and the constellation as a resource.
 
-    Several clients may call at once; each edit is applied as a whole, in some order.
+    Several clients may call at once; each call is applied as a whole, in some order.
     """
     listed = tools()
 
@@ -100,7 +102,8 @@ def editor_server(draft: Draft) -> Server[Any]:
         return ListToolsResult(tools=listed)
 
     async def call_tool(_: ServerRequestContext[Any], called: CallToolRequestParams) -> CallToolResult:
-        return await answered(draft.edit({"tool": called.name, "parameters": called.arguments or {}}))
+        given = called.arguments or {}
+        return await answered(_apply(draft, given) if called.name == BATCH_TOOL else draft.edit({"tool": called.name, "parameters": given}))
 
     async def list_resources(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListResourcesResult:
         description = "The current constellation: its version, tasks with their status, dependencies."
@@ -127,12 +130,20 @@ def editor_server(draft: Draft) -> Server[Any]:
     )
 
 
+async def _apply(draft: Draft, given: Mapping[str, Any]) -> Accepted:
+    actions = given.get("actions")
+    if given.keys() != {"actions"} or not isinstance(actions, list) or not actions:
+        why = 'expected {"actions": [{"tool": …, "parameters": {…}}, …]} with at least one edit'
+        raise EditRefused("bad_content", BATCH_TOOL, why)
+    return await draft.edit(*actions)
+
+
 async def answered(edit: Awaitable[Accepted]) -> CallToolResult:
-    """Return the result of one call: the accepted edit, or its refusal."""
+    """Return the result of one call: the accepted edits, or their refusal."""
     try:
         accepted = await edit
     except EditRefused as refused:
-        return _answer(msgspec.to_builtins(refused.refusal), is_error=True)
+        return _answer(msgspec.json.decode(refused.verdict), is_error=True)
     except AsterismError as error:
         return _answer(msgspec.to_builtins(Refusal(code="unavailable", what="constellation", why=str(error))), is_error=True)
     it = accepted.constellation

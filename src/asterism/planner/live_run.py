@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.edits import EditRefused, parse_action, refusal_of
+from asterism.constellation.edits import EditRefused, parse_actions, refusal_of
 from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.data import check_json
 from asterism.kernel.machine import Machine
@@ -65,13 +65,13 @@ class LiveRun:
             raise EditRefused("no_constellation", "run", f"run {self._run_id} has no constellation yet; it is being planned")
         return self._read_so_far.memory.constellation
 
-    async def edit(self, action: Mapping[str, Any]) -> Accepted:
-        """Send the edit and wait for the run's verdict; see ``Draft.edit``."""
+    async def edit(self, *actions: Mapping[str, Any]) -> Accepted:
+        """Send the edits in one event and wait for the run's verdict; see ``Draft.edit``."""
         try:
-            check_json(action, "action")  # the journal could not store it
+            check_json(list(actions), "action")  # the journal could not store it
         except InvalidInput as error:
             raise EditRefused("bad_content", "action", str(error)) from None
-        parse_action(action)  # an unreadable edit need not reach the run
+        parse_actions(actions)  # unreadable edits need not reach the run
         row = await self._client.store.run(self._run_id)
         if row.status == "ended":
             raise EditRefused("ended", "run", f"it has ended ({row.outcome}); nothing of it can be edited any more")
@@ -79,12 +79,14 @@ class LiveRun:
         key = self._client.clock.new_id()
         self._sent[key] = Accepted(constellation=TaskConstellation(), changed=False)
         try:
-            edited = Edited(actions=(dict(action),), base_version=self._read_so_far.memory.constellation.version)
+            edited = Edited(actions=tuple(dict(action) for action in actions), base_version=self._read_so_far.memory.constellation.version)
             await self._client.post(self._run_id, edited, actor=self._actor, key=key)
             verdict = await self._verdict(key)
             if verdict != ACCEPTED:
                 refusal = refusal_of(verdict)
-                raise EditRefused(refusal.code, refusal.what, refusal.why) if refusal else EditRefused("unavailable", "run", verdict)
+                if refusal is None:
+                    raise EditRefused("unavailable", "run", verdict)
+                raise EditRefused(refusal.code, refusal.what, refusal.why, refusal.index)
             await self._read_on()
             return msgspec.structs.replace(self._sent[key], constellation=self._read_so_far.memory.constellation)
         finally:

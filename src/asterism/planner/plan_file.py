@@ -22,7 +22,7 @@ import msgspec
 from asterism.constellation.batch import line_spec_of, spec_of
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, PlanDocument, as_file, parse_plan
-from asterism.constellation.edits import Edit, EditRefused, parse_action
+from asterism.constellation.edits import Applied, Edit, EditRefused, parse_actions, with_index
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.kernel.data import each_once
@@ -128,18 +128,18 @@ class PlanFile:
             found: TaskConstellation = await asyncio.to_thread(self._within_lock, None)
         return found
 
-    async def edit(self, action: Mapping[str, Any]) -> Accepted:
-        """Write the edit into the file; see ``Draft.edit``."""
-        edit = parse_action(action)
+    async def edit(self, *actions: Mapping[str, Any]) -> Accepted:
+        """Write the edits into the file; see ``Draft.edit``."""
+        edits = parse_actions(actions)
         async with self._lock:
-            accepted: Accepted = await asyncio.to_thread(self._within_lock, edit)
+            accepted: Accepted = await asyncio.to_thread(self._within_lock, edits)
         return accepted
 
-    def _within_lock(self, edit: Edit | None) -> Any:
+    def _within_lock(self, edits: list[Edit] | None) -> Any:
         try:
             with self._locked():
                 self._read()
-                return self._constellation if edit is None else self._edit(edit)
+                return self._constellation if edits is None else self._edit(edits)
         except OSError as error:
             raise EditRefused("unavailable", self._path.name, f"the file cannot be written: {error.strerror}") from None
         except InvalidInput as error:
@@ -179,9 +179,11 @@ class PlanFile:
         except InvalidInput as error:
             raise InvalidInput(f"{self._path}: {error}") from None
 
-    def _edit(self, edit: Edit) -> Accepted:
-        edited = TaskConstellation.from_dict(self._constellation.to_dict())
-        applied = apply(edited, [edit], self._fleet, exact=True, params=self._plan.params)
+    def _edit(self, edits: list[Edit]) -> Accepted:
+        try:
+            edited, applied = self._applied(edits)
+        except EditRefused as refused:
+            raise with_index(refused, len(edits), lambda number: self._applied(edits[:number])) from None
         if not edited.tasks:
             raise EditRefused("bad_content", self._path.name, "a plan needs at least one task; delete the file instead")
         if applied.changed:
@@ -193,6 +195,10 @@ class PlanFile:
             self._write(plan)
             self._plan, self._constellation = plan, edited
         return Accepted(constellation=edited, changed=applied.changed, notes=applied.notes)
+
+    def _applied(self, edits: list[Edit]) -> tuple[TaskConstellation, Applied]:
+        edited = TaskConstellation.from_dict(self._constellation.to_dict())
+        return edited, apply(edited, edits, self._fleet, exact=True, params=self._plan.params)
 
     def _write(self, plan: PlanDocument) -> None:
         text = _text_for(as_file(plan), self._path)

@@ -230,7 +230,7 @@ class ConstellationRunView(BaseView):
     def noted(self, entry: Entry) -> str:
         """Return the reason why an entry changed nothing."""
         if isinstance(entry.event, Edited) and (refusal := refusal_of(entry.note)):
-            return f"edit by {entry.actor} refused: {refusal.what}: {refusal.why} ({refusal.code})"
+            return f"edit by {entry.actor} refused: {refusal.subject}: {refusal.why} ({refusal.code})"
         return super().noted(entry)
 
     def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.edits import EditRefused, Refusal, refusal_of
+from asterism.constellation.edits import BatchRefusal, EditRefused, Refusal, refusal_of
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.run_control import Cancel, Pause, Unpause
 from tests.constellation_harness import Agent, memory_of
-from tests.constellations import action, plan
+from tests.constellations import action, lines, plan, tasks
 
 
 def added(task_id: str, *, after: str = "") -> tuple[dict[str, Any], ...]:
@@ -81,6 +81,42 @@ def test_a_batch_that_touches_what_has_started_is_refused_whole() -> None:
     assert "n" not in agent.constellation.tasks
 
 
+@pytest.mark.parametrize(
+    ("actions", "code", "index"),
+    [
+        ((*added("n"), action("explode"), action("remove_task", task_id="a")), "unknown_edit", 1),
+        ((*added("n"), *added("m"), action("remove_task", task_id="a"), *added("o")), "read_only", 2),
+        ((*added("n"), action("add_task", task_id="m", device="moon"), *added("o")), "unknown_device", 1),
+        ((*added("n"), *added("n", after="c"), action("add_dependency", from_="n", to="c")), "cycle", 3),
+        ((*added("n"), action("remove_dependency", dependency_id="b->c"), *added("m")), "bad_reference", 1),
+        (
+            (
+                action("remove_dependency", dependency_id="b->c"),
+                action("update_task", task_id="c", inputs={}),
+                action("remove_task", task_id="a"),
+            ),
+            "read_only",
+            2,
+        ),
+        ((action("add_task", task_id="n", device="d", inputs={"x": "${b}"}), *added("m")), "bad_reference", 0),
+        ((action("remove_task", task_id="a"),), "read_only", None),
+        (({"tool": "remove_task"},) * 1001, "too_many", None),
+    ],
+)
+def test_the_refusal_of_a_batch_names_the_edit_that_causes_it(actions: tuple[Any, ...], code: str, index: int | None) -> None:
+    agent = Agent({"tasks": [*tasks("a b"), *tasks("c", inputs={"x": "${b}"})], "dependencies": lines("a>b b>c")})
+    with pytest.raises(EditRefused) as raised:
+        agent.take(Edited(actions=actions, base_version=1))
+    assert (raised.value.refusal.code, raised.value.index) == (code, index)
+    assert str(raised.value).startswith("actions[") is (index is not None)
+
+
+def test_a_batch_adds_a_task_with_its_dependencies_before_it_can_start() -> None:
+    agent = Agent(plan("a b", "a>b"))
+    agent.batch(Edited(actions=(*added("n", after="a"), action("remove_task", task_id="b")), base_version=1))
+    assert (agent.running(), agent.statuses()["n"]) == (["a"], "WAITING_DEPENDENCY")
+
+
 def test_an_edit_against_an_older_version_is_checked_by_the_parts_it_touches() -> None:
     agent = Agent(plan("a b"))
     agent.batch(Edited(actions=added("n"), base_version=1))
@@ -149,8 +185,8 @@ def test_a_planner_may_not_finish_over_a_task_that_was_added_meanwhile() -> None
 
 
 def test_a_verdict_contains_its_refusal() -> None:
-    refusal = Refusal(code="cycle", what="a -> b -> a", why="no")
-    assert refusal_of(EditRefused(refusal.code, refusal.what, refusal.why).verdict) == refusal
+    for refusal in (BatchRefusal(code="cycle", what="a -> b -> a", why="no"), BatchRefusal(code="cycle", what="a", why="no", index=0)):
+        assert refusal_of(EditRefused(refusal.code, refusal.what, refusal.why, refusal.index).verdict) == refusal
     assert refusal_of("constellation agent in START does not accept edited") is None
 
 

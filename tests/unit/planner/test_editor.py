@@ -1,4 +1,4 @@
-"""The seven tools, through the SDK's client in process."""
+"""The tools of the editor, through the SDK's client in process."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
 from asterism.constellation.documents import LineSpec, TaskSpec
-from asterism.constellation.edits import EditRefused
+from asterism.constellation.edits import MAX_EDITS, EditRefused
 from asterism.planner.draft import MemoryDraft
 from asterism.planner.editor import RESOURCE, editor_server, tools
 from asterism.runtime.ports.planner import PlannerRequest
 from tests.constellation_harness import FLEET
-from tests.constellations import SEVEN
+from tests.constellations import SEVEN, action, constellation, seed
 
 PROFILES = {profile.device_id: profile for profile in FLEET}
 A = {"task_id": "a", "device": "d", "description": "do it"}
@@ -48,9 +48,9 @@ def refusal(answer: CallToolResult) -> tuple[str, str, str]:
     return answer.structured_content["code"], answer.structured_content["what"], answer.structured_content["why"]
 
 
-def test_a_client_lists_exactly_the_seven_tools_each_described_and_typed() -> None:
+def test_a_client_lists_the_seven_edits_and_their_batch_each_described_and_typed() -> None:
     listed = served(MemoryDraft(), lambda client: client.list_tools()).tools
-    assert [tool.name for tool in listed] == [*SEVEN]
+    assert [tool.name for tool in listed] == [*SEVEN, "apply_edits"]
     for tool in listed:
         assert (tool.input_schema["type"], tool.input_schema["additionalProperties"]) == ("object", False)
         assert tool.description
@@ -69,6 +69,48 @@ def test_the_tool_schemas_match_the_types() -> None:
     assert set(by_name["update_task"]["properties"]) == set(TaskSpec.__struct_fields__)
     assert set(by_name["add_dependency"]["properties"]) == {"id", "from", "to", "type", "condition"}
     assert len(LineSpec.__struct_fields__) == 5
+
+
+def test_the_batch_takes_each_edit_with_the_schema_of_its_own_tool() -> None:
+    *single, batch = (tool.input_schema for tool in tools())
+    actions = batch["properties"]["actions"]
+    assert (actions["minItems"], actions["maxItems"]) == (1, MAX_EDITS)
+    choices = [choice["properties"] for choice in actions["items"]["anyOf"]]
+    assert [choice["tool"] for choice in choices] == [{"const": name} for name in SEVEN]
+    for choice, schema in zip(choices, single, strict=True):
+        assert {**choice["parameters"], "$defs": schema.get("$defs", {})} == {**schema, "$defs": schema.get("$defs", {})}
+        assert batch["$defs"].items() >= schema.get("$defs", {}).items()
+
+
+def test_a_batch_is_applied_as_a_whole_and_the_same_batch_again_changes_nothing() -> None:
+    actions = {"actions": [*seed("editing")["actions"]]}
+    draft = MemoryDraft(constellation("task_003 task_004", "task_003>task_004"))
+    first, again = (answer.structured_content or {} for answer in called(draft, ("apply_edits", actions), ("apply_edits", actions)))
+    assert (first["changed"], first["version"]) == (True, 1)
+    assert [task["task_id"] for task in first["constellation"]["tasks"]] == ["task_003", "task_005"]
+    assert (again["changed"], again["version"], len(again["notes"])) == (False, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        ([action("add_task", task_id="n"), action("fly"), action("remove_task", task_id="never")], ("unknown_edit", "action", 1)),
+        ([action("add_task", task_id="n"), action("remove_task", task_id="never")], ("unknown_task", "never", 1)),
+        ([action("add_task", task_id="n", device="moon"), action("add_task", task_id="m")], ("unknown_device", "n", 0)),
+        ([action("add_task", task_id="n"), 7], ("bad_content", "action", 1)),
+        ([action("remove_task", task_id="never")], ("unknown_task", "never", None)),
+        ([action("add_task", task_id="n")] * (MAX_EDITS + 1), ("too_many", "actions", None)),
+        ([], ("bad_content", "apply_edits", None)),
+        ({}, ("bad_content", "apply_edits", None)),
+    ],
+)
+def test_a_refused_batch_names_the_edit_and_changes_nothing(actions: Any, expected: tuple[str, str, int | None]) -> None:
+    draft = MemoryDraft(fleet=PROFILES)
+    _, refused = called(draft, ("add_task", A), ("apply_edits", {"actions": actions}))
+    told = refused.structured_content or {}
+    assert refused.is_error
+    assert (told["code"], told["what"], told.get("index")) == expected
+    assert (draft.constellation.version, [*draft.constellation.tasks]) == (1, ["a"])
 
 
 def test_each_tool_returns_the_constellation_and_its_version() -> None:

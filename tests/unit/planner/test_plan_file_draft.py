@@ -72,6 +72,16 @@ def test_an_edit_without_a_change_does_not_touch_the_file(path: Path) -> None:
     assert path.stat().st_mtime_ns == before
 
 
+def test_a_batch_is_written_as_a_whole_or_not_at_all(path: Path) -> None:
+    draft, before = PlanFile(path, {profile.device_id: profile for profile in FLEET}), path.read_bytes()
+    new = (action("add_task", task_id="b", device="d"), action("add_dependency", from_="a", to="b"))
+    with pytest.raises(EditRefused) as raised:
+        asyncio.run(draft.edit(*new, action("add_task", task_id="c", device="moon"), action("remove_task", task_id="a")))
+    assert (raised.value.refusal.code, raised.value.index, path.read_bytes()) == ("unknown_device", 2, before)
+    accepted = asyncio.run(draft.edit(*new))
+    assert (accepted.constellation.version, [task["task_id"] for task in written(path)["tasks"]]) == (1, ["a", "b"])
+
+
 def test_the_changes_of_another_process_are_preserved(path: Path) -> None:
     ours, theirs = PlanFile(path), PlanFile(path)
     edit(theirs, "add_task", task_id="t", device="d")

@@ -13,7 +13,7 @@ import msgspec
 from asterism.constellation.changes import Change, changes, written
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
-from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused, Refusal, parse_action
+from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused, Refusal, parse_action, parse_actions, with_index
 from asterism.constellation.nesting import apply_on_fleet, exact_names
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import best_match
@@ -39,8 +39,6 @@ from asterism.machines.task_coupling import TaskSchedule, settle
 START, CONTINUE = ConstellationAgentStatus.START, ConstellationAgentStatus.CONTINUE
 FINISH, FAIL = ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL
 
-MAX_ACTIONS = 1000
-"""Number of edits in one batch from outside."""
 SKILLS_RESTORED = 2
 """Rules version since which a refused batch leaves the skill of a task that the batch replaced."""
 
@@ -131,21 +129,26 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
     """
     if memory.ending is not None:
         raise EditRefused("ended", "run", "its tasks have ended, and only its on_failure and finally tasks still run")
-    if len(event.actions) > MAX_ACTIONS:
-        raise EditRefused("too_many", "actions", f"{len(event.actions)} edits at once; at most {MAX_ACTIONS}")
     now = schedule.constellation.version
     try:
-        edits = [parse_action(action) for action in event.actions]
+        edits = parse_actions(event.actions)
         # A replay skips refused edits, so they must leave the memory exactly as it was. Applying and
         # undoing them would change the order of tasks; so they are tried on a copy first.
         exact = context.rules >= EXTENDED
-        _rehearsed(memory, schedule.constellation, edits, context, exact=exact)
+        try:
+            _rehearsed(memory, schedule.constellation, edits, context, exact=exact)
+        except EditRefused as refused:
+            raise with_index(
+                refused,
+                len(edits),
+                lambda number: _rehearsed(memory, schedule.constellation, edits[:number], context, exact=exact),
+            ) from None
         _change(memory, schedule, edits, context, exact=exact)
     except EditRefused as refused:
         if event.base_version == now:
             raise
         why = f"{refused.refusal.why} (it was written against version {event.base_version}, the constellation is at version {now})"
-        raise EditRefused(refused.refusal.code, refused.refusal.what, why) from None
+        raise EditRefused(refused.refusal.code, refused.refusal.what, why, refused.index) from None
 
 
 def take_edit(
