@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.parameters import Param
 from asterism.constellation.profile import AgentProfile
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.planner.model_choice import ModelChoice
@@ -36,7 +37,7 @@ CONTINUES = Say(text='{"thought": "simulated", "status": "CONTINUE"}')
 MAX_LINE = 1_000
 """Maximum characters of a line of the description."""
 
-_TRAITS = ("name", "inputs", "priority", "timeout_s", "deadline_s", "retry", "requires_approval")
+_TRAITS = tuple(name for name in TaskSpec.__struct_fields__ if name not in ("task_id", "device", "skill", "constellation"))
 _WORLD_ARGUMENTS = ("store", "drivers", "interval_chars", "program", "resends")
 
 
@@ -124,6 +125,7 @@ class Scenario(msgspec.Struct, frozen=True):
         parts: all other parts.
         choice: model settings of the whole pipeline; None for a scripted planner.
         forks: the forked run, as in ``Setting``.
+        params: parameters of the plan.
     """
 
     seed: int
@@ -132,6 +134,7 @@ class Scenario(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...]
     choice: ModelChoice | None = None
     forks: tuple[Setting, float] | None = None
+    params: dict[str, Param] = {}
 
     def setting(self) -> Setting:
         """Return the world of this scenario."""
@@ -168,7 +171,7 @@ class Scenario(msgspec.Struct, frozen=True):
         tasks = [msgspec.structs.replace(part, **traits[part.task_id]) for part in self.parts if isinstance(part, TaskSpec)]
         ids = {spec.task_id for spec in tasks}
         lines = [part for part in self.parts if isinstance(part, LineSpec) and {part.source, part.target} <= ids]
-        return PlanDocument(tasks=tuple(tasks), dependencies=tuple(lines))
+        return PlanDocument(tasks=tuple(tasks), dependencies=tuple(lines), params=self.params)
 
     def _planner(self) -> Planner:
         if self.choice is not None:
@@ -244,7 +247,8 @@ def record_scenario(setting: Setting, execute: Callable[[Setting], object]) -> S
     defaults = RunOptions()
     chosen = {name: getattr(setting.options, name) for name in RunOptions.__struct_fields__}
     parts += [Option(name, value) for name, value in chosen.items() if value != getattr(defaults, name)]
-    return Scenario(setting.seed, tuple(world["fleet"]), setting.plan is not None, tuple(parts), choice, setting.forks)
+    params = setting.plan.params if setting.plan else {}
+    return Scenario(setting.seed, tuple(world["fleet"]), setting.plan is not None, tuple(parts), choice, setting.forks, params)
 
 
 def _pipeline(script: Answering, choice: ModelChoice) -> Planner:

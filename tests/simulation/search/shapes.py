@@ -160,6 +160,7 @@ def extended(rng: random.Random, outer: PlanDocument, devices: list[AgentProfile
         for task_id in ids:
             asked = rng.choice(outer.tasks)
             field = "value" if asked.skill and likely(rng, 0.7) else "error"
+            field = "failed" if asked.for_each and field == "value" else field
             written = task(rng, task_id, devices, []) | {"role": role, "inputs": {"x": f"${{{asked.task_id}.{field}}}"}}
             written["inputs"]["note"] = rng.choice(("${run.outcome}: ${run.error}", "${run.id}"))
             written.pop("deadline_s", None)
