@@ -147,4 +147,5 @@ def memory_of(run: Run[ConstellationMemory]) -> dict[str, Any]:
         "memory": msgspec.to_builtins(memory, order="deterministic"),
         "schedule": schedule
         and [list(schedule.startable), list(schedule.running), list(schedule.unsatisfiable), schedule.constellation.to_dict()],
+        "items": [msgspec.to_builtins(task) for task in run.memory.constellation.in_order_with_items() if task.item_of],
     }

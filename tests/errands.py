@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypedDict
 
-from asterism import Constellation, SkillContext, skill
+from asterism import Constellation, SkillContext, each, skill
 
 
 class Counted(TypedDict):
@@ -36,3 +36,17 @@ nightly = Constellation("nightly")
 _files = nightly.task(download, url="http://x")
 _counted = nightly.task(count, files=_files)
 nightly.task(publish, first=_files[0], files=_counted["files"])
+
+
+@skill(idempotent=True)
+def transform(file: str) -> str:
+    """Read a file; the second is broken."""
+    if file.endswith("/1"):
+        raise ValueError(f"{file} is broken")
+    return file.upper()
+
+
+fan_out = Constellation("fan-out")
+_each = fan_out.task(download, url="http://x")
+_parts = fan_out.task(transform, file=each(_each, max_concurrent=2, failed="omit"))
+fan_out.task(count, files=_parts)

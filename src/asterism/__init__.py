@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.constellations.app import App as App
     from asterism.constellations.definition import Constellation as Constellation
     from asterism.constellations.definition import Task as Task
+    from asterism.constellations.each import each as each
     from asterism.constellations.goal import Goal as Goal
     from asterism.constellations.handle import RunHandle as RunHandle
     from asterism.constellations.handle import RunResult as RunResult
@@ -99,6 +100,7 @@ _PUBLIC = {
     "asterism.constellation.task": ("RetryPolicy", "TaskStar"),
     "asterism.constellations.app": ("App",),
     "asterism.constellations.definition": ("Constellation", "Task"),
+    "asterism.constellations.each": ("each",),
     "asterism.constellations.goal": ("Goal",),
     "asterism.constellations.handle": ("RunHandle", "RunResult"),
     "asterism.constellations.rounds": ("Round", "follow", "submit"),

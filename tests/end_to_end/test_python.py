@@ -179,3 +179,46 @@ def test_a_type_checker_accepts_programs_and_finds_their_mistakes(tmp_path: Path
     assert "clean.py:" not in "\n".join(line for line in done.stdout.splitlines() if ": error:" in line)
     wrong = [line.split(":")[1] for line in done.stdout.splitlines() if line.startswith("wrong.py") and ": error:" in line]
     assert sorted(set(wrong)) == ["5", "6", "8", "9"], done.stdout
+
+
+FAN_OUT = """
+from pathlib import Path
+
+from asterism import Constellation, each, skill
+
+
+@skill(idempotent=True)
+def files() -> list[int]:
+    return [1, 2, 3]
+
+
+@skill(idempotent=True)
+def transform(file: int) -> int:
+    with Path("work.log").open("a") as log:
+        log.write(f"{file}\\n")
+    if file == 2 and not Path("mended").exists():
+        raise ValueError("broken")
+    return file * 10
+
+
+def total(parts: list[int]) -> int:
+    return sum(parts)
+
+
+job = Constellation("job")
+parts = job.task(transform, file=each(job.task(files), max_concurrent=1))
+job.task(total, parts=parts)
+"""
+
+
+def test_a_failed_item_is_retried_in_a_copy_of_the_run(folder: Path) -> None:
+    (folder / "job.py").write_text(FAN_OUT, encoding="utf-8")
+    failed = asterism(folder, "run", "job.py:job")
+    assert failed.returncode == 1
+    assert "1 of 3 items failed: transform[1]: ValueError: broken" in failed.stdout
+    (folder / "mended").touch()
+    run = failed.stdout.split()[1]
+    refused = asterism(folder, "retry", run, "transfrom")
+    assert (refused.returncode, "did you mean transform" in refused.stderr.lower()) == (1, True)
+    assert asterism(folder, "retry", run, "transform[1]").returncode == 0
+    assert (folder / "work.log").read_text() == "1\n2\n2\n3\n"

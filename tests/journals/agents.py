@@ -11,7 +11,7 @@ from asterism.constellation.task import TaskError
 from asterism.errors import Refused
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.events import AttemptBegun, AttemptQueued, DeviceFound, DeviceLost, Edited, RunOptions
+from asterism.machines.constellation_agent.events import AttemptBegun, AttemptQueued, DeviceFound, DeviceLost, Edited, Retry, RunOptions
 from asterism.machines.constellation_agent.requests import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import TransitionFailed
@@ -296,7 +296,39 @@ def queue() -> Sequence[Record]:
     return told(it)
 
 
+def fan_out() -> Sequence[Record]:
+    """A task for each item, at most two at once; one fails and is left out, and the process dies on the way."""
+    each = {"items": "${a.files}", "max_concurrent": 2, "failed": "omit"}
+    plan = {
+        "tasks": [
+            *tasks("a"),
+            *tasks("b", inputs={"x": "${item}"}, for_each=each),
+            *tasks("c", inputs={"x": "${b}", "y": "${b.failed}"}),
+        ],
+        "dependencies": lines("a>b", "b>c"),
+    }
+
+    def script(attempt: Attempt) -> Behaviour:
+        if attempt.task_id == "a":
+            return Behaviour(result={"files": ["p", "q", "r", "s"]})
+        return Behaviour(duration_s=5, breaks="broken" if attempt.task_id == "b[1]" else "", result=attempt.task_id)
+
+    return World(1, fleet=fleet_of("d"), script=script, crashes=[Crash(entry=7, after_s=1)]).run(plan).records
+
+
+def retried() -> Sequence[Record]:
+    """A failed item that a person has performed again while another one runs."""
+    each = {"items": [1, 2, 3], "max_concurrent": 2}
+    b = {"task_id": "b", "device": "d", "inputs": {"x": "${item}"}, "for_each": each}
+    agent = Agent({"tasks": [b, {"task_id": "c", "device": "d"}], "dependencies": stars.lines("b>c")})
+    agent.ends("b[0]", error="raised")
+    agent.batch(Retry(tasks=("b[0]",)))
+    for task_id in ("b[1]", "b[0]", "b[2]", "c"):
+        agent.ends(task_id, task_id)
+    return told(agent)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
-    deadlines, round_two, defect, replaced, mistyped, handlers, queue,
+    deadlines, round_two, defect, replaced, mistyped, handlers, queue, fan_out, retried,
 )  # fmt: skip

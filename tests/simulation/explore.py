@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.documents import parse_plan
 from asterism.machines.constellation_agent.events import RunOptions
 from tests.simulation.exploration.small_flows import FlowSpace
 from tests.simulation.exploration.small_loops import LoopSpace, small_steps
@@ -37,6 +38,17 @@ def agents(
     """Return a space for each plan of this many tasks, fewest interleavings first; ``each`` are fields of every task."""
     plans = reversed(small_plans(tasks, **each))
     return [AgentSpace(plan, budget, options=options, idempotent=idempotent, concurrency=concurrency, edits=small_edits) for plan in plans]
+
+
+def fan_outs(budget: Budget) -> list[AgentSpace]:
+    """Return a space for each way to treat failed items: two items, one or both at once, and a task after them."""
+    ways = [{"items": [1, 2], "failed": failed, "max_concurrent": most} for failed in ("stop", "omit") for most in (1, None)]
+    work = {"device": "d", "skill": "work"}
+    documents = [
+        {"tasks": [{"task_id": "a", **work, "for_each": each}, {"task_id": "b", **work}], "dependencies": [{"from": "a", "to": "b"}]}
+        for each in ways
+    ]
+    return [AgentSpace(parse_plan(document), budget, options=RunOptions()) for document in documents]
 
 
 def loop(groups: str, budget: Budget, *, critiques: bool = False, **steps: Any) -> list[LoopSpace]:
@@ -63,6 +75,7 @@ ROWS: Mapping[str, Spaces] = {
     "agent-2-handlers": lambda: handled(2, Budget(failures=2, crashes=1, cancels=2, pauses=1)),
     "agent-2-queue": lambda: agents(2, Budget(edits=1, failures=1, crashes=1, cancels=1), idempotent=False, concurrency=1),
     "agent-3-queue": lambda: agents(3, Budget(failures=1, crashes=1), idempotent=False, concurrency=1),
+    "agent-fan-out": lambda: fan_outs(Budget(failures=1, crashes=1, cancels=1)),
     "agent-3-edit": lambda: agents(3, Budget(edits=1)),
     "agent-3": lambda: agents(3, FOUR),
     "agent-3-edits": lambda: agents(3, Budget(edits=2)),

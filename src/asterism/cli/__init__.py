@@ -4,7 +4,7 @@
 - ``show_commands``: runs, show, log. ``why_command``: why.
 - ``inquiry_commands``: inbox, answer. ``edit_command``: mcp edit.
 - ``loop_command``: loop run. ``flow_commands``: chat, flow run.
-- ``journal_commands``: fork, export, import, prune.
+- ``journal_commands``: fork, export, import, prune. ``retry_command``: retry.
 
 Shared by the commands: ``options`` declares parameters, ``plan_values`` reads those of a plan, ``run_access`` opens
 the database and reads a run, ``foreground`` drives a run and handles signals, ``reporters`` show its progress,
@@ -79,6 +79,7 @@ app.command(
     help="Resume a run that was paused or interrupted.",
     group=_STEER,
 )
+app.command("asterism.cli.retry_command:retry", name="retry", help="Run the failed tasks of a run again.", group=_STEER)
 app.command("asterism.cli.run_commands:follow", name="follow", help="Run the next round of a session after a run has ended.", group=_WORK)
 app.command(
     "asterism.cli.run_commands:pause",

@@ -1,7 +1,8 @@
 """The constellation: a live DAG of tasks, its edits, and its checks against a fleet. Pure.
 
-- ``task``, ``line``, ``constellation``: the model; ``graph`` and ``analysis``: its shape;
-  ``constellation_snapshot``: snapshots.
+- ``task``, ``fan_out``, ``line``, ``constellation``: the model; ``graph`` and ``analysis``: its
+  shape; ``specs``: a new task or dependency from its specification; ``constellation_snapshot``:
+  snapshots.
 - ``condition`` and ``references``: expressions over results.
 - ``documents`` and ``parameters``: plans as people and models write them; ``specs``: new tasks and
   dependencies of them; ``edits``, ``batch`` and ``changes``: edits of a constellation.

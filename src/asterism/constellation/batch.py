@@ -160,7 +160,7 @@ class _Batch:
     def _equals(self, plan: PlanDocument) -> bool:
         tasks, lines = self._it.tasks, self._it.lines
         return (
-            len(tasks) == len(plan.tasks)
+            len(tasks) - self._it.item_count == len(plan.tasks)
             and len(lines) == len(plan.dependencies)
             and all(spec.task_id in tasks and _same_task(tasks[spec.task_id], spec) for spec in plan.tasks)
             and all(spec.line_id in lines and _same_line(lines[spec.line_id], spec) for spec in plan.dependencies)
@@ -176,7 +176,7 @@ class _Batch:
             return
         if self._extended and spec.task_id in RESERVED:
             raise EditRefused("bad_content", spec.task_id, f"this id is taken, as ${{{spec.task_id}}} refers to something else")
-        if len(self._it.tasks) >= MAX_TASKS:
+        if len(self._it.tasks) - self._it.item_count >= MAX_TASKS:
             raise EditRefused("too_many", spec.task_id, f"a constellation has at most {MAX_TASKS} tasks")
         _check_role(spec)
         self._put_task(task_of(spec))
@@ -268,13 +268,16 @@ class _Batch:
     # -- lookups -----------------------------------------------------------------------------------
 
     def _known(self, task_id: str) -> TaskStar:
+        of, bracket, _ = task_id.partition("[")
+        if bracket and of in self._it.tasks:
+            raise EditRefused("read_only", task_id, f"it is an item of {of}, and items cannot be edited; {of} can be until it starts")
         task = self._it.tasks.get(task_id)
         if task is None:
             raise EditRefused("unknown_task", task_id, "there is no such task")
         return task
 
     def _editable(self, task_id: str) -> TaskStar:
-        task = self._it.tasks.get(task_id) or self._known(task_id)
+        task = self._known(task_id)
         if task.status not in EDITABLE:
             raise EditRefused("read_only", task_id, f"it is {task.status}; only PENDING and WAITING_DEPENDENCY tasks may be edited")
         return task

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.condition import Condition
 from asterism.constellation.documents import LineSpec, parse_plan
+from asterism.constellation.fan_out import with_items
 from asterism.constellation.graph import find_cycle, find_path, reached
-from asterism.constellation.line import Evaluation, TaskStarLine
-from asterism.constellation.references import INPUTS, PARAMS, RUN, references
-from asterism.constellation.specs import line_of, task_of
+from asterism.constellation.line import Evaluation, TaskStarLine, named_by
+from asterism.constellation.references import INDEX, INPUTS, ITEM, PARAMS, RUN, references
+from asterism.constellation.specs import WrittenConstellation, line_of, task_of
 from asterism.constellation.task import SETTLED, TaskStar
 from asterism.errors import InvalidInput
 
@@ -31,7 +31,8 @@ class TaskConstellation:
         name: name for people.
         version: grows by one with each batch of edits that changed something.
         generation: number of restarts before it.
-        tasks: tasks by id; changed only by edits and the lifecycle machine.
+        tasks: tasks by id, including items of tasks with ``for_each``; changed only by edits and machines.
+        item_count: number of items among the tasks.
         lines: dependencies by id.
         removed_tasks, removed_lines: ids that edits have removed.
         unevaluated: ids of dependencies that can be evaluated and have no result yet.
@@ -46,6 +47,7 @@ class TaskConstellation:
         self.version = 0
         self.generation = generation
         self.tasks: dict[str, TaskStar] = {}
+        self.item_count = 0
         self.lines: dict[str, TaskStarLine] = {}
         self.removed_tasks: set[str] = set()
         self.removed_lines: set[str] = set()
@@ -98,7 +100,12 @@ class TaskConstellation:
         return self._ordinals[task_id]
 
     def in_order(self) -> list[TaskStar]:
-        """Return the tasks in the order of creation."""
+        """Return the tasks of the plan in the order of creation, without items."""
+        tasks = self.tasks
+        return [tasks[task_id] for task_id in sorted(tasks, key=self._ordinals.__getitem__) if not tasks[task_id].item_of]
+
+    def in_order_with_items(self) -> list[TaskStar]:
+        """Return all tasks in the order of creation."""
         return [self.tasks[task_id] for task_id in sorted(self.tasks, key=self._ordinals.__getitem__)]
 
     def ancestors(self, task_id: str) -> set[str]:
@@ -116,18 +123,22 @@ class TaskConstellation:
     # -- changing: primitives for edits and machines -----------------------------------------------
 
     def insert_task(self, task: TaskStar, ordinal: int | None = None) -> None:
-        """Insert a task; its id must be new."""
+        """Insert a task; its id must be new. An item waits until it is released."""
         self.tasks[task.task_id] = task
         self._out[task.task_id] = {}
         self._in[task.task_id] = {}
         self._open[task.task_id] = self._refused[task.task_id] = 0
         self._ordinals[task.task_id] = self._next_ordinal if ordinal is None else ordinal
         self._next_ordinal = max(self._next_ordinal, self._ordinals[task.task_id] + 1)
+        if task.item_of:
+            self.item_count += 1
+            return
         self.inputs_changed(task.task_id)
         self.dirty[task.task_id] = True
 
     def delete_task(self, task_id: str) -> None:
         """Delete a task without dependencies."""
+        self.item_count -= bool(self.tasks[task_id].item_of)
         tables: tuple[dict[str, Any], ...] = (self.tasks, self._out, self._in, self._open, self._refused, self._ordinals)
         for table in tables:
             del table[task_id]
@@ -141,7 +152,7 @@ class TaskConstellation:
         self._out[source][target] = line_id
         self._in[target][source] = line_id
         if line.condition:
-            for named in _named_by(line):
+            for named in named_by(line):
                 self._named_in.setdefault(named, {})[line_id] = None
         if line.verdict is not None:
             self._count(line, +1)
@@ -158,17 +169,16 @@ class TaskConstellation:
         del self._out[line.source][line.target]
         del self._in[line.target][line.source]
         self._count(line, -1)
-        for named in _named_by(line):
+        for named in named_by(line):
             del self._named_in[named][line_id]
         self.unevaluated.pop(line_id, None)
 
     def inputs_changed(self, task_id: str) -> None:
         """Update the task ids that the task's inputs refer to."""
-        referred = frozenset(source for source, _ in references(self.tasks[task_id].inputs) if source != INPUTS)
-        if referred:
+        values = with_items(self.tasks[task_id].inputs, self.tasks[task_id].for_each)
+        self.referring.pop(task_id, None)
+        if referred := frozenset(source for source, _ in references(values) if source != INPUTS):
             self.referring[task_id] = referred
-        else:
-            self.referring.pop(task_id, None)
 
     def awaiting(self, task_id: str) -> tuple[str, ...]:
         """Return the ids of the dependencies that may be evaluated once the task has ended.
@@ -190,7 +200,7 @@ class TaskConstellation:
     def _mark_unevaluated(self, line: TaskStarLine) -> None:
         """Mark a dependency with an ended source if all tasks in its condition have ended."""
         if line.condition:
-            for task_id in (line.source, *_named_by(line)):
+            for task_id in (line.source, *named_by(line)):
                 task = self.tasks.get(task_id)
                 if task is not None and not task.settled:
                     return
@@ -208,6 +218,14 @@ class TaskConstellation:
         else:
             self._refused[target] += 1
             self.dirty[target] = True
+        self.unevaluated.pop(line_id, None)
+
+    def reopen_line(self, line_id: str) -> None:
+        """Forget the evaluation of a dependency, because its source is to run again. O(1)."""
+        line = self.lines[line_id]
+        self._count(line, -1)
+        line.verdict = None
+        self._count(line, +1)
         self.unevaluated.pop(line_id, None)
 
     def _count(self, line: TaskStarLine, step: int) -> None:
@@ -252,17 +270,21 @@ class TaskConstellation:
 
     def why_unresolvable(self, task_id: str, *, extended: bool = True) -> str:
         """Return the reference to a task that is not upstream, in words; a handler may refer to every task."""
-        is_handler = self.tasks[task_id].role != "task"
+        is_handler, has_items = self.tasks[task_id].role != "task", self.tasks[task_id].for_each is not None
         wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self.referring.get(task_id, ()))]
         for line in self.lines_in(task_id) if self._named_in else ():
-            wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in _named_by(line)]
+            wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in named_by(line)]
         if not wanted:
             return ""
         upstream = self.ancestors(task_id)
         for source, what, text in wanted:
             known, is_run = source in self.tasks, extended and source == RUN
-            if source in upstream or (is_handler and (known or is_run)) or (extended and source == PARAMS and not known):
+            is_item = extended and not known and source in (ITEM, INDEX)
+            is_other = (is_item and has_items) or (extended and not known and source == PARAMS)
+            if source in upstream or (is_handler and (known or is_run)) or is_other:
                 continue  # names of parameters, and of the run, are checked with the fleet
+            if is_item:
+                return f"{what} {text}, but only a task with for_each has it"
             missing = f"there is no task {source}" if is_handler else f"{source} is not upstream of it"
             return f"{what} {text}, but {'only on_failure and finally tasks have it' if is_run and not known else missing}"
         return ""
@@ -270,7 +292,7 @@ class TaskConstellation:
     # -- documents ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole constellation as JSON data, including states and evaluations."""
+        """Return the whole constellation as JSON data, including states and evaluations, without items."""
         return {
             "constellation_id": self.constellation_id,
             "name": self.name,
@@ -353,15 +375,10 @@ class TaskConstellation:
         return not errors, errors
 
 
-def _named_by(line: TaskStarLine) -> list[str]:
-    """Return the ids of the tasks that a dependency's condition names, without its source."""
-    return sorted(Condition(line.condition).task_ids - {line.source}) if "tasks" in line.condition else []
-
-
 def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskConstellation:
     """Return a constellation from the data of ``to_dict``, including states and evaluations."""
     try:
-        found = msgspec.convert(value, _Snapshot)
+        found = msgspec.convert(value, WrittenConstellation)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"constellation: {error}") from None
     constellation = cls(found.constellation_id, found.name, generation=found.generation)
@@ -380,16 +397,3 @@ def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskCon
     constellation.removed_tasks = set(found.removed_tasks)
     constellation.removed_lines = set(found.removed_dependencies)
     return constellation
-
-
-class _Snapshot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The schema of ``to_dict``."""
-
-    version: int = 0
-    constellation_id: str = ""
-    name: str = ""
-    generation: int = 0
-    tasks: list[TaskStar]
-    dependencies: list[TaskStarLine]
-    removed_tasks: list[str] = []
-    removed_dependencies: list[str] = []

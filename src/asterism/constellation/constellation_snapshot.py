@@ -42,7 +42,7 @@ def to_snapshot(it: TaskConstellation) -> ConstellationSnapshot:
         name=it.name,
         version=it.version,
         generation=it.generation,
-        tasks=it.in_order(),
+        tasks=it.in_order_with_items(),
         lines=list(it.lines.values()),
         removed_tasks=sorted(it.removed_tasks),
         removed_lines=sorted(it.removed_lines),

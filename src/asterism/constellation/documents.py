@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import msgspec
 
 from asterism.constellation.condition import InputCondition, syntax_error
+from asterism.constellation.fan_out import FailedItems, ForEach, as_for_each, check_for_each
 from asterism.constellation.line import DependencyType
 from asterism.constellation.parameters import Param, parse_params
 from asterism.constellation.references import INPUTS
@@ -53,6 +54,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     when: str = ""
     join: Join = "all"
     role: Role = "task"
+    for_each: ForEach | None = None
 
 
 class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -105,6 +107,8 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
         given["tips"] = [given["tips"]] if given["tips"] else []
     if given.get("constellation") is not None:
         given["constellation"] = _nested(given, where, depth + 1)
+    if "for_each" in given:
+        given["for_each"] = as_for_each(given["for_each"])
     spec = _convert(given, TaskSpec, where)
     if spec.task_id == INPUTS:
         raise InvalidInput(
@@ -115,6 +119,9 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
     check_json(spec.inputs, f"{where}.inputs")
     if spec.when:
         _check_when(spec.when, f"{where}.when")
+    if spec.for_each is not None:
+        check_json(spec.for_each.items, f"{where}.for_each.items")
+        check_for_each(spec.for_each, f"{where}.for_each")
     return spec
 
 
@@ -255,13 +262,19 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
     return found
 
 
-_CHOICES: Mapping[str, Iterable[str]] = {".type": DependencyType, ".join": get_args(Join), ".role": get_args(Role)}
+_CHOICES: Mapping[str, Iterable[str]] = {
+    ".type": DependencyType,
+    ".join": get_args(Join),
+    ".role": get_args(Role),
+    ".for_each": get_args(FailedItems),
+}
 
 
 def _allowed(message: str, place: str, kind: type) -> str:
     """Return the allowed values at a place, for an error."""
     if "unknown field" in message:
-        within: Any = RetryPolicy if place.startswith(".retry") else kind
+        parts: dict[str, type] = {".retry": RetryPolicy, ".for_each": ForEach}
+        within: Any = next((it for name, it in parts.items() if place.startswith(name)), kind)
         return f"; its fields are {', '.join(field.encode_name for field in msgspec.structs.fields(within))}"
     if "enum value" in message:
         values = next((values for field, values in _CHOICES.items() if place.startswith(field)), get_args(ErrorCode))

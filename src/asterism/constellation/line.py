@@ -81,3 +81,8 @@ def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Evaluati
         met, reason = condition.evaluate(source.result, source.status, ancestors)
         return Evaluation(met, reason)
     return Evaluation(satisfied=False, reason=f"{source.task_id} is {source.status}")
+
+
+def named_by(line: TaskStarLine) -> list[str]:
+    """Return the ids of the tasks that a dependency's condition names, without its source."""
+    return sorted(Condition(line.condition).task_ids - {line.source}) if "tasks" in line.condition else []

@@ -3,7 +3,8 @@
 A string that is a single reference becomes the value itself; within a longer string it becomes
 text. ``${task_id}`` is the whole result; ``${task_id.a.b}`` goes deeper. ``${task_id.error}`` is the
 error of a task that failed, null of one that completed. In a nested constellation, ``${inputs.field}``
-is an input of the task that the constellation carries out.
+is an input of the task that the constellation carries out. In a task with ``for_each``, ``${item}`` is
+the item and ``${index}`` its number; ``${task_id.failed}`` has the failed items of such a task.
 """
 
 from __future__ import annotations
@@ -21,17 +22,29 @@ PARAMS = "params"
 RUN = "run"
 """Name with which a handler refers to the run: ``${run.error}``, ``${run.outcome}``, ``${run.id}``."""
 RUN_FIELDS = ("error", "outcome", "id")
-RESERVED = (PARAMS, "item", "index", RUN)
+ITEM = "item"
+"""Name that refers to the item of a task with ``for_each``."""
+INDEX = "index"
+"""Name that refers to the number of that item, from 0."""
+RESERVED = (PARAMS, ITEM, INDEX, RUN)
 """Further names that refer to something else than a task. New plans have no tasks of these ids; in a
 journal that has one, the name refers to the task."""
 ERROR = "error"
 """Field that refers to a task's error, unless its result has a field of that name."""
+
+FAILED = "failed"
+"""Field that refers to the failed items of a task with ``for_each``."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)\}")
 
 
 class MissingReference(LookupError):
     """A reference names something that a result does not have."""
+
+
+def is_reference(text: str) -> bool:
+    """Return True for a text that is a single reference."""
+    return _REFERENCE.fullmatch(text) is not None
 
 
 def references(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -87,7 +100,8 @@ def _found(match: re.Match[str], value_of: Callable[[str, str], Any]) -> Any:
         elif isinstance(found, list) and field.isdigit() and int(field) < len(found):
             found = found[int(field)]
         else:
-            raise MissingReference(f"{match[0]}: the result of {match[1]} has no {field!r}")
+            whose = "the item" if match[1] == ITEM else f"the result of {match[1]}"
+            raise MissingReference(f"{match[0]}: {whose} has no {field!r}")
     return found
 
 

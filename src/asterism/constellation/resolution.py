@@ -15,9 +15,21 @@ from asterism.constellation.condition import Condition, InputCondition
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import TaskSpec
 from asterism.constellation.edits import EditRefused
+from asterism.constellation.fan_out import item_id, with_items
 from asterism.constellation.line import TaskStarLine, admits_failure
 from asterism.constellation.profile import AgentProfile, Fleet, Skill, skill_of
-from asterism.constellation.references import ERROR, INPUTS, PARAMS, RUN_FIELDS, MissingReference, references, resolve
+from asterism.constellation.references import (
+    ERROR,
+    FAILED,
+    INDEX,
+    INPUTS,
+    ITEM,
+    PARAMS,
+    RUN_FIELDS,
+    MissingReference,
+    references,
+    resolve,
+)
 from asterism.constellation.skill_ranker import clear_match, rank
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import did_you_mean
@@ -105,14 +117,19 @@ def check_task(
         _check_complete(task, skill, constellation, fleet)
     if task.when:
         _check_when(task, skill)
-    for source, path in references(task.inputs):
+    for source, path in references(with_items(task.inputs, task.for_each)):
         if source == INPUTS:
             if not path or path[0] not in inputs:
                 why = f"it refers to ${{{'.'.join((INPUTS, *path))}}}, and its constellation is given {', '.join(inputs) or 'no inputs'}"
                 raise EditRefused("bad_reference", task.task_id, why)
             continue
+        if source not in constellation.tasks and source in (ITEM, INDEX):
+            continue  # its constellation has checked that the task has for_each
         if source not in constellation.tasks:
             _check_name(task.task_id, source, path, params if source == PARAMS else RUN_FIELDS)
+            continue
+        if constellation.tasks[source].for_each is not None and path and path != (ERROR,):
+            _check_into_items(task.task_id, source, path)
             continue
         fields = _fields_of(constellation.tasks[source], fleet)
         if path and fields is not None and path[0] not in fields:
@@ -121,6 +138,14 @@ def check_task(
                 continue
             why = f"the result of {source} has no {path[0]!r}; it has {', '.join(sorted(fields))}"
             raise EditRefused("bad_reference", task.task_id, why)
+
+
+def _check_into_items(task_id: str, source: str, path: tuple[str, ...]) -> None:
+    if path[0] != FAILED and not path[0].isdigit():
+        why = (
+            f"the result of {source} is the list of its items' results, and has no {path[0]!r}; ${{{source}.{FAILED}}} has the failed items"
+        )
+        raise EditRefused("bad_reference", task_id, why)
 
 
 def _check_name(task_id: str, source: str, path: tuple[str, ...], names: Collection[str]) -> None:
@@ -207,6 +232,8 @@ def _skill_of(task: TaskStar, fleet: Fleet) -> Skill | None:
 
 
 def _fields_of(task: TaskStar, fleet: Fleet) -> frozenset[str] | None:
+    if task.for_each is not None:
+        return frozenset()  # a list
     if task.constellation is not None:
         return frozenset(REPORTED)
     skill = _skill_of(task, fleet)
@@ -231,6 +258,38 @@ def arguments_of(
     Raises:
         MissingReference: a source ended without a result, or its result lacks the field.
     """
+    value_of = _values(task, constellation, inputs, scopes, extended=extended)
+    arguments: dict[str, Any] = resolve(task.inputs, value_of, lenient=task.role != "task")
+    skill = _skill_of(task, fleet)
+    wanted = [name for name in skill.parameter_names() if name not in arguments] if skill else []
+    if wanted:
+        offered: dict[str, Any] = {}
+        for result in _results_before(task, constellation).values():
+            if isinstance(result, Mapping):
+                offered.update(result)
+        arguments.update({name: offered[name] for name in wanted if name in offered})
+    return arguments
+
+
+def items_of(
+    task: TaskStar, constellation: TaskConstellation, inputs: Mapping[str, Any] | None = None, *, scopes: Mapping[str, Any] = NOTHING
+) -> Any:
+    """Return the value of a task's ``for_each`` items, which may be no list; arguments and errors as for ``arguments_of``."""
+    items = task.for_each.items if task.for_each else []
+    return resolve(items, _values(task, constellation, inputs, scopes, extended=True), lenient=task.role != "task")
+
+
+def failed_items(task: TaskStar, constellation: TaskConstellation) -> list[dict[str, Any]]:
+    """Return the failed items of a task, in order: ``{"index": …, "item": …, "error": …}``."""
+    items = (constellation.tasks[item_id(task.task_id, index)] for index in range(task.items.total if task.items else 0))
+    failed = (item for item in items if item.status in (TaskStatus.FAILED, TaskStatus.CANCELLED))
+    return [{"index": item.index, "item": item.item, "error": item.error.message if item.error else ""} for item in failed]
+
+
+def _values(
+    task: TaskStar, constellation: TaskConstellation, inputs: Mapping[str, Any] | None, scopes: Mapping[str, Any], *, extended: bool
+) -> Callable[[str, str], Any]:
+    """Return the function that looks up what a task's references name."""
 
     def value_of(source: str, path: str) -> Any:
         if source == INPUTS:
@@ -240,22 +299,15 @@ def arguments_of(
             return scopes[source]
         if extended and path == ERROR and found is not None and found.settled and not _has_error_field(found):
             return {ERROR: found.error.message if found.error else None}
+        if found is not None and found.for_each is not None and found.settled and path.partition(".")[0] == FAILED:
+            return {FAILED: failed_items(found, constellation)}
         if found is None or found.status is not TaskStatus.COMPLETED:
             if task.join == "any" and found and not found.settled:
                 raise MissingReference(f"{source} has no result yet")
             raise MissingReference(f"{source} ended without a result" if found else f"{source} was removed")
         return found.result
 
-    arguments: dict[str, Any] = resolve(task.inputs, value_of, lenient=task.role != "task")
-    skill = _skill_of(task, fleet)
-    wanted = [name for name in skill.parameter_names() if name not in arguments] if skill else []
-    if wanted:
-        offered: dict[str, Any] = {}
-        for result in predecessor_results(task, constellation).values():
-            if isinstance(result, Mapping):
-                offered.update(result)
-        arguments.update({name: offered[name] for name in wanted if name in offered})
-    return arguments
+    return value_of
 
 
 def _has_error_field(task: TaskStar) -> bool:
@@ -263,8 +315,21 @@ def _has_error_field(task: TaskStar) -> bool:
 
 
 def predecessor_results(task: TaskStar, constellation: TaskConstellation) -> dict[str, Any]:
-    """Return the JSON results of the completed direct predecessors by task id, oldest first."""
-    before = sorted(constellation.predecessors(task.task_id), key=constellation.ordinal)
+    """Return the JSON results of the completed direct predecessors by task id, oldest first.
+
+    An item gets those of its task, without the list that it is an item of: as a whole for every item, that would cost
+    O(n²).
+    """
+    found = _results_before(task, constellation)
+    each = constellation.tasks[task.item_of].for_each if task.item_of else None
+    if each is not None and isinstance(each.items, str):
+        for source, _ in references(each.items):
+            found.pop(source, None)
+    return found
+
+
+def _results_before(task: TaskStar, constellation: TaskConstellation) -> dict[str, Any]:
+    before = sorted(constellation.predecessors(task.item_of or task.task_id), key=constellation.ordinal)
     return {source: found.result for source in before if (found := constellation.tasks[source]).status is TaskStatus.COMPLETED}
 
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from asterism.constellation.fan_out import ForEach, ItemCounts
+
 
 class TaskStatus(StrEnum):
     """States of a task. Edits may change a task only in PENDING and WAITING_DEPENDENCY."""
@@ -38,6 +40,7 @@ ErrorCode = Literal[
     "no_result",  # an input refers to a value that a result does not have
     "no_device",  # no device of the fleet can perform it
     "child_failed",  # the run that carried it out failed
+    "item_failed",  # an item of its for_each failed
 ]
 
 
@@ -106,6 +109,9 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         constellation: nested plan, as ``parse_plan`` reads it, that carries the task out instead of
             a device; None for none. Its tasks may refer to this task's inputs as
             ``${inputs.name}``.
+        for_each: the list for whose items it is performed; None for a task that is performed once. It is
+            RUNNING, without an effect, until its items have settled. All other fields are those of each
+            item: approval, ``when``, retries and limits.
         status: its state.
         resolved_skill: the resolved skill; empty for agents.
         result: JSON value that it returned.
@@ -116,6 +122,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         approved: JSON text of exactly the approved attempt; empty without an approval.
         not_before: earliest start after a backoff, in seconds since the epoch.
         became_pending_at, started_at, ended_at: seconds since the epoch; 0 before.
+        items: progress of its items; None until a task with ``for_each`` has its list.
+        item_of, index, item: of an item, the id of its task, its number and its value.
     """
 
     task_id: str
@@ -134,6 +142,7 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     when: str = ""
     join: Join = "all"
     role: Role = "task"
+    for_each: ForEach | None = None
 
     status: TaskStatus = TaskStatus.PENDING
     resolved_skill: str = ""
@@ -147,6 +156,10 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     became_pending_at: float = 0.0
     started_at: float = 0.0
     ended_at: float = 0.0
+    items: ItemCounts | None = None
+    item_of: str = ""
+    index: int = 0
+    item: Any = None
 
     @property
     def editable(self) -> bool:

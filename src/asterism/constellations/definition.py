@@ -19,11 +19,13 @@ from typing import Any, NoReturn
 import msgspec
 
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, as_file, parse_line, parse_plan, parse_task
+from asterism.constellation.fan_out import with_items
 from asterism.constellation.line import DependencyType
 from asterism.constellation.parameters import Param, parse_params
 from asterism.constellation.profile import HERE
 from asterism.constellation.references import INPUTS, PARAMS, RESERVED, references
 from asterism.constellation.task import Join, RetryPolicy
+from asterism.constellations.each import Each, each_in
 from asterism.constellations.plans import plan_text, rebase_plan, rebase_task
 from asterism.devices import thread
 from asterism.devices.function_source import is_importable, source_of
@@ -290,10 +292,24 @@ class Constellation:
             _check_names(task_id, what, given)
             self._keep(called["skill"], what)
         values = {name: as_json(self._written(value, f"{task_id}.{name}"), f"{task_id}.{name}") for name, value in given.items()}
-        spec = parse_task({**called, **fields, "task_id": task_id, "inputs": values}, f"task {task_id}")
+        whole = {**called, **fields, "task_id": task_id, "inputs": values, "for_each": self._for_each(given, task_id)}
+        spec = parse_task(whole, f"task {task_id}")
         is_named = spec.skill and spec.name == task_id
         self._tasks[task_id] = msgspec.structs.replace(spec, name="") if is_named else spec
         return Task(self, task_id)
+
+    def _for_each(self, given: Mapping[str, Any], task_id: str) -> dict[str, Any] | None:
+        found = [
+            {
+                "items": as_json(self._written(it.items, f"{task_id}.each"), task_id),
+                "max_concurrent": it.max_concurrent,
+                "failed": it.failed,
+            }
+            for it in each_in(given)
+        ]
+        if any(one != found[0] for one in found):
+            raise InvalidInput(f"task {task_id}: its inputs have each(…) of two lists; a task is performed for the items of one")
+        return found[0] if found else None
 
     def _keep(self, source: str, function: Callable[..., Any]) -> None:
         """Remember a function by its source; make one that only this process has known to its device."""
@@ -313,6 +329,8 @@ class Constellation:
                 if value.constellation is not self:
                     raise InvalidInput(f"{where}: {value!r} belongs to another constellation")
                 return str(value)
+            case Each():
+                return value.reference
             case Mapping():
                 return {key: self._written(item, where) for key, item in value.items()}
             case list() | tuple():
@@ -330,7 +348,8 @@ class Constellation:
     def _depend(self, task_id: str, after: list[str], even_if_failed: Sequence[str] = (), condition: Mapping[Task, str] = {}) -> None:
         conditions = {task.task_id: text for task, text in condition.items()}
         role = self._tasks[task_id].role
-        named = [source for source, _ in references(self._tasks[task_id].inputs) if source in self._tasks]
+        values = with_items(self._tasks[task_id].inputs, self._tasks[task_id].for_each)
+        named = [source for source, _ in references(values) if source in self._tasks]
         used = [source for source in named if self._tasks[source].role == role]  # a handler refers to other tasks without waiting
         for source in dict.fromkeys((*used, *after, *even_if_failed, *conditions)):
             line = {"from": source, "to": task_id}

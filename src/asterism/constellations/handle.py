@@ -9,9 +9,11 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
+from asterism.constellations.retrying import retry_ended
 from asterism.errors import InvalidInput, RunFailed, RunOwned
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import Retry
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.run_control import Cancel, Pause, Unpause, Verb
 from asterism.runtime.journal_stream import POLL_S, follow
@@ -172,6 +174,21 @@ class RunHandle:
         """
         return RunHandle(self._runtime, await self._runtime.fork(self.run_id, at, actor=actor))
 
+    async def retry(self, *tasks: str, actor: str = "user") -> RunHandle:
+        """Let failed and cancelled tasks run again: these tasks and items, such as ``transform[3]``, or all.
+
+        Returns:
+            This handle; for a run that has ended, that of a new run, which has the results of the completed tasks.
+
+        Raises:
+            Refused: a task has not failed, or none has.
+        """
+        row = await self._runtime.describe(self.run_id)
+        if row.status != "ended":
+            await self._runtime.send(self.run_id, Retry(tasks=tasks), actor=actor)
+            return self
+        return RunHandle(self._runtime, await retry_ended(self._runtime, self.run_id, tasks, actor=actor))
+
     async def _is_idle(self) -> bool:
         row = await self._runtime.describe(self.run_id)
         return row.status == "ended" or (row.status != "active" and not row.owner and (self._driving is None or self._driving.done()))
@@ -189,6 +206,8 @@ def _is_unneeded(task: TaskStar) -> bool:
 def _result_of(row: RunRow, live: Run[Any], asked: tuple[InquiryRow, ...]) -> RunResult:
     memory = live.memory
     tasks = list(memory.constellation.in_order()) if isinstance(memory, ConstellationMemory) else []
+    items = memory.constellation.in_order_with_items() if isinstance(memory, ConstellationMemory) else []
+    failed = [task for task in items if task.item_of and task.status in (TaskStatus.FAILED, TaskStatus.CANCELLED)]
     value = memory.report()
     outcome = row.outcome if row.status == "ended" else row.status
     return RunResult(
@@ -197,7 +216,9 @@ def _result_of(row: RunRow, live: Run[Any], asked: tuple[InquiryRow, ...]) -> Ru
         summary=str(memory.result().get("summary") or ""),
         reason=str(value.get("reason", "")),
         results={task.task_id: task.result for task in tasks if task.status is TaskStatus.COMPLETED},
-        errors={task.task_id: task.error for task in tasks if task.settled and task.error is not None and not _is_unneeded(task)},
+        errors={
+            task.task_id: task.error for task in (*tasks, *failed) if task.settled and task.error is not None and not _is_unneeded(task)
+        },
         value=value,
         inquiries=asked,
     )

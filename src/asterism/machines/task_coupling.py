@@ -140,7 +140,7 @@ def settle(schedule: TaskSchedule, context: StepContext) -> None:
 
 
 def _refresh(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> None:
-    if not task.editable:
+    if not task.editable or task.item_of:  # an item waits for a free place among the items, not for dependencies
         return
     ready = task.role == schedule.role and schedule.constellation.is_ready(task.task_id)
     if ready != (task.status is TaskStatus.PENDING):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from asterism.constellation.fan_out import ItemCounts
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.kernel.machine import Event, Machine, StepContext, row
 
@@ -30,6 +31,16 @@ class Started(Event, tag="started", frozen=True, kw_only=True):
 
     effect_id: str
     inquiry_id: str = ""
+
+
+class FannedOut(Event, tag="fanned_out", frozen=True, kw_only=True):
+    """The list of a task with ``for_each`` is known; the task runs until its items have settled.
+
+    Attributes:
+        total: number of items.
+    """
+
+    total: int
 
 
 class Continued(Started, tag="continued", frozen=True, kw_only=True):
@@ -88,6 +99,12 @@ def _started(task: TaskStar, event: Started | Continued, context: StepContext) -
     return TaskStatus.RUNNING
 
 
+def _fanned_out(task: TaskStar, event: FannedOut, context: StepContext) -> TaskStatus:
+    task.items = ItemCounts(total=event.total)
+    task.started_at = context.at
+    return TaskStatus.RUNNING
+
+
 def _completed(task: TaskStar, event: Completed, context: StepContext) -> TaskStatus:
     task.result = event.result
     return _end(task, TaskStatus.COMPLETED, None, context)
@@ -131,7 +148,12 @@ TASK_LIFECYCLE: Machine[TaskStar] = Machine(
     initial=_WAITING,
     table={
         _WAITING: {Unblocked: row(_pending, _PENDING), **_UNSUCCESSFUL},
-        _PENDING: {Blocked: row(_waiting, _WAITING), Started: row(_started, _RUNNING), **_UNSUCCESSFUL},
+        _PENDING: {
+            Blocked: row(_waiting, _WAITING),
+            Started: row(_started, _RUNNING),
+            FannedOut: row(_fanned_out, _RUNNING),
+            **_UNSUCCESSFUL,
+        },
         _RUNNING: {
             Continued: row(_started),
             Completed: row(_completed, TaskStatus.COMPLETED),

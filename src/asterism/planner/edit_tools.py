@@ -59,6 +59,7 @@ _TASK = {
     "when": "CEL over its own inputs by name, such as: size(parts) > 2. If it is not met, the task is skipped.",
     "join": "all: it starts when every dependency is satisfied. any: it starts with the first.",
     "role": "task; on_failure: it runs if the run has failed, finally: in any case, each when the rest is settled.",
+    "for_each": "A list, or a reference to one: the task is performed for each item, which its inputs name ${item}.",
 }
 _LINE = {
     "id": "Unique id; by default from->to.",

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.fan_out import items_words
 from asterism.constellation.profile import AgentProfile, Fleet, JsonSchema, Skill
 from asterism.constellation.task import TaskStar
 
@@ -142,12 +143,12 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
 
 def excerpt(constellation: TaskConstellation, batch: Sequence[str] = ()) -> Excerpt:
     """Return the constellation if it fits, else the tasks nearest to the batch that fit."""
-    counts = dict(Counter(str(task.status) for task in constellation.tasks.values()))
+    counts = dict(Counter(str(task.status) for task in constellation.in_order()))
     order = _nearest_first(constellation, batch)
     lines = _first((line(task_view(constellation, constellation.tasks[task_id])) for task_id in order), MAX_CONSTELLATION)
     fit = dict(zip(order, lines, strict=False))
     shown = tuple(fit[task_id] for task_id in sorted(fit, key=constellation.ordinal))
-    return Excerpt(lines=shown, counts=counts, whole=len(shown) == len(constellation.tasks))
+    return Excerpt(lines=shown, counts=counts, whole=len(shown) == len(constellation.tasks) - constellation.item_count)
 
 
 def _nearest_first(constellation: TaskConstellation, batch: Sequence[str]) -> list[str]:
@@ -178,6 +179,9 @@ def task_view(constellation: TaskConstellation, task: TaskStar) -> dict[str, Any
     shown |= {"tips": cut(" ".join(task.tips), MAX_OTHER_RESULT), "requires_approval": task.requires_approval or ""}
     if task.constellation is not None:
         shown["constellation"] = f"a plan of its own, {len(task.constellation['tasks'])} tasks"
+    if task.for_each is not None:
+        each = msgspec.to_builtins(task.for_each)
+        shown |= {"for_each": cut_value(each, MAX_OTHER_RESULT), "items": items_words(task.items) if task.items else ""}
     return {name: value for name, value in shown.items() if value not in ("", [], {})}
 
 

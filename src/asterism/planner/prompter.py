@@ -101,7 +101,7 @@ class BaseConstellationPrompter:
         """Return the constellation, or as much of it as fits, with counts of all tasks."""
         shown = excerpt(constellation, batch)
         counts = ", ".join(f"{count} {status}" for status, count in sorted(shown.counts.items()))
-        head = f"Version {constellation.version}, {len(constellation.tasks)} tasks: {counts or 'none'}."
+        head = f"Version {constellation.version}, {sum(shown.counts.values())} tasks: {counts or 'none'}."
         if not shown.whole:
             head += f" Here are the {len(shown.lines)} nearest to what has ended; read_tasks gives the others."
         return f"{head}\n{marked(shown.lines)}"

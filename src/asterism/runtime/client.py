@@ -98,7 +98,9 @@ class Client:
         self._submitted(live, entries)
         return run_id
 
-    async def fork(self, run_id: str, at: int, *, machine: Machine[Any] | None = None, actor: str, new_id: str = "") -> str:
+    async def fork(
+        self, run_id: str, at: int, *, machine: Machine[Any] | None = None, actor: str, new_id: str = "", first: Event | None = None
+    ) -> str:
         """Write a new run that begins as a copy of another one up to an entry, and return its id.
 
         Effects that were in progress there are restarted if that is safe; else a person is asked.
@@ -109,9 +111,11 @@ class Client:
             machine: machine of the origin; by default the one of this client with the same name.
             actor: who forks the run.
             new_id: id of the new run; a fresh one by default.
+            first: an event that the new run takes before anything else.
 
         Raises:
             InvalidInput: the origin has no such entry.
+            Refused: the new run rejects ``first``; nothing is written.
             RunNewer: a newer program has written to the origin.
             UnknownMachine: no machine is given, and this client lacks that of the origin.
         """
@@ -120,12 +124,11 @@ class Client:
         check_known(run_id, row.version, machine)
         if not 1 <= at <= row.seq:
             raise InvalidInput(f"run {run_id} has no entry {at}; it has entries 1 to {row.seq}")
-        new_id = new_id or self.clock.new_id()
-        copied = with_run_id((await self.store.records(run_id))[:at], run_id, new_id)
-        live, entries = _replayed(machine, new_id, copied)
-        now = self.clock.now()
-        forked = live.take(Forked(origin=run_id, seq=at, idle_s=max(0.0, now - copied[-1].at)), at=now, actor=actor)
-        entries += [forked] if forked else []
+        copied = with_run_id((await self.store.records(run_id))[:at], run_id, new_id := new_id or self.clock.new_id())
+        (live, entries), now = _replayed(machine, new_id, copied), self.clock.now()
+        forked = Forked(origin=run_id, seq=at, idle_s=max(0.0, now - copied[-1].at))
+        for event in (forked, first) if first is not None else (forked,):
+            entries += filter(None, [live.take(event, at=now, actor=actor)])
         fresh = msgspec.structs.replace(row, run_id=new_id, actor=actor, parent="", root="", created_at=now, updated_at=now)
         await submit_whole(self.store, fresh, live, entries)
         self._forked(new_id, entries[at:])
@@ -206,10 +209,7 @@ class Client:
         return await self.verdict(run_id, key, timeout_s=timeout_s)
 
     async def _sendable(self, run_id: str) -> RunRow:
-        """Return the row of a run that accepts commands from this program.
-
-        Raises the errors of ``send``.
-        """
+        """Return the row of a run that accepts commands from this program; raises the errors of ``send``."""
         row = await self.store.run(run_id)
         if row.status == "ended":
             raise Refused(f"run {run_id} has ended already ({row.outcome})")

@@ -38,6 +38,7 @@ INVARIANTS = {
     11: "no secret is ever written",
     12: "the view rows of a run are the same from its deltas and from its memory",
     13: "nobody is asked about an attempt that never began",
+    14: "each item of a fan-out is performed as a task, at most so many at once, and its task ends last, with their results in order",
 }
 
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")
@@ -145,6 +146,25 @@ def held_by(memory: ConstellationMemory) -> set[str]:
     return held
 
 
+def why_miscounted(task: TaskStar, items: Sequence[TaskStar]) -> str:
+    """Return what is wrong with the items of a task, in words; an empty text if nothing is."""
+    each, counts = task.for_each, task.items
+    if each is None or counts is None or [item.index for item in items] != list(range(counts.total)):
+        return f"its items are {', '.join(item.task_id for item in items)}"
+    under_way = [item.task_id for item in items if item.status in ("PENDING", "RUNNING")]
+    if each.max_concurrent is not None and len(under_way) > each.max_concurrent:
+        return f"{', '.join(under_way)} are under way, at most {each.max_concurrent} may be"
+    unsettled = [item.task_id for item in items if item.status not in SETTLED]
+    if (task.status in SETTLED) != (not unsettled):
+        return f"it is {task.status} while {', '.join(unsettled) or 'none'} of its items are left"
+    failed = [item for item in items if item.status in ("FAILED", "CANCELLED")]
+    if task.status == "COMPLETED" and task.result != [item.result for item in items if item.status == "COMPLETED"]:
+        return f"its result is {task.result}"
+    if task.status == "COMPLETED" and failed and each.failed == "stop":
+        return f"it completed although {failed[0].task_id} is {failed[0].status}"
+    return ""
+
+
 def read_only_form(constellation: TaskConstellation, task: TaskStar) -> tuple[bytes, bytes]:
     """Return the parts of a read-only task that must not change: its plan with its dependencies, and its end (empty before it)."""
     planned = [getattr(task, name) for name in _SPEC]
@@ -210,6 +230,7 @@ def _facts(run: Run[Any]) -> dict[str, Any]:
         facts[name] = sorted(value, key=_encode) if isinstance(value, set) else value
     if schedule is not None:
         facts["constellation"] = schedule.constellation.to_dict()
+        facts["items"] = [task for task in schedule.constellation.in_order_with_items() if task.item_of]
         facts["schedule"] = [list(schedule.startable), list(schedule.running), list(schedule.unsatisfiable)]
         facts["wanting"] = [list(schedule.constellation.unevaluated), list(schedule.constellation.dirty)]
     return facts

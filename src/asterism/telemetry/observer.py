@@ -231,7 +231,7 @@ class Telemetry:
             return
         outcome = live.memory.outcome()
         self._instruments.runs_ended.add(1, {"asterism.outcome": outcome})
-        tasks = list(live.memory.constellation.tasks.values()) if isinstance(live.memory, ConstellationMemory) else []
+        tasks = live.memory.constellation.in_order() if isinstance(live.memory, ConstellationMemory) else []
         counts = collections.Counter(str(task.status) for task in tasks)
         for status, count in counts.items():
             self._instruments.tasks.add(count, {"asterism.status": status})

@@ -10,7 +10,7 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import parse_action, refusal_of
 from asterism.constellation.line import TaskStarLine
-from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, EffectResult, kind_of
 from asterism.kernel.run import Run
@@ -30,6 +30,7 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     PlanningFailed,
     RaiseLimits,
+    Retry,
 )
 from asterism.machines.constellation_agent.memory import NAMED, AwaitingApproval, AwaitingPlanner, ConstellationMemory, Deferred
 from asterism.machines.run_control import (
@@ -42,6 +43,7 @@ from asterism.machines.run_control import (
 )
 from asterism.views.constellation_words import attempt_end_words, edit_words, planned_words
 from asterism.views.delta import LogLine, Weight, brief
+from asterism.views.fan_out import item_fields, moved_line
 from asterism.views.view import BaseView, Settled
 from asterism.views.words import answer_words, control_words, count, last_line, ownership_words, plain
 
@@ -69,7 +71,7 @@ class ConstellationRunView(BaseView):
         super().__init__(run)
         self._before = _before(run)
         self._cancelled: dict[str, str] = {}
-        self._settled = {task.task_id: task.settled for task in run.memory.constellation.tasks.values()}
+        self._statuses = {task.task_id: task.status for task in run.memory.constellation.tasks.values()}
 
     @property
     def memory(self) -> ConstellationMemory:
@@ -99,7 +101,7 @@ class ConstellationRunView(BaseView):
         yield from super().parts()
         yield from (("device", device) for device in self.memory.fleet)
         constellation = self.memory.constellation
-        yield from (("task", task.task_id) for task in constellation.in_order())
+        yield from (("task", task_id) for task_id in constellation.tasks)
         yield from (("line", line_id) for line_id in constellation.lines)
 
     def row(self, kind: str, key: str) -> dict[str, Any] | None:
@@ -164,6 +166,7 @@ class ConstellationRunView(BaseView):
             "pending_at": task.became_pending_at or None,
             "started_at": task.started_at or None,
             "ended_at": task.ended_at or None,
+            **item_fields(task),
         }
 
     def _device_row(self, device: str) -> dict[str, Any] | None:
@@ -248,21 +251,20 @@ class ConstellationRunView(BaseView):
         return said
 
     def _settled_lines(self, settled: Settled | None) -> list[LogLine]:
-        """Return lines for the tasks that an entry has ended although its event is not about them."""
-        memory, about, known = self.memory, settled.part if settled else "", self._settled
+        """Return lines for the tasks that an entry has ended, or fanned out, although its event is not about them."""
+        memory, about, known = self.memory, settled.part if settled else "", self._statuses
         restarted = memory.restarts > self._before.generation
         discarded = {task["task_id"]: msgspec.convert(task, TaskStar) for task in memory.archive[-1]["tasks"]} if restarted else {}
-        lines = []
+        lines: list[LogLine] = []
         for kind, task_id in self.run.touched:
             if kind != "task":
                 continue
-            now = memory.constellation.tasks.get(task_id)
+            now, before = memory.constellation.tasks.get(task_id), known.get(task_id)
             task = discarded.get(task_id) or now
-            if task is not None and task.settled and known.get(task_id) is False and task_id != about:
-                why = f": {plain(task.error.message)}" if task.error else ""
-                lines.append(LogLine(f"{str(task.status).lower()}{why}", task_id))
+            if task is not None and before is not None and before not in SETTLED and task_id != about:
+                lines += filter(None, [moved_line(task, before)])
             if now is not None:
-                known[task_id] = now.settled
+                known[task_id] = now.status
             else:
                 known.pop(task_id, None)
         return lines
@@ -297,7 +299,7 @@ class ConstellationRunView(BaseView):
             case DeviceLost() | DeviceFound():
                 state = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "available again"
                 yield LogLine(f"device {plain(event.device)} {state}")
-            case RaiseLimits():
+            case RaiseLimits() | Retry():
                 yield LogLine(control_words(entry))
             case _:
                 yield from super().event_lines(entry, settled)

@@ -10,7 +10,7 @@ from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import kind_of
 from asterism.machines.children import ChildEnded
-from asterism.machines.constellation_agent.events import RaiseLimits
+from asterism.machines.constellation_agent.events import RaiseLimits, Retry
 from asterism.machines.run_control import Answered, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
 
 MAX_FIELDS = 8
@@ -115,8 +115,9 @@ def control_words(entry: Entry) -> str:
             limits = [f"{tokens} tokens"] if tokens is not None else []
             limits += [f"{cost:g} dollars"] if cost is not None else []
             return f"planning limit raised to {' and '.join(limits)} by {actor}"
-        case Unpause():
-            return f"unpaused by {actor}"
+        case Unpause() | Retry():
+            what = "unpaused" if isinstance(event, Unpause) else f"{', '.join(map(plain, event.tasks)) or 'failed tasks'} retried"
+            return f"{what} by {actor}"
         case Forked(origin=origin, seq=seq):
             return f"forked from {plain(origin)} at entry {seq}"
         case TransitionFailed(event=broken, reason=reason):

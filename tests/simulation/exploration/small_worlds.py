@@ -41,6 +41,7 @@ from asterism.simulation.invariants import (
     read_only_form,
     unexplained_wait,
     unsatisfied_dependency,
+    why_miscounted,
 )
 from tests.simulation.exploration.small_run import NOW, Budget, Move, Situation, SmallRun
 
@@ -200,6 +201,10 @@ def _check_tasks(run: Run[ConstellationMemory], running: set[str], held: set[str
         if now[0] != planned or (ended and now[1] != ended):
             raise InvariantViolated(3, f"{task_id} was changed while it was read-only", run.history)
     begun = [task for task in constellation.tasks.values() if task.status == "RUNNING" and task.task_id not in running]
+    for task in constellation.in_order():
+        items = [item for item in constellation.in_order_with_items() if item.item_of == task.task_id]
+        if task.items is not None and (why := why_miscounted(task, items)):
+            raise InvariantViolated(13, f"{task.task_id}: {why}", run.history)
     for task in begun:
         if why := unsatisfied_dependency(constellation, task) or early_handler(run, task):
             raise InvariantViolated(2, why, run.history)

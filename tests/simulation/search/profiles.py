@@ -13,7 +13,7 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.kernel.machine import Event, kind_of
 from asterism.kernel.packing import event_body
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, Edited, RaiseLimits, RunOptions
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, Edited, RaiseLimits, Retry, RunOptions
 from asterism.machines.orchestration_loop.events import StepOnce
 from asterism.machines.run_control import Answered
 from asterism.machines.usage import Usage
@@ -216,6 +216,19 @@ def _forks(rng: random.Random, setting: Setting) -> None:
     setting.forks = setting_of(rng.choice(FORKED), setting.seed), rng.random()
 
 
+def _fan_outs(rng: random.Random, setting: Setting) -> None:
+    """Perform some tasks for each item of a list, and retry what has failed."""
+    if setting.plan is not None:
+        setting.plan = shapes.fanned_out(rng, setting.plan)
+    setting.world["script"] = shapes.with_lists(setting.world["script"], setting.seed)
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        tasks = rng.choice(((), ("t0",), ("t1[0]",), ("t2[1]", "t3[0]")))
+        retry = ScheduledEvent(
+            at_s=round(rng.uniform(0, 60), 1), what="inbox_row", kind=kind_of(Retry), body=event_body(Retry(tasks=tasks))
+        )
+        _schedule(setting, retry)
+
+
 def _crashes_during(rng: random.Random, setting: Setting) -> None:
     """Crash the driver during a function of a loop or a conversation."""
     names = ("good", "once", "asks", "model", "reflect", "make_plan", "on_running", "on_running", "on_waiting_for_input", "write", "reach")
@@ -278,6 +291,8 @@ PROFILES: Mapping[str, tuple[FaultInjector, ...]] = {
     "storm of conversations": (_devices, _people, _trees, _crashes_during, _store, _fencing),
     "mixed": (_devices, _people, _trees, _crashes_during),
     "failing moves": (_devices, _people, _trees, _failing_moves),
+    "fan-outs": (_fan_outs, _devices, _people),
+    "storm of fan-outs": (_fan_outs, _devices, _crashes, _planner, _people, _editors, _store),
 }
 """Fault injectors by name of the profile."""
 

@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, parse_line, parse_plan, parse_task
+from asterism.constellation.documents import PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
+from asterism.constellation.fan_out import ForEach
+from asterism.constellation.line import DependencyType
 from asterism.constellation.parameters import parse_params
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.references import references
@@ -25,6 +27,7 @@ from asterism.simulation.device import Behaviour, Script
 from asterism.simulation.people import Answer, Answerer
 from asterism.simulation.planner import Reply
 
+COMPLETION_ONLY = DependencyType.COMPLETION_ONLY
 Shape = Literal["chain", "fan", "layers", "random"]
 SHAPES: tuple[Shape, ...] = ("chain", "fan", "layers", "random")
 TYPES = ("UNCONDITIONAL", "SUCCESS_ONLY", "SUCCESS_ONLY", "COMPLETION_ONLY", "CONDITIONAL", "CONDITIONAL")
@@ -157,6 +160,7 @@ def extended(rng: random.Random, outer: PlanDocument, devices: list[AgentProfile
         for task_id in ids:
             asked = rng.choice(outer.tasks)
             field = "value" if asked.skill and likely(rng, 0.7) else "error"
+            field = "failed" if asked.for_each and field == "value" else field
             written = task(rng, task_id, devices, []) | {"role": role, "inputs": {"x": f"${{{asked.task_id}.{field}}}"}}
             written["inputs"]["note"] = rng.choice(("${run.outcome}: ${run.error}", "${run.id}"))
             written.pop("deadline_s", None)
@@ -177,6 +181,55 @@ def nested(rng: random.Random, outer: PlanDocument, devices: list[AgentProfile],
         for spec in outer.tasks
     ]
     return msgspec.structs.replace(outer, tasks=tuple(tasks))
+
+
+def fanned_out(rng: random.Random, outer: PlanDocument) -> PlanDocument:
+    """Return the plan with some tasks performed for each item of a list of 0 to 5: given, or returned by a task before."""
+    upstream: dict[str, list[str]] = {}
+    for line in outer.dependencies:
+        upstream.setdefault(line.target, []).append(line.source)
+    tasks = []
+    for spec in outer.tasks:
+        if likely(rng, 0.4):
+            before = upstream.get(spec.task_id, [])
+            items: Any = f"${{{rng.choice(before)}.list}}" if before and likely(rng, 0.5) else list(range(rng.randint(0, 5)))
+            each = ForEach(items=items, max_concurrent=rng.choice((None, None, 1, 2, 3)), failed=rng.choice(("stop", "omit")))
+            when = rng.choice(("", "", "x != 1"))
+            spec = msgspec.structs.replace(spec, for_each=each, inputs={"x": rng.choice(("${item}", "${index}"))}, when=when)  # noqa: PLW2901
+        tasks.append(spec)
+    lists = {spec.task_id for spec in tasks if spec.for_each}
+    lines = [
+        msgspec.structs.replace(line, type=DependencyType.COMPLETION_ONLY, condition="")
+        if line.condition and line.source in lists
+        else line
+        for line in outer.dependencies
+    ]
+    tasks = [_with_list_references(spec, lists) for spec in tasks]
+    return msgspec.structs.replace(outer, tasks=tuple(tasks), dependencies=tuple(lines))
+
+
+def _with_list_references(spec: TaskSpec, lists: set[str]) -> TaskSpec:
+    """Return a task that refers to the results of tasks with items as lists."""
+    inputs = {
+        name: f"${{{source[0]}}}" if (source := [it for it, _ in references(value) if it in lists]) else value
+        for name, value in spec.inputs.items()
+    }
+    each = spec.for_each
+    if each is not None and isinstance(each.items, str) and any(it in lists for it, _ in references(each.items)):
+        each = msgspec.structs.replace(each, items=each.items.replace(".list}", "}"))
+    return msgspec.structs.replace(spec, inputs=inputs, for_each=each)
+
+
+def with_lists(script: Script, seed: int) -> Script:
+    """Return a script whose results also have a list of up to five items, and sometimes something else in its place."""
+
+    def listing(attempt: Attempt) -> Behaviour:
+        rng = random.Random(f"{seed}:{attempt.task_id}:list")
+        found = script(attempt)
+        items: Any = "no list" if likely(rng, 0.1) else list(range(rng.randint(0, 5)))
+        return msgspec.structs.replace(found, result={**found.result, "list": items}) if isinstance(found.result, dict) else found
+
+    return listing
 
 
 def _inner(rng: random.Random, devices: list[AgentProfile], levels: int) -> dict[str, Any]:

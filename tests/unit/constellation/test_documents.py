@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.documents import LineSpec, TaskSpec, parse_line, parse_plan, parse_task
+from asterism.constellation.documents import LineSpec, TaskSpec, as_file, parse_line, parse_plan, parse_task
 from asterism.constellation.line import DependencyType
 from asterism.constellation.task import RetryPolicy
 from asterism.errors import InvalidInput
@@ -202,3 +202,35 @@ def test_the_deepest_inputs_are_accepted() -> None:
 def test_a_value_that_json_has_no_words_for_is_refused_where_it_stands() -> None:
     with pytest.raises(InvalidInput, match=r"cannot be written as JSON \(Encoding objects of type object is unsupported\)"):
         parse_task({"task_id": "a", "inputs": {"x": object()}})
+
+
+@pytest.mark.parametrize("items", ["${a.files}", ["x", {"n": "${a}"}]])
+def test_a_list_or_a_reference_alone_is_the_items_of_a_fan_out(items: Any) -> None:
+    short, whole = ({"tasks": [{"task_id": "b", "for_each": each}]} for each in (items, {"items": items}))
+    assert parse_plan(short) == parse_plan(whole)
+    assert as_file(parse_plan(short))["tasks"][0]["for_each"] == {"items": items}
+
+
+@pytest.mark.parametrize(
+    ("each", "why"),
+    [
+        ("files", r"plan.tasks\[0\].for_each.items: 'files' is not a list; give a list, or a reference to one"),
+        ("x${a.files}", "is not a list"),
+        (3, r"plan.tasks\[0\].for_each: Expected `object \| null`, got `int`"),
+        ({}, r"plan.tasks\[0\].for_each: Object missing required field `items`"),
+        ({"items": [], "at_once": 3}, "unknown field `at_once`; its fields are items, max_concurrent, failed"),
+        ({"items": [], "max_concurrent": 0}, r"plan.tasks\[0\].for_each.max_concurrent: Expected `int` >= 1"),
+        ({"items": [], "failed": "skip"}, r"plan.tasks\[0\].for_each.failed: Invalid enum value 'skip'; it is one of stop, omit"),
+        (["${item}"], r"plan.tasks\[0\].for_each.items: the list cannot refer to \$\{item\}"),
+        ("${index}", r"the list cannot refer to \$\{index\}"),
+        (list(range(10_001)), r"plan.tasks\[0\].for_each.items: 10001 items; at most 10000"),
+    ],
+)
+def test_an_invalid_fan_out_is_reported_by_place(each: Any, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        parse_plan({"tasks": [{"task_id": "b", "for_each": each}]})
+
+
+def test_the_id_of_an_item_is_no_id_of_a_task() -> None:
+    with pytest.raises(InvalidInput, match="is not usable"):
+        parse_plan({"tasks": [{"task_id": "b[0]"}]})

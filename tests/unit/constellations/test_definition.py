@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from asterism import Constellation, InvalidInput, Param, RetryPolicy, skill
+from asterism import Constellation, InvalidInput, Param, RetryPolicy, each, skill
 from asterism.constellation.documents import parse_plan
+from asterism.constellation.fan_out import ForEach
 from asterism.constellations.plans import plan_text, rebase_plan
 from tests.errands import count, download, fail, nightly, publish
 
@@ -168,3 +169,30 @@ def test_parameters_and_handlers_are_written_as_in_a_plan_file() -> None:
     assert Constellation.from_json(plan.to_json(), folder=plan.folder).plan() == plan.plan()
     with pytest.raises(AttributeError, match="constellation 'nightly' has no parameter 'ulr'; it has url, tries"):
         plan.params.ulr  # noqa: B018 - looking it up is the test
+
+
+def test_each_makes_a_task_for_each_item_of_a_list() -> None:
+    plan = Constellation("fan-out", params={"pages": list})
+    files = plan.task(download, url=each(plan.params.pages, max_concurrent=2))
+    parts = plan.task(publish, first=each(files, failed="omit")["name"], files=each(files, failed="omit")["size"])
+    plan.task(count, files=parts["failed"])
+    (get, put, counting) = plan.plan().tasks
+    assert get.for_each == ForEach(items="${params.pages}", max_concurrent=2)
+    assert put.inputs == {"first": "${item.name}", "files": "${item.size}"}
+    assert put.for_each == ForEach(items="${download}", failed="omit")
+    assert counting.inputs == {"files": "${publish.failed}"}
+    assert [line.line_id for line in plan.plan().dependencies] == ["download->publish", "publish->count"]
+    assert Constellation.from_json(plan.to_json(), folder=plan.folder).plan() == plan.plan()
+
+
+def test_each_that_cannot_be_an_input_is_refused() -> None:
+    plan = Constellation("odd")
+    files = plan.task(download, url="x")
+    with pytest.raises(InvalidInput, match="its inputs have each"):
+        plan.task(publish, first=each(files), files=each([1, 2]))
+    with pytest.raises(InvalidInput, match="is not a list"):
+        plan.task(publish, first=each("files"), files=1)
+    with pytest.raises(TypeError, match=r"write \$\{item\} in a text"):
+        plan.task(publish, first=f"{each(files)}.txt", files=1)
+    with pytest.raises(TypeError, match="has no items before"):
+        list(each(files))

@@ -5,5 +5,7 @@
   open decision; ``requests``: the requests to planners and devices.
 - ``planner_requests``: asking the planner; ``planning``: applying a plan or an edit; ``approval``:
   approval by a person.
-- ``tasks``: starting and ending attempts; ``child_runs``: attempts that child runs make; ``run_end``: the end of a run.
+- ``tasks``: starting and ending attempts; ``items``: the items of a task with ``for_each``;
+  ``retry``: failed tasks again; ``child_runs``: attempts that child runs make; ``run_end``: the end
+  of a run.
 """

@@ -122,6 +122,18 @@ class Edited(Event, tag="edited", frozen=True, kw_only=True):
     base_version: int = 0
 
 
+class Retry(Event, tag="retry", frozen=True, kw_only=True):
+    """Let failed and cancelled tasks run again, and what was skipped because of them.
+
+    Attributes:
+        tasks: ids of tasks and items, such as ``transform[3]``; empty for all that have failed.
+    """
+
+    from_outside: ClassVar[bool] = True
+
+    tasks: tuple[str, ...] = ()
+
+
 class Planned(EffectResult, tag="planned", frozen=True, kw_only=True):
     """A proposal of the planner. Its ``status`` is proposed, too: the table decides whether the run takes it.
 

@@ -12,6 +12,7 @@ import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Refusal
+from asterism.constellation.fan_out import items_words
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import Role, TaskStar, TaskStatus
 from asterism.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
@@ -314,7 +315,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         It has a summary and the number of tasks by status; on failure a code and reason. Handlers are
         not counted; those that failed are named, with their errors.
         """
-        tasks = [task for task in self.constellation.tasks.values() if task.role == "task"]
+        tasks = [task for task in self.constellation.tasks.values() if task.role == "task" and not task.item_of]
         failed = {task.task_id: task.error.message for task in self.constellation.in_order() if _is_failed_handler(task) and task.error}
         counts = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
         return {
@@ -345,6 +346,11 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
             f"{task.role} task {task.task_id} is {task.status} ({task.error.message})"
             for task in self.constellation.in_order()
             if _is_failed_handler(task) and task.error
+        ]
+        unmet += [
+            f"{task.task_id}: {items_words(task.items)}"
+            for task in self.constellation.in_order()
+            if task.items is not None and task.status is TaskStatus.COMPLETED and task.items.completed < task.items.total
         ]
         more = [f"and {len(unmet) - NAMED} more"] if len(unmet) > NAMED else []
         return "; ".join([head, *unmet[:NAMED], *more])

@@ -63,7 +63,8 @@ def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
 def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState) -> str:
     """Return the reason why the planner's FINISH is refused; empty if it is accepted."""
     if schedule.running:
-        return f"{', '.join(schedule.running)} still running"
+        tasks = schedule.constellation.tasks
+        return f"{', '.join(task_id for task_id in schedule.running if not tasks[task_id].item_of)} still running"
     if memory.batch or (isinstance(decided, Awaiting) and decided.ended_since):
         return "a task has ended since you were asked"
     waiting = [task.task_id for task in schedule.constellation.in_order() if not task.settled and task.role == "task"]

@@ -1,7 +1,4 @@
-"""The constellation agent's table: the only place that moves its state.
-
-``planning``, ``tasks`` and ``run_end`` have the parts of the moves; those of a fork are here.
-"""
+"""The constellation agent's table: the only place that moves its state. It also has the moves of a fork."""
 
 from __future__ import annotations
 
@@ -34,6 +31,7 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     PlanningFailed,
     RaiseLimits,
+    Retry,
     RunOptions,
     first_event,
 )
@@ -57,6 +55,7 @@ from asterism.machines.constellation_agent.planning import (
     take_live_edit,
 )
 from asterism.machines.constellation_agent.requests import REQUESTS
+from asterism.machines.constellation_agent.retry import retry_tasks
 from asterism.machines.constellation_agent.run_end import end, give_up, go_on_ending, has_handlers, is_done, stop_late_handlers
 from asterism.machines.constellation_agent.tasks import (
     ask_person,
@@ -154,6 +153,8 @@ def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepCo
     # bounded: each iteration starts or ends a task
     while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
         changed = True
+    if memory.batch and not memory.paused and isinstance(memory.planning, NotPlanning):
+        ask_planner(memory, context)  # a task has ended without an attempt: its list is empty, or its arguments are refused
     if is_done(memory, schedule):
         if memory.paused and has_handlers(memory):
             return CONTINUE if changed else None
@@ -380,7 +381,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         forked=_forked,
         unpaused=_unpaused,
     ),
-    common={Edited: row(_not_editable)},
+    common={Edited: row(_not_editable), Retry: row(retry_tasks)},
     while_live={
         RaiseLimits: row(raise_limits),
         DeviceLost: row(_lost),

@@ -14,7 +14,7 @@ from asterism.constellation.edits import EditRefused
 from asterism.constellation.nesting import nested_plan
 from asterism.constellation.parameters import values_of
 from asterism.constellation.profile import skill_of
-from asterism.constellation.references import PARAMS, RUN, MissingReference, references
+from asterism.constellation.references import INDEX, ITEM, PARAMS, RUN, MissingReference, references
 from asterism.constellation.resolution import arguments_of, check_inputs, fallback_devices, predecessor_results
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import InvalidInput, Refused
@@ -22,6 +22,7 @@ from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
 from asterism.machines import common_rows
 from asterism.machines.constellation_agent.child_runs import child_for, is_child
 from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
+from asterism.machines.constellation_agent.items import count_end, fan_out
 from asterism.machines.constellation_agent.memory import EXTENDED, NAMED, About, AttemptInquiry, Awaiting, ConstellationMemory
 from asterism.machines.run_control import Answered, Verb, check_verb, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule, move_task
@@ -44,15 +45,26 @@ def start_ready(memory: ConstellationMemory, schedule: TaskSchedule, context: St
     """Start every ready task, those with higher priority first; return True if anything changed."""
     if memory.paused or not schedule.startable:
         return False
-    held = memory.held()
+    held, ended = memory.held(), len(memory.batch)
     tasks, ordinal = schedule.constellation.tasks, schedule.constellation.ordinal
     ready = [tasks[task_id] for task_id in schedule.startable if task_id not in held]
     ready.sort(key=lambda task: (-task.priority, ordinal(task.task_id)))
     changed = False
     for task in ready:
         if task.not_before <= context.at and task.status is TaskStatus.PENDING:
-            changed = _start(memory, schedule, task, context) or changed
+            start = _start if task.for_each is None else _fan_out
+            changed = start(memory, schedule, task, context) or changed
+            if len(memory.batch) > ended:
+                break  # a task has ended without an attempt, and the others may have to wait for the planner
     return changed
+
+
+def _fan_out(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, context: StepContext) -> bool:
+    ended = fan_out(memory, schedule, task, _scopes(memory, task, context), context)
+    if ended is not None:
+        settle_task(memory, schedule, task, ended, context)
+    _note_moved(memory, task, context)
+    return True
 
 
 def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, context: StepContext) -> bool:
@@ -67,7 +79,8 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         settle_task(memory, schedule, task, Failed(error=TaskError(code="bad_arguments", message=str(error))), context)
         return True
     except MissingReference as missing:
-        settle_task(memory, schedule, task, Skipped(error=TaskError(code="no_result", message=str(missing))), context)
+        lacks = TaskError(code="no_result", message=str(missing))
+        settle_task(memory, schedule, task, Failed(error=lacks) if task.item_of else Skipped(error=lacks), context)
         return True
     if task.when and not task.started_at:
         met, why = _met(task, arguments, context)
@@ -100,16 +113,23 @@ def _arguments(memory: ConstellationMemory, task: TaskStar, context: StepContext
         MissingReference: a value that it refers to is missing.
         InvalidInput: a value does not fit the parameters of a nested plan.
     """
-    scopes: dict[str, Any] = {PARAMS: memory.params}
-    if memory.ending is not None and RUN in memory.constellation.referring.get(task.task_id, ()):
-        run_id = context.side_effect("run id", lambda: context.run_id)  # a fork replays these entries under another id
-        outcome = memory.ending.code if memory.ending.code in ("finished", "cancelled") else "failed"
-        scopes[RUN] = {"error": memory.ending.reason or None, "outcome": outcome, "id": run_id}
-    extended = context.rules >= EXTENDED
+    extended, scopes = context.rules >= EXTENDED, _scopes(memory, task, context)
     arguments = arguments_of(task, memory.constellation, memory.fleet, memory.inputs, scopes=scopes if extended else {}, extended=extended)
     if task.constellation is not None and (params := nested_plan(task).params):
         values_of(params, {name: arguments[name] for name in params if name in arguments})
     return arguments
+
+
+def _scopes(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> dict[str, Any]:
+    """Return the values of the names that are no task's."""
+    scopes: dict[str, Any] = {PARAMS: memory.params}
+    if task.item_of:
+        scopes |= {ITEM: task.item, INDEX: task.index}
+    if memory.ending is not None and RUN in memory.constellation.referring.get(task.item_of or task.task_id, ()):
+        run_id = context.side_effect("run id", lambda: context.run_id)  # a fork replays these entries under another id
+        outcome = memory.ending.code if memory.ending.code in ("finished", "cancelled") else "failed"
+        scopes[RUN] = {"error": memory.ending.reason or None, "outcome": outcome, "id": run_id}
+    return scopes
 
 
 def _met(task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tuple[bool, str]:
@@ -268,8 +288,12 @@ def _backoff_s(task: TaskStar, effect_id: str, context: StepContext) -> float:
 
 
 def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:
-    """End a task and add it to those that the planner is to consider."""
+    """Settle a task and add it to those that the planner is to consider; of items it considers their task."""
     move_task(schedule, task, event, context)
+    if task.item_of:
+        if (ended := count_end(memory, schedule, task, context)) is not None:
+            settle_task(memory, schedule, schedule.constellation.tasks[task.item_of], ended, context)
+        return
     if task.status is TaskStatus.SKIPPED or memory.ending is not None:
         return
     memory.unseen[task.task_id] = None
@@ -282,7 +306,7 @@ def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskS
 
 def _note_moved(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> None:
     # Moves before the planner was asked are in the request itself
-    if isinstance(memory.planning, Awaiting) and memory.planning.asked_at < context.seq:
+    if isinstance(memory.planning, Awaiting) and memory.planning.asked_at < context.seq and not task.item_of:
         memory.planning.moved[task.task_id] = None
 
 
@@ -324,6 +348,8 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
     A running attempt is ended at its deadline by the dispatcher of its device.
     """
     for inquiry, question in tuple(memory.questions.items()):
+        if inquiry not in memory.questions:
+            continue  # of an item, after another one has failed
         task = schedule.constellation.tasks[question.task_id]
         late = question.attempt.deadline_at is not None and question.attempt.deadline_at <= context.at
         if late or 0 < question.expires_at <= context.at:
@@ -333,7 +359,7 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
             why = f"nobody answered in time (within {limit})" if context.rules >= EXTENDED else f"nobody answered in time: {inquiry}"
             error = TaskError(code="deadline" if late else "rejected", message=why)
             settle_task(memory, schedule, task, Failed(error=error), context)
-    for task in schedule.constellation.in_order():
+    for task in schedule.constellation.in_order_with_items():
         if task.deadline_s is not None and task.editable and memory.started_at + task.deadline_s <= context.at:
             error = TaskError(code="deadline", message=f"not started within {task.deadline_s:g} s of the start of the run")
             settle_task(memory, schedule, task, Failed(error=error), context)
@@ -351,7 +377,7 @@ def stop_all(
 ) -> None:
     """Cancel every task of these roles that has not ended, and its outstanding effect."""
     schedule.startable.clear()
-    for task in schedule.constellation.in_order():
+    for task in schedule.constellation.in_order_with_items():
         if task.role not in roles:
             continue
         if task.effect_id:

@@ -20,6 +20,7 @@ from asterism.machines.constellation_agent.events import (
     Dispatch,
     Planned,
     PlanningFailed,
+    Retry,
 )
 from asterism.machines.constellation_agent.memory import ConstellationMemory, NotPlanning
 from asterism.machines.run_control import Answered, AskPerson, Forked, OwnershipAcquired
@@ -36,6 +37,7 @@ from asterism.simulation.invariants import (
     subject_of,
     unexplained_wait,
     unsatisfied_dependency,
+    why_miscounted,
 )
 
 FULLY_CHECKED_TASKS = 64
@@ -67,6 +69,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._decided: tuple[str, str] | None = None
         self._queued: set[str] = set()  # attempts that have not begun
         self._begun: set[str] = set()  # attempts that were queued, and have begun
+        self._before_retry: set[str] = set()  # tasks that had started when others were retried
 
     def compares_fully(self, written: int) -> bool:
         """Return True for a small constellation, and at intervals for a large one."""
@@ -126,6 +129,9 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._track_devices(entry)
 
     def after(self, entry: Entry) -> None:
+        if isinstance(entry.event, Retry) and not entry.note:
+            self._forget_retried()
+        self._check_fan_outs()
         self._check_begin(entry)
         self._check_retry(entry)
         self._check_graph(entry)
@@ -185,7 +191,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             raise self.fail(1, "; ".join(errors))
         frozen = {task.task_id: read_only_form(constellation, task) for task in constellation.tasks.values() if task.status not in EDITABLE}
         for task_id, (planned, ended) in self._read_only.items():
-            if task_id not in constellation.tasks:
+            if task_id not in constellation.tasks and "[" not in task_id:
                 raise self.fail(3, f"{task_id} was read-only, but was removed")
             now_planned, now_ended = frozen.get(task_id, (planned, b""))
             if ended and now_ended != ended:
@@ -194,10 +200,32 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
                 raise self.fail(3, f"{task_id} is read-only, but was changed from {planned.decode()} to {now_planned.decode()}")
         self._read_only = frozen
 
+    def _forget_retried(self) -> None:
+        """Forget tasks that a person lets run again: new tasks have taken their place."""
+        tasks = self.replayed.memory.constellation.tasks
+        self._before_retry = {task_id for task_id, task in tasks.items() if task.started_at}
+        for task_id in [it for it in self._read_only if it not in tasks or tasks[it].status in EDITABLE or tasks[it].items is not None]:
+            del self._read_only[task_id]
+
+    def _check_fan_outs(self) -> None:
+        """Check the items of small fan-outs: their number, places and order, and the end and result of their task."""
+        tasks = self.replayed.memory.constellation.tasks
+        if len(tasks) > FULLY_CHECKED_TASKS:
+            return
+        items: dict[str, list[TaskStar]] = {}
+        for task in tasks.values():
+            if task.item_of:
+                items.setdefault(task.item_of, []).append(task)
+        for task_id, own in items.items():
+            if why := why_miscounted(tasks[task_id], sorted(own, key=lambda item: item.index)):
+                raise self.fail(14, f"{task_id}: {why}")
+
     def _check_archived(self) -> None:
         """Check that every read-only task had ended when its constellation was replaced."""
         archived = {task["task_id"]: task for task in self.replayed.memory.archive[-1]["tasks"]}
         for task_id in self._read_only:
+            if "[" in task_id:
+                continue  # an archive has no items
             if task_id not in archived or archived[task_id].get("status", "PENDING") not in SETTLED:
                 raise self.fail(4, f"{task_id} had no terminal status when its constellation was replaced")
 
@@ -232,7 +260,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
 
     def _check_effects(self, entry: Entry) -> None:
         memory = self.replayed.memory
-        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+        asked_at = next((at for at, effect in enumerate(entry.effects) if isinstance(effect, AskPlanner)), 0)
+        for at, (effect_id, effect) in enumerate(zip(entry.effect_ids(), entry.effects, strict=True)):
             if isinstance(effect, AskPlanner):
                 self._check_planner_limits()
             if not isinstance(effect, Dispatch | StartChild | AskPerson) or (isinstance(effect, AskPerson) and "kind" in effect.subject):
@@ -240,7 +269,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             task_id = _task_of(memory, effect_id, effect)
             task = memory.constellation.tasks[task_id]
             if task_id not in self._running:
-                self._check_start(task)
+                self._check_start(task, is_before_ask=at < asked_at)
             if not isinstance(effect, AskPerson):
                 self._check_backoff(entry, task)
                 if memory.paused:
@@ -301,11 +330,12 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         elif isinstance(event, Forked):
             self._tried = {name: (task, count, at and at + event.idle_s) for name, (task, count, at) in self._tried.items()}
 
-    def _check_start(self, task: TaskStar) -> None:
+    def _check_start(self, task: TaskStar, *, is_before_ask: bool) -> None:
         memory = self.replayed.memory
-        if why := unsatisfied_dependency(memory.constellation, task) or early_handler(self.replayed, task):
+        why = "" if task.task_id in self._before_retry else unsatisfied_dependency(memory.constellation, task)
+        if why := why or early_handler(self.replayed, task):
             raise self.fail(2, why)
-        if not isinstance(memory.planning, NotPlanning) and task.task_id in held_by(memory):
+        if not is_before_ask and not isinstance(memory.planning, NotPlanning) and task.task_id in held_by(memory):
             batch = ", ".join(memory.open_request.batch)
             raise self.fail(2, f"{task.task_id} started while it is on hold for the planner's decision about {batch}")
 

@@ -2,7 +2,7 @@
 
 ``show`` prints a run in full, ``why`` the reasons behind one task, ``runs`` a list. ``history`` reads a run of any
 machine; ``constellation``, ``loop`` and ``flow`` extend it, and ``registry`` chooses among them. ``graph`` draws a DAG,
-``task_lines`` adds the status of each task, ``task_details`` its log, ``metrics`` measures a run, and ``proposals``
-renders questions to people. A ``styled_line`` has parts with styles. ``rows``
-are the rows of a store that are shown.
+``task_lines`` adds the status of each task, ``task_details`` its log and ``item_lines`` its items, ``metrics`` measures
+a run, and ``proposals`` renders questions to people. A ``styled_line`` has parts with styles. ``rows`` are the rows of
+a store that are shown.
 """

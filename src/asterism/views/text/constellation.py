@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.resolution import failed_items
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.run import Run
@@ -69,7 +70,8 @@ class ConstellationHistory(RunHistory):
 
     def summary(self) -> str:
         """Return the number of tasks by status."""
-        return status_counts(self.constellation, len(self.memory.queued))
+        tasks = self.constellation.tasks
+        return status_counts(self.constellation, sum(1 for task_id in self._queued_since() if not tasks[task_id].item_of))
 
     def _queued_since(self) -> dict[str, float]:
         """Return the time since when each task waits in the queue of its device, for those that do."""
@@ -84,10 +86,16 @@ class ConstellationHistory(RunHistory):
                 "status": str(task.status),
                 "result": task.result,
                 "error": msgspec.to_builtins(task.error),
+                **self._items_of(task),
             }
             for task in self.constellation.in_order()
         }
         return {"tasks": tasks}
+
+    def _items_of(self, task: TaskStar) -> dict[str, Any]:
+        if task.items is None:
+            return {}
+        return {"items": msgspec.structs.asdict(task.items), "failed": failed_items(task, self.constellation)}
 
     def part_status(self) -> dict[str, str]:
         """Return the status of each task in words, by id."""

@@ -12,6 +12,7 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, TaskStarLine
 from asterism.constellation.task import TaskStar
+from asterism.views.fan_out import task_items_words
 from asterism.views.words import place_of, plain
 
 MAX_LANES = 24
@@ -176,9 +177,14 @@ _LINKS = {
 
 
 def start_words(task: TaskStar) -> list[str]:
-    """Return in words what decides that a task starts, apart from its dependencies' types."""
+    """Return in words what decides that a task starts, apart from its dependencies' types, and for which items."""
     roles = {"on_failure": ["if the run has failed"], "finally": ["finally"]}
-    return [*roles.get(task.role, ()), *(["after any"] if task.join == "any" else []), *([f"when {plain(task.when)}"] if task.when else [])]
+    words = [
+        *roles.get(task.role, ()),
+        *(["after any"] if task.join == "any" else []),
+        *([f"when {plain(task.when)}"] if task.when else []),
+    ]
+    return [*words, *([task_items_words(task)] if task.for_each else [])]
 
 
 def mermaid_flowchart(constellation: TaskConstellation) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 import msgspec
 
 from asterism.constellation.analysis import critical_path, parallel_width
+from asterism.constellation.constellation import TaskConstellation
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.run_control import AskPerson
@@ -70,11 +72,11 @@ def measure(history: ConstellationHistory, now: float) -> Metrics:
     """
     until = history.until(now)
     by_task = _by_task(history, until)
-    weights = {task_id: each.worked_s for task_id, each in by_task.items()}
+    weights = _weights(history.constellation, by_task)
     longest_s, path = critical_path(history.constellation, weights)
     wall_s = until - history.first_at
     return Metrics(
-        tasks=len(by_task),
+        tasks=len(weights),
         attempts=sum(each.attempts for each in by_task.values()),
         worked_s=sum(each.worked_s for each in by_task.values()),
         waited_s=sum(each.waited_s for each in by_task.values()),
@@ -90,8 +92,18 @@ def measure(history: ConstellationHistory, now: float) -> Metrics:
     )
 
 
+def _weights(constellation: TaskConstellation, by_task: Mapping[str, TaskMetrics]) -> dict[str, float]:
+    """Return the seconds that each task of the plan must last at least: its work, of a fan-out that of its longest item."""
+    weights = {task.task_id: by_task[task.task_id].worked_s for task in constellation.in_order()}
+    if constellation.item_count:
+        for task_id, each in by_task.items():
+            if of := constellation.tasks[task_id].item_of:
+                weights[of] = max(weights[of], each.worked_s)
+    return weights
+
+
 def _by_task(history: ConstellationHistory, until: float) -> dict[str, TaskMetrics]:
-    found = {task.task_id: TaskMetrics() for task in history.constellation.in_order()}
+    found = {task.task_id: TaskMetrics() for task in history.constellation.in_order_with_items()}
     for effect_id, span in history.spans.items():
         each = found.get(history.part_of(effect_id))
         if each is None:

@@ -5,12 +5,15 @@ All foreign text goes through ``words.plain``, so a device cannot control the te
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.fan_out import ItemCounts, items_words
 from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.views.fan_out import result_words
 from asterism.views.text.graph import NODE, GraphRow, draw, start_words
 from asterism.views.text.styled_line import StyledLine, cell_width
 from asterism.views.words import count, duration, place_of, plain, preview
@@ -83,6 +86,7 @@ def status_lines(
         frame: number of the animation frame.
     """
     widths = _widths(constellation)
+    queued_items = Counter(constellation.tasks[task_id].item_of for task_id in times.queued_since)
 
     def line(row: GraphRow) -> StyledLine:
         if not row.task_id:
@@ -93,26 +97,35 @@ def status_lines(
             symbol, style = _LOOKS[TaskStatus.PENDING]
         elif task.status is TaskStatus.RUNNING and not task.inquiry_id:
             symbol = _SPINNER[frame % len(_SPINNER)]
-        return _line(row, _names(task, widths).append_line(_state(task, signs.get(task.task_id), times, now)), symbol, style)
+        if task.items is not None and task.status is TaskStatus.RUNNING:
+            words = _items_state(task, task.items, queued_items[task.task_id], now)
+        else:
+            words = _state(task, signs.get(task.task_id), times, now)
+        return _line(row, _names(task, widths).append_line(words), symbol, style)
 
-    if len(constellation.tasks) <= limit:
+    planned = constellation.in_order()
+    if len(planned) <= limit:
         rows = draw(constellation)
         return [line(row) for row in rows if row.task_id or len(rows) <= limit]
     dull = (TaskStatus.WAITING_DEPENDENCY, TaskStatus.COMPLETED, TaskStatus.PENDING)
-    chosen = [task for task in constellation.in_order() if task.status not in dull]
+    chosen = [task for task in planned if task.status not in dull]
     chosen.sort(key=lambda task: (task.status is not TaskStatus.RUNNING, task.task_id in times.queued_since, -task.ended_at))
     lines = [line(GraphRow(NODE, task.task_id)) for task in chosen[: max(1, limit - 1)]]
-    left = len(constellation.tasks) - len(lines)
+    left = len(planned) - len(lines)
     return [*lines, StyledLine(f"… and {count(left, 'task')} more", "dim")] if left else lines
 
 
 def status_counts(constellation: TaskConstellation, queued: int) -> str:
-    """Return the number of tasks by status: ``3 of 5 done, 1 running, 1 queued``; ``queued`` of the running ones have not begun."""
-    tasks = constellation.tasks.values()
+    """Return the number of tasks by status: ``3 of 5 done, 1 running, 1 queued``; ``queued`` of the running ones have not begun.
+
+    Items are not counted, except those that wait for a person.
+    """
+    tasks = constellation.in_order()
     number = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
-    waiting = sum(1 for task in tasks if task.inquiry_id)
+    waiting = sum(1 for task in constellation.tasks.values() if task.inquiry_id)
+    is_asked = sum(1 for task in tasks if task.inquiry_id)
     parts = [f"{number[TaskStatus.COMPLETED]} of {len(tasks)} done"]
-    running = number[TaskStatus.RUNNING] - waiting - queued
+    running = number[TaskStatus.RUNNING] - is_asked - queued
     parts += [f"{running} running"] if running > 0 else []
     parts += [f"{queued} queued"] if queued else []
     parts += [f"{waiting} waiting for a person"] if waiting else []
@@ -131,8 +144,8 @@ def _line(row: GraphRow, words: StyledLine, symbol: str, style: str) -> StyledLi
 
 def _widths(constellation: TaskConstellation) -> tuple[int, int, int]:
     """Return the widths of the columns task id, name and device, in cells."""
-    tasks = constellation.tasks.values()
-    return _width(constellation.tasks), _width({task.name for task in tasks}), _width({place_of(task) for task in tasks})
+    tasks = constellation.in_order()
+    return _width(task.task_id for task in tasks), _width({task.name for task in tasks}), _width({place_of(task) for task in tasks})
 
 
 def _width(texts: Iterable[str]) -> int:
@@ -160,7 +173,7 @@ def _state(task: TaskStar, sign: LastSign | None, times: TaskTimes, now: float) 
             _append_bar(text, sign.fraction if sign else None)
             text.append(f"{duration(max(0.0, now - began))}  {tries}", "cyan").append(plain(sign.message) if sign else "")
         case TaskStatus.COMPLETED:
-            text.append(f"done  {duration(task.ended_at - began)}  ", "green").append(tries).append(preview(task.result), "dim")
+            text.append(f"done  {duration(task.ended_at - began)}  ", "green").append(tries).append(result_words(task), "dim")
         case TaskStatus.PENDING if task.error:
             wait_s = max(0.0, task.not_before - now)
             text.append(f"retry in {duration(wait_s)}  {tries}", "yellow").append(plain(task.error.message), "dim")
@@ -172,6 +185,13 @@ def _state(task: TaskStar, sign: LastSign | None, times: TaskTimes, now: float) 
             text.append(f"{str(task.status).lower()}  ", _LOOKS[task.status][1]).append(tries)
             text.append(plain(task.error.message) if task.error else "")
     return text
+
+
+def _items_state(task: TaskStar, items: ItemCounts, queued: int, now: float) -> StyledLine:
+    text = StyledLine()
+    _append_bar(text, items.settled / max(1, items.total))
+    text.append(f"{duration(max(0.0, now - task.started_at))}  {items_words(items)}", "cyan")
+    return text.append(f", {queued} queued" if queued else "", "dim")
 
 
 def _append_bar(text: StyledLine, fraction: float | None) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from asterism.constellation.task import TaskStatus
+from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.flow_agent.events import HandlerEnded, RunningEntered
 from asterism.machines.run_control import AskPerson
+from asterism.views.fan_out import task_items_words
 from asterism.views.plan_history import PlanDecision, change_words
 from asterism.views.text.constellation import ConstellationHistory
 from asterism.views.text.history import DAYTIME, HistoryLine, RunHistory
@@ -43,9 +44,15 @@ def task_events(task_id: str, history: RunHistory, lines: Iterable[HistoryLine])
         history: history of the run.
         lines: its log lines.
     """
-    decisions = history.decisions if isinstance(history, ConstellationHistory) else []
+    if not isinstance(history, ConstellationHistory):
+        return list(_of_lines(task_id, lines, {}))
+    decisions, lines = history.decisions, list(lines)
     found = [reason for decision in decisions if (reason := _of_decision(task_id, decision))]
     found += _of_lines(task_id, lines, {decision.seq: decision.generation for decision in decisions})
+    item = history.constellation.tasks.get(task_id)
+    if item is not None and item.item_of:
+        first = min((it.seq for it in found), default=0)
+        found += [it for it in task_events(item.item_of, history, lines) if not first or it.seq <= first][-1:]
     return sorted(found, key=lambda reason: reason.seq)
 
 
@@ -104,6 +111,8 @@ def task_status_words(history: ConstellationHistory, task_id: str) -> str:
     task = history.constellation.tasks.get(task_id)
     if task is None:
         return "no longer in the plan"
+    if words := _fan_out_words(task):
+        return words
     lines = history.constellation.lines_in(task_id)
     evaluated = [
         f"{line.line_id} is {'satisfied' if line.verdict.satisfied else f'not satisfied: {line.verdict.reason}'}"
@@ -116,12 +125,19 @@ def task_status_words(history: ConstellationHistory, task_id: str) -> str:
             ends = {"on_failure": "runs if the run fails", "finally": "runs at the end of the run"}
             blocked = f"cannot start ({'; '.join(evaluated)}), but may still be edited" if lines else ends.get(task.role, "")
             return plain(f"waits for {', '.join(waits)}" if waits else blocked, 1000)
-        case TaskStatus.PENDING if task_id in history.memory.held():
-            return "ready, but held until a change of the plan is decided"
         case TaskStatus.PENDING:
-            return "ready" + (" when the run is resumed" if history.memory.paused else "")
+            held = ", but held until a change of the plan is decided" if task_id in history.memory.held() else ""
+            return "ready" + (held or (" when the run is resumed" if history.memory.paused else ""))
         case TaskStatus.RUNNING if isinstance(asked := history.spans[task.inquiry_id].effect if task.inquiry_id else None, AskPerson):
             return plain(f"waits for a person: {asked.prompt}", 1000)
         case _:
             because = task.error.message if task.error else "; ".join(evaluated) or "no dependencies"
             return plain(f"{task.status}: {because}", 1000)
+
+
+def _fan_out_words(task: TaskStar) -> str:
+    if task.item_of and task.status is TaskStatus.WAITING_DEPENDENCY:
+        return f"waits until fewer items of {plain(task.item_of)} are under way"
+    if task.items is not None and task.status is TaskStatus.RUNNING:
+        return f"waits for its items: {task_items_words(task)}"
+    return ""

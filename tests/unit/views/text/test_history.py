@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError, TaskStatus
@@ -25,7 +26,11 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
 from asterism.views.registry import unread_view
 from asterism.views.text.constellation import ConstellationHistory
+from asterism.views.text.graph import mermaid_flowchart
+from asterism.views.text.item_lines import item_lines
 from asterism.views.text.metrics import measure
+from asterism.views.text.task_lines import plan_lines
+from asterism.views.text.why import task_status_words
 from tests.constellation_harness import Agent
 
 WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),), concurrency=8)
@@ -263,3 +268,55 @@ def test_an_attempt_that_other_runs_keep_waiting_is_queued() -> None:
     assert (metrics.worked_s, metrics.waited_s) == (1.0, 5.0)
     assert told[:3] == ["a started on desk", "a queued: other runs use desk", "a started on desk"]
     assert str(history.status_lines(107.0, 50)[0]).split("desk")[1].split()[:3] == ["done", "1.00", "s"]
+
+
+FAN_OUT = {
+    "tasks": [
+        {"task_id": "a", "device": "desk", "skill": "work", "for_each": {"items": [1, 2, 3], "max_concurrent": 2, "failed": "omit"}},
+        {"task_id": "b", "device": "desk", "skill": "work"},
+    ],
+    "dependencies": [{"from": "a", "to": "b"}],
+}
+
+
+def test_a_fan_out_is_one_line_with_the_progress_of_its_items() -> None:
+    written = Written(FAN_OUT)
+    written.end(1, "a[0]")
+    written.end(2, "a[1]", error=TaskError(code="raised", message="broken"))
+    history, told = written.history()
+    assert [str(line).rstrip() for line in history.status_lines(103, 8)] == [
+        "◐  a    desk  ━━━━━━━━────  67%  3.00 s  1 of 3 items, 1 failed",
+        "│",
+        "○  b    desk",
+    ]
+    assert history.summary() == "0 of 2 done, 1 running"
+    assert task_status_words(history, "a") == "waits for its items: 1 of 3 items, 1 failed"
+    written.end(4, "a[2]")
+    history, told = written.history()
+    assert told == [
+        "a[0] started work on desk",
+        "a[1] started work on desk",
+        "a performed for 3 items",
+        "a[0] completed: n=1",
+        "a[2] started work on desk",
+        "a[1] failed: broken",
+        "a[2] completed: n=1",
+        "a completed: 2 of 3 items, 1 failed",
+        "b started work on desk",
+    ]
+    fields = history.result_fields()["tasks"]["a"]
+    assert fields["items"]["completed"] == 2
+    assert fields["failed"] == [{"index": 1, "item": 2, "error": "broken"}]
+    assert "COMPLETED<br/>2 of 3 items, 1 failed" in mermaid_flowchart(history.constellation)
+    metrics = measure(history, 105)
+    assert (metrics.tasks, metrics.attempts, metrics.critical_path_s) == (2, 4, 4.0)
+    assert [str(line) for line in item_lines(history.constellation, history.constellation.tasks["a"], metrics)] == [
+        "      2 of 3 items, 1 failed",
+        "      a[1]  failed  1 attempt, worked 2.00 s  broken",
+    ]
+
+
+def test_a_plan_says_what_a_task_is_performed_for() -> None:
+    constellation = TaskConstellation.from_dict(FAN_OUT)
+    assert "for each of 3 items, 2 at once, without failed ones" in str(plan_lines(constellation)[0])
+    assert "for each of 3 items" in mermaid_flowchart(constellation)

@@ -1,0 +1,50 @@
+"""The command retry: failed tasks and items of a run again, in a new run if it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from asterism.cli.exit_codes import FINISHED
+from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
+from asterism.cli.output import put
+from asterism.cli.run_access import actor, connected
+from asterism.cli.run_commands import drive_unowned
+from asterism.constellations.retrying import retry_ended
+from asterism.machines.constellation_agent.events import Retry
+from asterism.runtime.lookup import find_run
+from asterism.settings import database_path
+
+
+def retry(
+    named: RunId,
+    /,
+    *tasks: Annotated[str, Parameter(name="TASK", help="Id of a failed task, or of an item such as transform[3] [default: all].")],
+    no_drive: Annotated[bool, Parameter(negative=(), help="Do not drive the run.")] = False,
+    fleet: OtherFleet = None,
+    database: Database = None,
+    json: JsonEvents = False,
+) -> int:
+    """Run failed and cancelled tasks again, and what was skipped because of them.
+
+    A run that has ended does not change: a copy of it, with the results of its completed tasks, goes on.
+    """
+    return asyncio.run(_retry(named, tasks, fleet, database, drive_on=not no_drive, as_json=json))
+
+
+async def _retry(named: str, tasks: tuple[str, ...], fleet: Path | None, database: Path | None, *, drive_on: bool, as_json: bool) -> int:
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
+        if row.status == "ended":
+            new = await retry_ended(client, row.run_id, tasks, actor=actor())
+            if not as_json:
+                put(f"run {new}  retries {row.run_id}\n")
+            row = await client.describe(new)
+        else:
+            await client.post(row.run_id, Retry(tasks=tasks), actor=actor(), key=client.clock.new_id())
+        if row.owner or not drive_on:
+            return FINISHED
+        return await drive_unowned(client, row, database_path(database), fleet, as_json=as_json)

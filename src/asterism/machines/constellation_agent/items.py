@@ -1,0 +1,178 @@
+"""Fan-out: the items of a task with ``for_each``, from the list to the result of the task. Each move costs O(1) per item."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.fan_out import MAX_ITEMS, MAX_ITEMS_OF_RUN, ItemCounts, item_id
+from asterism.constellation.references import MissingReference
+from asterism.constellation.resolution import failed_items, items_of
+from asterism.constellation.specs import unstarted
+from asterism.constellation.task import TaskError, TaskStar, TaskStatus
+from asterism.kernel.machine import Event, StepContext
+from asterism.machines import common_rows
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.task_coupling import TaskSchedule, move_task
+from asterism.machines.task_lifecycle import Completed, Failed, FannedOut, Released, Skipped, Unblocked
+
+_FAILED = (TaskStatus.FAILED, TaskStatus.CANCELLED)
+NAMED_ITEMS = 3
+"""Number of failed items that the error of their task names."""
+
+
+def fan_out(
+    memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, scopes: dict[str, Any], context: StepContext
+) -> Event | None:
+    """Insert a task for each item of its list, and release the first.
+
+    Return the event that settles the task at once: there is no list, it is empty, or too long.
+    """
+    constellation = schedule.constellation
+    try:
+        items = items_of(task, constellation, memory.inputs, scopes=scopes)
+    except MissingReference as missing:
+        return Skipped(error=TaskError(code="no_result", message=str(missing)))
+    if why := _why_refused(task, items, constellation.item_count):
+        return Failed(error=TaskError(code="bad_arguments", message=why))
+    pattern = unstarted(task)
+    move_task(schedule, task, FannedOut(total=len(items)), context)
+    for index, item in enumerate(items):
+        one = msgspec.structs.replace(
+            pattern,
+            task_id=item_id(task.task_id, index),
+            item_of=task.task_id,
+            index=index,
+            item=item,
+            for_each=None,
+        )
+        constellation.insert_task(one)
+        context.touched["task", one.task_id] = None
+    _release(schedule, task, _counts(task), context)
+    return None if items else Completed(result=[])
+
+
+def _why_refused(task: TaskStar, items: Any, others: int) -> str:
+    if not isinstance(items, list):
+        return f"for_each.items is {_kind(items)}, not a list: {task.for_each.items if task.for_each else ''}"
+    if len(items) > MAX_ITEMS:
+        return f"for_each.items has {len(items):,} items; at most {MAX_ITEMS:,}"
+    if others + len(items) > MAX_ITEMS_OF_RUN:
+        return f"for_each.items has {len(items):,} items, and the run has {others:,} already; at most {MAX_ITEMS_OF_RUN:,} in all"
+    return ""
+
+
+def _kind(value: Any) -> str:
+    names = {str: "a text", dict: "an object", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _counts(task: TaskStar) -> ItemCounts:
+    if task.items is None:
+        raise RuntimeError(f"{task.task_id} has no items")
+    return task.items
+
+
+def _release(schedule: TaskSchedule, task: TaskStar, counts: ItemCounts, context: StepContext) -> None:
+    """Let the next items start, as many as may be under way; an item holds its place until it is settled."""
+    limit = (task.for_each.max_concurrent if task.for_each else None) or counts.total
+    while counts.released < counts.total and counts.under_way < limit:
+        item = schedule.constellation.tasks[item_id(task.task_id, counts.released)]
+        counts.released += 1
+        if item.status is TaskStatus.WAITING_DEPENDENCY:  # else its deadline has passed, or a retry has left it as it was
+            counts.under_way += 1
+            move_task(schedule, item, Unblocked(), context)
+
+
+def count_end(memory: ConstellationMemory, schedule: TaskSchedule, item: TaskStar, context: StepContext) -> Event | None:
+    """Count a settled item; release the next ones, or stop after a failure. Return the event that settles the task, if it was the last."""
+    task = schedule.constellation.tasks[item.item_of]
+    counts = _counts(task)
+    context.touched["task", task.task_id] = None
+    counts.under_way -= item.became_pending_at > 0
+    if item.status is TaskStatus.COMPLETED:
+        counts.completed += 1
+    elif item.status is TaskStatus.SKIPPED:
+        counts.skipped += 1
+    else:
+        counts.failed += 1
+    is_stopped = counts.failed > 0 and task.for_each is not None and task.for_each.failed == "stop"
+    if not is_stopped:
+        _release(schedule, task, counts, context)
+    elif counts.failed == 1 and item.status is not TaskStatus.SKIPPED and item.status is not TaskStatus.COMPLETED:
+        _skip_unbegun(memory, schedule, item, context)
+    if counts.settled < counts.total:
+        return None
+    return Failed(error=_error(schedule, task, counts)) if is_stopped else Completed(result=_results(schedule, task, counts))
+
+
+def _skip_unbegun(memory: ConstellationMemory, schedule: TaskSchedule, failed: TaskStar, context: StepContext) -> None:
+    """Skip the items without an attempt, including those that wait for an approval."""
+    task = schedule.constellation.tasks[failed.item_of]
+    counts = _counts(task)
+    counts.released = counts.total
+    error = TaskError(code="unsatisfied", message=f"{failed.task_id} is {failed.status}")
+    for index in range(counts.total):
+        item = schedule.constellation.tasks[item_id(task.task_id, index)]
+        if item.settled or item.attempts:
+            continue
+        if item.effect_id:
+            common_rows.cancel_effect(item.effect_id, context, error.message)
+            del memory.questions[item.effect_id]
+            move_task(schedule, item, Released(), context)
+        move_task(schedule, item, Skipped(error=error), context)
+        counts.skipped += 1
+
+
+def reopen(schedule: TaskSchedule, task: TaskStar, named: Container[int] | None, context: StepContext) -> None:
+    """Let settled items of a task run again: those with these indexes, or all that have not completed.
+
+    Items that were skipped because another one had failed run again once no failed item is left.
+    """
+    counts = _counts(task)
+    items = [schedule.constellation.tasks[item_id(task.task_id, index)] for index in range(counts.total)]
+    failed = {item.index for item in items if item.status in _FAILED}
+    chosen = failed if named is None else {item.index for item in items if item.settled and item.index in named}
+    for item in tuple(items):
+        if item.index in chosen or (item.status is TaskStatus.SKIPPED and failed <= chosen):
+            items[item.index] = renew(schedule, item, context)
+            counts.released = min(counts.released, item.index)
+    if task.settled:
+        task = renew(schedule, task, context)
+        move_task(schedule, task, Unblocked(), context)
+        move_task(schedule, task, FannedOut(total=counts.total), context)
+        task.items, counts.under_way = counts, 0
+    counts.completed = sum(item.status is TaskStatus.COMPLETED for item in items)
+    counts.failed = sum(item.status in _FAILED for item in items)
+    counts.skipped = sum(item.status is TaskStatus.SKIPPED for item in items)
+    context.touched["task", task.task_id] = None
+    _release(schedule, task, counts, context)
+
+
+def discard_items(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> None:
+    """Remove the items of a handler, which fans out again when it is its turn."""
+    for index in range(_counts(task).total):
+        schedule.constellation.delete_task(item_id(task.task_id, index))
+        context.touched["task", item_id(task.task_id, index)] = None
+
+
+def renew(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> TaskStar:
+    """Put a new task in the place of a settled one, which never leaves its state, and return it."""
+    new = unstarted(task)
+    schedule.constellation.tasks[task.task_id] = new
+    context.touched["task", task.task_id] = None
+    return new
+
+
+def _error(schedule: TaskSchedule, task: TaskStar, counts: ItemCounts) -> TaskError:
+    named = failed_items(task, schedule.constellation)[:NAMED_ITEMS]
+    words = [f"{item_id(task.task_id, it['index'])}: {it['error']}" for it in named]
+    more = [f"and {counts.failed - len(named)} more"] if counts.failed > len(named) else []
+    return TaskError(code="item_failed", message=f"{counts.failed} of {counts.total} items failed: {'; '.join([*words, *more])}")
+
+
+def _results(schedule: TaskSchedule, task: TaskStar, counts: ItemCounts) -> list[Any]:
+    items = (schedule.constellation.tasks[item_id(task.task_id, index)] for index in range(counts.total))
+    return [item.result for item in items if item.status is TaskStatus.COMPLETED]

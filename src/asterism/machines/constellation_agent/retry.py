@@ -1,0 +1,97 @@
+"""Retry: tasks that have failed, and what was skipped because of them, are to run again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.errors import Refused, did_you_mean
+from asterism.kernel.machine import StepContext
+from asterism.machines.constellation_agent.events import Retry
+from asterism.machines.constellation_agent.items import discard_items, renew, reopen
+from asterism.machines.constellation_agent.memory import NAMED, ConstellationMemory
+from asterism.machines.task_coupling import TaskSchedule, settle
+
+FAILED = (TaskStatus.FAILED, TaskStatus.CANCELLED)
+
+
+def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext) -> StrEnum:
+    """Let failed tasks run again: those that the event names, or all.
+
+    A task with ``for_each`` keeps the results of its items that completed. If the run was about to end, its handlers
+    are to run again, too.
+
+    Raises:
+        Refused: the run has ended or has no tasks, a task has not failed, none has, or a handler is running; nothing
+            has changed.
+    """
+    schedule = memory.schedule
+    if memory.code or schedule is None:
+        raise Refused("it has ended; `asterism retry` retries it in a fork" if memory.code else "it has no task yet; it is being planned")
+    if memory.ending is not None and (schedule.running or schedule.startable):
+        raise Refused("its on_failure and finally tasks are running; retry it when it has ended")
+    tasks = schedule.constellation.tasks
+    in_order = schedule.constellation.in_order()
+    chosen = {task_id: _chosen(schedule, task_id) for task_id in event.tasks}
+    chosen = chosen or {task.task_id: task for task in in_order if task.status in FAILED and task.role == "task"}
+    if not chosen:
+        if all(task.settled for task in in_order):
+            raise Refused("no task has failed or was cancelled")
+        return context.state  # a copy from before a cancel: its tasks go on
+    if memory.ending is not None:
+        memory.ending, schedule.role = None, "task"
+        chosen |= {task.task_id: task for task in in_order if task.role != "task" and task.settled}
+    owners = dict.fromkeys(task.item_of or task.task_id for task in chosen.values() if task.item_of or (task.items and task.items.total))
+    for owner in owners:
+        if tasks[owner].role != "task":
+            discard_items(schedule, tasks[owner], context)
+        else:
+            named_items = None if owner in chosen else {task.index for task in chosen.values() if task.item_of == owner}
+            reopen(schedule, tasks[owner], named_items, context)
+    planned = [task for task in chosen.values() if not task.item_of]
+    _reset(memory, schedule, planned, context)
+    _release_successors(memory, schedule, dict.fromkeys((*owners, *(task.task_id for task in planned))), context)
+    settle(schedule, context)
+    return context.state
+
+
+def _chosen(schedule: TaskSchedule, task_id: str) -> TaskStar:
+    tasks = schedule.constellation.tasks
+    task = tasks.get(task_id)
+    if task is None:
+        names = [known.task_id for known in schedule.constellation.in_order()]
+        there = did_you_mean(task_id, names) or f"; there is {', '.join(names[:NAMED])}"
+        raise Refused(f"there is no task {task_id!r}{there}")
+    if task.status not in FAILED:
+        raise Refused(f"{task_id} is {task.status}; only failed and cancelled tasks can be retried")
+    if task.item_of and tasks[task.item_of].status is TaskStatus.COMPLETED:
+        used = [it for it in schedule.constellation.successors(task.item_of) if tasks[it].started_at]
+        if used:
+            raise Refused(f"{used[0]} has used the result of {task.item_of}; fork the run at an entry before it")
+    return task
+
+
+def _reset(memory: ConstellationMemory, schedule: TaskSchedule, tasks: Iterable[TaskStar], context: StepContext) -> None:
+    for task in tasks:
+        if schedule.constellation.tasks[task.task_id].settled:  # those with items run again already
+            renew(schedule, task, context)
+            schedule.constellation.dirty[task.task_id] = True
+        memory.unseen.pop(task.task_id, None)
+        memory.batch.pop(task.task_id, None)
+
+
+def _release_successors(memory: ConstellationMemory, schedule: TaskSchedule, task_ids: Iterable[str], context: StepContext) -> None:
+    """Open the dependencies on these tasks again, and let tasks wait again that were skipped because of them."""
+    constellation = schedule.constellation
+    todo = list(task_ids)
+    while todo:  # bounded: each task is reset once
+        for line_id in constellation.awaiting(todo.pop()):
+            target = constellation.tasks[constellation.lines[line_id].target]
+            if target.status is not TaskStatus.SKIPPED and not target.editable:
+                continue  # it has started, and goes by what was found then
+            constellation.reopen_line(line_id)
+            context.touch("line", line_id)
+            if target.status is TaskStatus.SKIPPED:
+                _reset(memory, schedule, [target], context)
+                todo.append(target.task_id)
