@@ -35,7 +35,8 @@ TURN_S = 5.0
 
 _held: set[int] = set()
 """Locked files of this process."""
-_RECORD_BYTES = 4096
+_RECORD_BYTES = 512
+_BLANK = b" " * _RECORD_BYTES
 _NAME_LENGTH = 200
 
 
@@ -81,13 +82,12 @@ class LockedPlace:
         """
         owner = os.getpid()
         record = msgspec.json.encode(_Holder(group, born, owner, start_mark(owner) or ""))
-        os.pwrite(self._descriptor, record, 0)
-        os.ftruncate(self._descriptor, len(record))
+        os.pwrite(self._descriptor, record.ljust(_RECORD_BYTES), 0)
         return self._descriptor
 
     def returned(self) -> None:
         """Note that the attempt left nothing running in its process group, which goes on."""
-        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, _BLANK, 0)
 
     def release(self) -> None:
         """Free the place. Other holders of the descriptor lose the lock, too."""
@@ -106,11 +106,12 @@ class Places:
         count: number of attempts at a time.
 
     Attributes:
+        folder: as given.
         taken: numbers of the places that this process holds.
     """
 
     def __init__(self, folder: Path, device: str, count: int) -> None:
-        self._folder = folder
+        self.folder = folder
         name = quote(device, safe=" ")
         self._name = name if len(name) <= _NAME_LENGTH else hashlib.sha256(name.encode()).hexdigest()
         self._count = count
@@ -127,7 +128,7 @@ class Places:
         Raises:
             OSError: the files cannot be made or locked.
         """
-        make_folder(self._folder)
+        make_folder(self.folder)
         for number in range(self._count):
             if number not in self.taken and (descriptor := self._locked(number)) is not None:
                 self.taken.add(number)
@@ -172,7 +173,7 @@ class Places:
             self._waiting = -1
 
     def _open(self, what: object) -> int:
-        return opener_within(str(self._folder / f"{self._name}.{what}"), os.O_RDWR | os.O_CREAT)
+        return opener_within(str(self.folder / f"{self._name}.{what}"), os.O_RDWR | os.O_CREAT)
 
     def _locked(self, number: int) -> int | None:
         """Return the descriptor of a place's file, locked; None if the place is not free."""
@@ -186,6 +187,8 @@ class Places:
                 return None
             if not _clear(descriptor):
                 return None
+            if os.fstat(descriptor).st_size < _RECORD_BYTES:
+                os.pwrite(descriptor, _BLANK, 0)  # so that the record has room however full the disk is by then
             unless_free.pop_all()
         _held.add(descriptor)
         return descriptor

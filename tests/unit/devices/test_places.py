@@ -5,12 +5,14 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from asterism.devices.places import LockedPlace, Places, _held
 from asterism.devices.process import start_mark
+from tests.small_disk import fill, mounted
 
 SLEEPER = [sys.executable, "-c", "import os, sys; sys.stdout.write('up'); sys.stdout.flush(); os.read(0, 1)"]
 HOLDER = """
@@ -39,6 +41,13 @@ class Sleeper:
     def end(self) -> None:
         with self.process:
             self.process.kill()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    with mounted(folder, "size=16k"):
+        yield folder
 
 
 @pytest.fixture
@@ -195,3 +204,20 @@ def test_a_process_that_was_forked_does_not_keep_a_place(tmp_path: Path) -> None
 def test_a_file_with_half_a_record_names_no_group(tmp_path: Path) -> None:
     (tmp_path / "d.0").write_bytes(b'{"group": 1, "gro')
     held(Places(tmp_path, "d", 1)).release()
+
+
+def test_a_place_that_is_taken_needs_no_more_room(sleeper: Sleeper, small_disk: Path) -> None:
+    places = Places(small_disk, "d", 1)
+    place = held(places)
+    filler = fill(small_disk)
+    place.hand_to(sleeper.pid, sleeper.born)
+    place.release()
+    assert places.take() is None
+    sleeper.end()
+    again = held(places)
+    again.returned()
+    again.release()
+    with pytest.raises(OSError, match="No space left"):
+        Places(small_disk, "another", 1).take()
+    filler.unlink()
+    held(Places(small_disk, "another", 1)).release()
