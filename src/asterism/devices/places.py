@@ -8,6 +8,9 @@ A descendant of the attempt can outlive them without the descriptor. So the file
 process group of the attempt. A process that finds such a group alive kills it if the process that
 dispatched the attempt is dead, and waits otherwise.
 
+A file that is deleted while its place is taken would let another process make a new one. So a
+process that makes a file looks first for processes that have a deleted one of that name open.
+
 A process that waits for a place shares a lock on another file. A process that has had places for a
 while sees that, and leaves the next free one to the others.
 """
@@ -26,7 +29,7 @@ from urllib.parse import quote
 import msgspec
 
 from asterism.devices.fleet import shared_names
-from asterism.devices.process import group_still_runs, start_mark
+from asterism.devices.process import group_still_runs, is_deleted_but_open, start_mark
 from asterism.runtime.ports.device import Device
 from asterism.runtime.private_files import make_folder, opener_within
 
@@ -135,6 +138,8 @@ class Places:
                 self._stop_waiting()
                 return LockedPlace(self, number, descriptor)
         self._turn_since = None
+        if self._waiting >= 0 and not self._is_current(self._waiting, "waiting"):
+            self._stop_waiting()
         if self._waiting < 0:
             self._waiting = self._open("waiting")
             fcntl.flock(self._waiting, fcntl.LOCK_SH)
@@ -172,8 +177,18 @@ class Places:
             os.close(self._waiting)
             self._waiting = -1
 
+    def _path(self, what: object) -> str:
+        return str(self.folder / f"{self._name}.{what}")
+
     def _open(self, what: object) -> int:
-        return opener_within(str(self.folder / f"{self._name}.{what}"), os.O_RDWR | os.O_CREAT)
+        return opener_within(self._path(what), os.O_RDWR | os.O_CREAT)
+
+    def _is_current(self, descriptor: int, what: object) -> bool:
+        """Return False if the open file has been deleted."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), Path(self._path(what)).stat())
+        except FileNotFoundError:
+            return False
 
     def _locked(self, number: int) -> int | None:
         """Return the descriptor of a place's file, locked; None if the place is not free."""
@@ -185,9 +200,12 @@ class Places:
             except BlockingIOError:
                 _clear(descriptor)
                 return None
-            if not _clear(descriptor):
+            if not self._is_current(descriptor, number) or not _clear(descriptor):
                 return None
-            if os.fstat(descriptor).st_size < _RECORD_BYTES:
+            size = os.fstat(descriptor).st_size
+            if not size and is_deleted_but_open(self._path(number)):
+                return None
+            if size < _RECORD_BYTES:
                 os.pwrite(descriptor, _BLANK, 0)  # so that the record has room however full the disk is by then
             unless_free.pop_all()
         _held.add(descriptor)

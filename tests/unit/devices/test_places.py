@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.devices.places import LockedPlace, Places, _held
+from asterism.devices.places import TURN_S, LockedPlace, Places, _held
 from asterism.devices.process import start_mark
 from tests.small_disk import fill, mounted
 
@@ -221,3 +222,62 @@ def test_a_place_that_is_taken_needs_no_more_room(sleeper: Sleeper, small_disk: 
         Places(small_disk, "another", 1).take()
     filler.unlink()
     held(Places(small_disk, "another", 1)).release()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists deleted files that are open")
+@pytest.mark.parametrize("deleted", ["file", "folder"])
+def test_a_place_whose_file_was_deleted_is_not_free_while_a_process_holds_it(tmp_path: Path, deleted: str) -> None:
+    folder = tmp_path / "places"
+    places, other = Places(folder, "d", 1), holder(folder)
+    if deleted == "file":
+        (folder / "d.0").unlink()
+    else:
+        shutil.rmtree(folder)
+    assert places.take() is None
+    assert places.take() is None
+    kill(other)
+    held(places).release()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists deleted files that are open")
+def test_a_place_whose_file_was_deleted_is_not_free_while_its_performer_has_the_descriptor(tmp_path: Path, sleeper: Sleeper) -> None:
+    places, others = Places(tmp_path, "d", 1), Places(tmp_path, "d", 1)
+    place = held(places)
+    child = subprocess.Popen(SLEEPER, stdin=subprocess.PIPE, pass_fds=[place.hand_to(sleeper.pid, sleeper.born)])
+    (tmp_path / "d.0").unlink()
+    drop(place)
+    sleeper.end()
+    assert others.take() is None
+    with child:
+        child.kill()
+    held(others).release()
+
+
+def test_a_file_that_is_deleted_before_its_lock_is_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = Places(tmp_path, "d", 1), Places(tmp_path, "d", 1)
+    held(quick).release()
+
+    def open_slowly(what: object) -> int:
+        descriptor = Places._open(slow, what)
+        if what == 0:
+            (tmp_path / "d.0").unlink()
+        return descriptor
+
+    with monkeypatch.context() as patched:
+        patched.setattr(slow, "_open", open_slowly)
+        assert slow.take() is None
+    place = held(quick)
+    assert slow.take() is None
+    place.release()
+    held(slow).release()
+
+
+def test_who_waits_is_still_seen_when_its_file_was_deleted(tmp_path: Path) -> None:
+    busy, waiting = Places(tmp_path, "d", 1), Places(tmp_path, "d", 1)
+    place = held(busy)
+    for begin in (0.0, 2 * TURN_S):
+        assert not busy.is_turn_over(begin)
+        assert waiting.take() is None
+        assert busy.is_turn_over(begin + TURN_S)
+        (tmp_path / "d.waiting").unlink()
+    place.release()
