@@ -39,8 +39,8 @@ class Heard:
         if self._awaited in message:
             self.arrived.set()
 
-    def queued(self) -> None:
-        self.signs.append("queued")
+    def queued(self, reason: str = "") -> None:
+        self.signs.append(f"queued: {reason}" if reason else "queued")
 
     async def begun(self) -> None:
         self.signs.append("begun")

@@ -19,7 +19,7 @@ class Printed:
     def progress(self, fraction: float | None = None, message: str = "") -> None:
         print(message, flush=True)
 
-    def queued(self) -> None:
+    def queued(self, reason: str = "") -> None:
         pass
 
     async def begun(self) -> None:

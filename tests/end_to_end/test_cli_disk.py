@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.desk import Desk
+from tests.end_to_end.desk import TIMEOUT_S, Desk
+from tests.small_disk import fill, mounted
 
 PLAN = {"task_id": "task_001", "name": "measure", "device": "desk"}
-
-
-@contextmanager
-def mounted(folder: Path, options: str) -> Iterator[None]:
-    """A small file system of its own; skips the test where that is not allowed."""
-    folder.mkdir()
-    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=False).returncode:
-        pytest.skip("only root may mount, and not everywhere")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def assert_one_clear_error(refused: subprocess.CompletedProcess[str], named: str) -> None:
@@ -90,3 +76,18 @@ def test_a_link_that_leads_to_itself_is_one_clear_error(desk: Desk) -> None:
     assert_one_clear_error(desk.do("loop", "run", f"{link}:loop", "x", code=2), "there is no file")
     desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet, "--result-file", link)
     assert '"finished"' in link.read_text(encoding="utf-8"), "what leads nowhere is replaced"
+
+
+def test_a_folder_of_places_that_is_full_makes_a_run_wait_until_there_is_room(desk: Desk) -> None:
+    folder = desk.database.with_name(desk.database.name + ".places")
+    with mounted(folder, "size=16k"):
+        filler = fill(folder)
+        with desk.start("run", desk.plan(PLAN), "--fleet", desk.fleet) as run:
+            assert run.stdout is not None
+            said = next((line for line in run.stdout if "queued" in line), "")
+            assert f"queued: the places of device 'desk' in {folder} cannot be locked: No space left on device; free some space" in said
+            assert desk.performed() == []
+            filler.unlink()
+            run.communicate(timeout=TIMEOUT_S)
+            assert run.returncode == 0
+    assert desk.performed() == ["task_001"]

@@ -35,10 +35,12 @@ class _Signs:
     def progress(self, fraction: float | None = None, message: str = "") -> None:
         self._report(AttemptProgressed(effect_id=self._effect_id, fraction=fraction, message=message))
 
-    def queued(self) -> None:
+    def queued(self, reason: str = "") -> None:
         if not self._is_queued:
-            self._report(AttemptQueued(of=self._effect_id))
+            self._report(AttemptQueued(of=self._effect_id, reason=reason))
             self._is_queued = True
+        elif reason:
+            self.progress(message=reason)
 
     async def begun(self) -> None:
         if not self._is_queued:

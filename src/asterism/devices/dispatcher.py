@@ -28,7 +28,7 @@ from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.places import LockedPlace, Places
 from asterism.devices.queue import FairQueue, Ticket
 from asterism.devices.throttle import Throttle
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, how_to_write_there
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
 from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Device
@@ -67,8 +67,8 @@ class _Item:
     def progress(self, fraction: float | None = None, message: str = "") -> None:
         self.throttle.report(fraction, message)
 
-    def queued(self) -> None:
-        self._signs.queued()
+    def queued(self, reason: str = "") -> None:
+        self._signs.queued(reason)
 
     async def begun(self) -> None:
         await self._signs.begun()
@@ -87,6 +87,7 @@ class _Lane:
     """A device with its slots and its queue.
 
     ``arrived`` are the attempts since the queue was last served, and ``serving`` serves it next.
+    ``obstacle`` says why no place can be taken; empty if one can.
     """
 
     def __init__(self, device: Device, places: Places | None) -> None:
@@ -98,6 +99,7 @@ class _Lane:
         self.serving: asyncio.Handle | None = None
         self.performing: dict[asyncio.Task[AttemptResult], _Item] = {}
         self.lost = ""  # the reason; empty while the device is available
+        self.obstacle = ""
 
 
 class Dispatcher:
@@ -276,24 +278,34 @@ class Dispatcher:
         if lane.places and not lane.waiting and not lane.performing:
             lane.places.leave()
         while lane.waiting and len(lane.performing) < lane.slots:
-            try:
-                if lane.places and lane.places.is_turn_over(self._loop.time()):
-                    self._serve_soon(lane, 1.5 * PLACES_POLL_S)
+            place = None
+            if lane.places:
+                try:
+                    if lane.places.is_turn_over(self._loop.time()):
+                        self._serve_soon(lane, 1.5 * PLACES_POLL_S)
+                        break
+                    place = lane.places.take()
+                except OSError as error:
+                    self._wait_for_room(lane, lane.places, error)
                     break
-                place = lane.places.take() if lane.places else None
-            except OSError as error:
-                item = lane.waiting.take()
-                item.ticket = None
-                item.finish(AttemptResult(error=_no_place(lane.device, error)))
-                continue
-            if place is None and lane.places:
-                self._serve_soon(lane, PLACES_POLL_S)
-                break
+                lane.obstacle = ""
+                if place is None:
+                    self._serve_soon(lane, PLACES_POLL_S)
+                    break
             self._start(lane, lane.waiting.take(), place)
         for item in lane.arrived:
             if item.ticket is not None:
                 item.queued()
         lane.arrived.clear()
+
+    def _wait_for_room(self, lane: _Lane, places: Places, error: OSError) -> None:
+        """Look again later for places whose files cannot be used now; the next attempt reports the reason once."""
+        where = f"the places of device {lane.device.profile.device_id!r} in {places.folder}"
+        why = f"{where} cannot be locked: {error.strerror}; {how_to_write_there(error)}"
+        if why != lane.obstacle:
+            lane.obstacle = why
+            lane.waiting.first().queued(why)
+        self._serve_soon(lane, PLACES_POLL_S)
 
     def _start(self, lane: _Lane, item: _Item, place: LockedPlace | None) -> None:
         item.place = place
@@ -370,9 +382,3 @@ async def _perform(device: Device, item: _Item) -> AttemptResult:
         if item.stopped is not None:
             item.stopped = TaskError(code=item.stopped.code, message=f"{item.stopped.message}; then {message}")
         return AttemptResult(error=TaskError(code="crashed", message=message))
-
-
-def _no_place(device: Device, error: OSError) -> TaskError:
-    folder = f" {error.filename}" if error.filename else ""
-    message = f"device {device.profile.device_id!r}: its places cannot be locked:{folder} {error.strerror}; make the folder writable"
-    return TaskError(code="no_device", message=message)

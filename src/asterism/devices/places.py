@@ -8,6 +8,9 @@ A descendant of the attempt can outlive them without the descriptor. So the file
 process group of the attempt. A process that finds such a group alive kills it if the process that
 dispatched the attempt is dead, and waits otherwise.
 
+A file that is deleted while its place is taken would let another process make a new one. So a
+process that makes a file looks first for processes that have a deleted one of that name open.
+
 A process that waits for a place shares a lock on another file. A process that has had places for a
 while sees that, and leaves the next free one to the others.
 """
@@ -26,7 +29,7 @@ from urllib.parse import quote
 import msgspec
 
 from asterism.devices.fleet import shared_names
-from asterism.devices.process import group_still_runs, start_mark
+from asterism.devices.process import group_still_runs, is_deleted_but_open, start_mark
 from asterism.runtime.ports.device import Device
 from asterism.runtime.private_files import make_folder, opener_within
 
@@ -35,7 +38,8 @@ TURN_S = 5.0
 
 _held: set[int] = set()
 """Locked files of this process."""
-_RECORD_BYTES = 4096
+_RECORD_BYTES = 512
+_BLANK = b" " * _RECORD_BYTES
 _NAME_LENGTH = 200
 
 
@@ -81,13 +85,12 @@ class LockedPlace:
         """
         owner = os.getpid()
         record = msgspec.json.encode(_Holder(group, born, owner, start_mark(owner) or ""))
-        os.pwrite(self._descriptor, record, 0)
-        os.ftruncate(self._descriptor, len(record))
+        os.pwrite(self._descriptor, record.ljust(_RECORD_BYTES), 0)
         return self._descriptor
 
     def returned(self) -> None:
         """Note that the attempt left nothing running in its process group, which goes on."""
-        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, _BLANK, 0)
 
     def release(self) -> None:
         """Free the place. Other holders of the descriptor lose the lock, too."""
@@ -106,11 +109,12 @@ class Places:
         count: number of attempts at a time.
 
     Attributes:
+        folder: as given.
         taken: numbers of the places that this process holds.
     """
 
     def __init__(self, folder: Path, device: str, count: int) -> None:
-        self._folder = folder
+        self.folder = folder
         name = quote(device, safe=" ")
         self._name = name if len(name) <= _NAME_LENGTH else hashlib.sha256(name.encode()).hexdigest()
         self._count = count
@@ -127,13 +131,15 @@ class Places:
         Raises:
             OSError: the files cannot be made or locked.
         """
-        make_folder(self._folder)
+        make_folder(self.folder)
         for number in range(self._count):
             if number not in self.taken and (descriptor := self._locked(number)) is not None:
                 self.taken.add(number)
                 self._stop_waiting()
                 return LockedPlace(self, number, descriptor)
         self._turn_since = None
+        if self._waiting >= 0 and not self._is_current(self._waiting, "waiting"):
+            self._stop_waiting()
         if self._waiting < 0:
             self._waiting = self._open("waiting")
             fcntl.flock(self._waiting, fcntl.LOCK_SH)
@@ -171,8 +177,18 @@ class Places:
             os.close(self._waiting)
             self._waiting = -1
 
+    def _path(self, what: object) -> str:
+        return str(self.folder / f"{self._name}.{what}")
+
     def _open(self, what: object) -> int:
-        return opener_within(str(self._folder / f"{self._name}.{what}"), os.O_RDWR | os.O_CREAT)
+        return opener_within(self._path(what), os.O_RDWR | os.O_CREAT)
+
+    def _is_current(self, descriptor: int, what: object) -> bool:
+        """Return False if the open file has been deleted."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), Path(self._path(what)).stat())
+        except FileNotFoundError:
+            return False
 
     def _locked(self, number: int) -> int | None:
         """Return the descriptor of a place's file, locked; None if the place is not free."""
@@ -184,8 +200,13 @@ class Places:
             except BlockingIOError:
                 _clear(descriptor)
                 return None
-            if not _clear(descriptor):
+            if not self._is_current(descriptor, number) or not _clear(descriptor):
                 return None
+            size = os.fstat(descriptor).st_size
+            if not size and is_deleted_but_open(self._path(number)):
+                return None
+            if size < _RECORD_BYTES:
+                os.pwrite(descriptor, _BLANK, 0)  # so that the record has room however full the disk is by then
             unless_free.pop_all()
         _held.add(descriptor)
         return descriptor

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import glob
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +40,19 @@ def group_still_runs(leader: int, born: str) -> bool:
     """
     found = start_mark(leader)
     return found == born or (found is None and born.endswith(_boot_mark()) and group_lives(leader))
+
+
+def is_deleted_but_open(path: str) -> bool:
+    """Return True if a process has a deleted file of that path open.
+
+    Only Linux knows, and only of processes that this user may inspect.
+    """
+    gone = Path(f"{os.path.realpath(path)} (deleted)")
+    for descriptor in glob.iglob(f"{_PROC}/[0-9]*/fd/[0-9]*"):  # noqa: PTH207 - Path.glob raises if a process ends meanwhile
+        with contextlib.suppress(OSError):  # closed meanwhile, or another user's
+            if Path(descriptor).readlink() == gone:
+                return True
+    return False
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -48,14 +48,19 @@ class FairQueue(Generic[T]):
         self._size += 1
         return Ticket(run_id, order)
 
-    def take(self) -> T:
-        """Remove and return the next item. IndexError if there is none."""
+    def first(self) -> T:
+        """Return the next item. IndexError if there is none."""
         if not self._waiting:
-            raise IndexError("take from an empty queue")
+            raise IndexError("an empty queue has no next item")
         if len(self._waiting) > 1 and self._last_run in self._waiting:
             # A run that emptied its share and came back may be first again, though it was served
             # last.
             self._waiting.move_to_end(self._last_run)
+        return next(iter(self._waiting.values()))[-1][1]
+
+    def take(self) -> T:
+        """Remove and return the next item. IndexError if there is none."""
+        self.first()
         run_id, items = self._waiting.popitem(last=False)
         _, item = items.pop()
         if items:

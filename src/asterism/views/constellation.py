@@ -292,7 +292,8 @@ class ConstellationRunView(BaseView):
             case AttemptBegun(of=of) | AttemptQueued(of=of):
                 effect = self.run.outstanding.get(of)
                 device = plain(effect.device) if isinstance(effect, Dispatch) else ""
-                words = f"started on {device}" if isinstance(event, AttemptBegun) else f"queued: other runs use {device}"
+                why = isinstance(event, AttemptQueued) and plain(event.reason)
+                words = f"started on {device}" if isinstance(event, AttemptBegun) else f"queued: {why or f'other runs use {device}'}"
                 yield LogLine(words, self.part_of(of, effect))
             case Edited():
                 yield from self._edit_lines(entry, event)

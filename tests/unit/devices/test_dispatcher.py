@@ -516,14 +516,14 @@ def test_a_process_with_a_long_queue_leaves_a_place_to_another_that_waits(tmp_pa
     assert [at for at, _ in late.started()] == pytest.approx([5, 6], abs=0.5)
 
 
-def test_places_that_cannot_be_locked_fail_the_attempt_and_name_the_folder(tmp_path: Path) -> None:
+def test_an_attempt_waits_while_its_places_cannot_be_locked_and_says_once_where_and_why(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     world = World(places={"laptop": Places(tmp_path / "file" / "places", "laptop", 1)})
-    live(world, begin(world, "a"))
-    error = world.ends["a"][1].error
-    assert error is not None
-    assert error.code == "no_device"
-    assert str(tmp_path / "file") in error.message
+    signs = Heard()
+    live(world, begin(world, "a", signs=signs), begin(world, "b"), at(1.75, (tmp_path / "file").unlink))
+    assert world.started() == [(2, "a"), (3, "b")]
+    said = f"the places of device 'laptop' in {tmp_path / 'file' / 'places'} cannot be locked: File exists"
+    assert signs.signs == [f"queued: {said}; name a database in a folder where files can be made", "queued", "begun"]
 
 
 # -- progress ----------------------------------------------------------------------------------------

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from asterism.devices.places import LockedPlace, Places, _held
+from asterism.devices.places import TURN_S, LockedPlace, Places, _held
 from asterism.devices.process import start_mark
+from tests.small_disk import fill, mounted
 
 SLEEPER = [sys.executable, "-c", "import os, sys; sys.stdout.write('up'); sys.stdout.flush(); os.read(0, 1)"]
 HOLDER = """
@@ -39,6 +42,13 @@ class Sleeper:
     def end(self) -> None:
         with self.process:
             self.process.kill()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    with mounted(folder, "size=16k"):
+        yield folder
 
 
 @pytest.fixture
@@ -195,3 +205,79 @@ def test_a_process_that_was_forked_does_not_keep_a_place(tmp_path: Path) -> None
 def test_a_file_with_half_a_record_names_no_group(tmp_path: Path) -> None:
     (tmp_path / "d.0").write_bytes(b'{"group": 1, "gro')
     held(Places(tmp_path, "d", 1)).release()
+
+
+def test_a_place_that_is_taken_needs_no_more_room(sleeper: Sleeper, small_disk: Path) -> None:
+    places = Places(small_disk, "d", 1)
+    place = held(places)
+    filler = fill(small_disk)
+    place.hand_to(sleeper.pid, sleeper.born)
+    place.release()
+    assert places.take() is None
+    sleeper.end()
+    again = held(places)
+    again.returned()
+    again.release()
+    with pytest.raises(OSError, match="No space left"):
+        Places(small_disk, "another", 1).take()
+    filler.unlink()
+    held(Places(small_disk, "another", 1)).release()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists deleted files that are open")
+@pytest.mark.parametrize("deleted", ["file", "folder"])
+def test_a_place_whose_file_was_deleted_is_not_free_while_a_process_holds_it(tmp_path: Path, deleted: str) -> None:
+    folder = tmp_path / "places"
+    places, other = Places(folder, "d", 1), holder(folder)
+    if deleted == "file":
+        (folder / "d.0").unlink()
+    else:
+        shutil.rmtree(folder)
+    assert places.take() is None
+    assert places.take() is None
+    kill(other)
+    held(places).release()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists deleted files that are open")
+def test_a_place_whose_file_was_deleted_is_not_free_while_its_performer_has_the_descriptor(tmp_path: Path, sleeper: Sleeper) -> None:
+    places, others = Places(tmp_path, "d", 1), Places(tmp_path, "d", 1)
+    place = held(places)
+    child = subprocess.Popen(SLEEPER, stdin=subprocess.PIPE, pass_fds=[place.hand_to(sleeper.pid, sleeper.born)])
+    (tmp_path / "d.0").unlink()
+    drop(place)
+    sleeper.end()
+    assert others.take() is None
+    with child:
+        child.kill()
+    held(others).release()
+
+
+def test_a_file_that_is_deleted_before_its_lock_is_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = Places(tmp_path, "d", 1), Places(tmp_path, "d", 1)
+    held(quick).release()
+
+    def open_slowly(what: object) -> int:
+        descriptor = Places._open(slow, what)
+        if what == 0:
+            (tmp_path / "d.0").unlink()
+        return descriptor
+
+    with monkeypatch.context() as patched:
+        patched.setattr(slow, "_open", open_slowly)
+        assert slow.take() is None
+    place = held(quick)
+    assert slow.take() is None
+    place.release()
+    held(slow).release()
+
+
+def test_who_waits_is_still_seen_when_its_file_was_deleted(tmp_path: Path) -> None:
+    busy, waiting = Places(tmp_path, "d", 1), Places(tmp_path, "d", 1)
+    place = held(busy)
+    for begin in (0.0, 2 * TURN_S):
+        assert not busy.is_turn_over(begin)
+        assert waiting.take() is None
+        assert busy.is_turn_over(begin + TURN_S)
+        (tmp_path / "d.waiting").unlink()
+    place.release()

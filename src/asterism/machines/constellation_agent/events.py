@@ -215,13 +215,15 @@ class AttemptBegun(Event, tag="attempt_begun", frozen=True, kw_only=True):
 
 
 class AttemptQueued(Event, tag="attempt_queued", frozen=True, kw_only=True):
-    """An attempt that counted as begun waits for others: other runs have the places of its device.
+    """An attempt that counted as begun waits: other runs have the places of its device, or for another reason.
 
     Attributes:
         of: id of the effect.
+        reason: that reason, in words; empty if other runs have the places.
     """
 
     of: str
+    reason: str = ""
 
 
 class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):

@@ -47,8 +47,8 @@ class AttemptSigns(Protocol):
         """
         ...
 
-    def queued(self) -> None:
-        """Report that the attempt has to wait for others before it can begin."""
+    def queued(self, reason: str = "") -> None:
+        """Report that the attempt has to wait before it can begin: for others, or for the reason given."""
         ...
 
     async def begun(self) -> None:

@@ -130,6 +130,8 @@ class ConstellationHistory(RunHistory):
         elif isinstance(event, AttemptBegun | AttemptQueued):
             self.spans[event.of].begun = entry.at if isinstance(event, AttemptBegun) else None
             self._note_begin(event.of)
+            if isinstance(event, AttemptQueued) and event.reason:
+                self.signs[self.part_of(event.of)] = LastSign(None, event.reason)
         elif isinstance(event, BatchEnded):  # the only event that starts tasks
             for effect_id in entry.effect_ids():
                 self._count_wait(self.part_of(effect_id), entry.at)

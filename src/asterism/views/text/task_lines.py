@@ -169,6 +169,7 @@ def _state(task: TaskStar, sign: LastSign | None, times: TaskTimes, now: float) 
             text.append(f"waits for a person  {duration(now - task.started_at)}", _PERSON[1])
         case TaskStatus.RUNNING if task.task_id in times.queued_since:
             text.append(f"queued  {duration(max(0.0, now - times.queued_since[task.task_id]))}  {tries}", "dim")
+            text.append(plain(sign.message) if sign else "", "dim")
         case TaskStatus.RUNNING:
             _append_bar(text, sign.fraction if sign else None)
             text.append(f"{duration(max(0.0, now - began))}  {tries}", "cyan").append(plain(sign.message) if sign else "")
