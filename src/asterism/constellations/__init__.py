@@ -10,10 +10,10 @@
     async with asterism.open() as app:
         ended = await app.run(nightly)
 
-``definition`` has constellations as programs define them, and ``plans`` their plans; ``app`` runs them, and ``handle``
-reaches a run by its id. ``goal`` has a request or a plan, and its rehearsal. ``rounds`` submits the runs of a session.
-``resumption`` finds the fleet and model to resume a run with. ``performers`` carry out the effects of constellation
-agents.
+``definition`` has constellations as programs define them, ``arguments`` checks the arguments of their tasks, and
+``plans`` has their plans; ``app`` runs them, and ``handle`` reaches a run by its id. ``goal`` has a request or a plan,
+and its rehearsal. ``rounds`` submits the runs of a session. ``resumption`` finds the fleet and model to resume a run
+with. ``performers`` carry out the effects of constellation agents.
 """
 
 from __future__ import annotations
