@@ -36,11 +36,11 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.constellation.task import TaskStar as TaskStar
     from asterism.constellations.app import App as App
     from asterism.constellations.definition import Constellation as Constellation
-    from asterism.constellations.definition import Task as Task
     from asterism.constellations.each import each as each
     from asterism.constellations.goal import Goal as Goal
     from asterism.constellations.handle import RunHandle as RunHandle
     from asterism.constellations.handle import RunResult as RunResult
+    from asterism.constellations.reference import Task as Task
     from asterism.constellations.rounds import Round as Round
     from asterism.constellations.rounds import follow as follow
     from asterism.constellations.rounds import submit as submit
@@ -99,10 +99,11 @@ _PUBLIC = {
     "asterism.constellation.profile": ("AgentProfile",),
     "asterism.constellation.task": ("RetryPolicy", "TaskStar"),
     "asterism.constellations.app": ("App",),
-    "asterism.constellations.definition": ("Constellation", "Task"),
+    "asterism.constellations.definition": ("Constellation",),
     "asterism.constellations.each": ("each",),
     "asterism.constellations.goal": ("Goal",),
     "asterism.constellations.handle": ("RunHandle", "RunResult"),
+    "asterism.constellations.reference": ("Task",),
     "asterism.constellations.rounds": ("Round", "follow", "submit"),
     "asterism.devices.python_fleet": ("Device", "Fleet"),
     "asterism.devices.skill": ("SkillContext", "skill"),

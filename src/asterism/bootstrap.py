@@ -82,6 +82,8 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
     from asterism.flows.source import FLOW_KIND
     from asterism.loops.device import AGENT_KIND
 
+    if not isinstance(fleet, Path | Fleet | None):
+        raise InvalidInput(f"fleet: expected a fleet file or a Fleet(…), not {fleet!r}")
     with without_leftovers(database):
         async with contextlib.AsyncExitStack() as stack:
             pools: list[WorkerPool] = []
@@ -299,7 +301,7 @@ async def connect(
     refuse_during_import()
     known = registered(MACHINES, machines)  # refused before a database is made
     profiles = await read_fleet(Path(fleet) if isinstance(fleet, str) else fleet)
-    async with open_store(database_path(Path(database) if database is not None else None), create=create) as store:
+    async with open_store(database_path(database), create=create) as store:
         yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet) if isinstance(fleet, Path | str) else "")
 
 
@@ -336,7 +338,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
 
     refuse_during_import()
     registered(MACHINES, machines)  # refused before a database is made
-    path = database_path(Path(database) if database is not None else None)
+    path = database_path(database)
     async with contextlib.AsyncExitStack() as stack:
         fleet = Path(fleet) if isinstance(fleet, str) else fleet
         profiles, devices = await stack.enter_async_context(open_devices(fleet, path))

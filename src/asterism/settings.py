@@ -13,13 +13,18 @@ DATABASE_VARIABLE = "ASTERISM_DATABASE"
 REPLAY = "replay:"
 
 
-def database_path(given: Path | None = None, environment: Mapping[str, str] = os.environ) -> Path:
+def database_path(given: Path | str | None = None, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the path of the database: as given, else ``$ASTERISM_DATABASE``, else the default.
 
     The default is in the user's state folder.
+
+    Raises:
+        InvalidInput: the given value is no path.
     """
     if given is not None:
-        return given
+        if not isinstance(given, Path | str):
+            raise InvalidInput(f"database: expected the path of a file, not {given!r}")
+        return Path(given)
     if named := environment.get(DATABASE_VARIABLE):
         return Path(named)
     state = Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")

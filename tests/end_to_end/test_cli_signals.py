@@ -124,7 +124,9 @@ def test_ctrl_c_once_lets_what_runs_end_and_says_how_to_go_on(desk: Desk) -> Non
     assert f"paused; resume with: asterism resume {run['run']}" in shown.seen
     assert run["status"] == "paused"
     assert desk.performed() == ["gate"]
-    assert "FINISH" in desk.do("resume").stdout
+    assert desk.do("resume").stdout == f"run {run['run']} is paused; resume with: asterism resume {run['run']}\n"
+    assert desk.performed() == ["gate"]
+    assert "FINISH" in desk.do("resume", run["run"]).stdout
     assert desk.performed() == ["gate", "after"]
 
 

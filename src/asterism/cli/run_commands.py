@@ -151,8 +151,8 @@ def resume(
         str | None,
         Parameter(
             name="RUN",
-            help="Id of a run, or the first characters of the id or of its part after the hyphen [default: every interrupted run; "
-            "if only one unfinished run has no process that drives it, that one].",
+            help="Id of a run, or the first characters of the id or of its part after the hyphen [default: every interrupted run, "
+            "and every run with an answer or an expired question; never a paused one].",
         ),
     ] = None,
     /,
@@ -217,7 +217,16 @@ async def _resume(
             if not as_json:
                 put(f"run {row.run_id}  {plain(row.title, 100)}")
                 put(f"this run is part of run {row.root}, which is resumed\n" if row.parent else "")
-            code = await drive_unowned(client, row, database_path(database), fleet, choice=choice, as_json=as_json, result_file=result_file)
+            code = await drive_unowned(
+                client,
+                row,
+                database_path(database),
+                fleet,
+                choice=choice,
+                unpause=named is not None,
+                as_json=as_json,
+                result_file=result_file,
+            )
             codes.append(code)
             if code == INTERRUPTED:
                 break
@@ -225,18 +234,20 @@ async def _resume(
 
 
 async def _interrupted(client: Client) -> list[RunRow]:
-    """Return the interrupted runs, oldest first; a paused or waiting run only if there is no other."""
+    """Return the runs that nobody drives and that need no person, oldest first; without one, the only waiting run.
+
+    A paused run is never among them, whether ``pause`` or Ctrl-C has paused it: a scheduled ``resume`` must not undo a pause.
+    """
     left = await unowned_runs(client)
     for row in left.unknown:
         put(f"skipped: {UnknownMachine(row.run_id, row.machine)}")
-    known = [*left.active, *left.waiting, *left.paused]
-    if len(known) == 1:
-        return known
     for row in left.paused:
         put(f"run {row.run_id} is paused; resume with: asterism resume {row.run_id}")
+    if not left.active and len(left.waiting) == 1:
+        return left.waiting
     if left.waiting:
         put(f"waiting for a person: {count(len(left.waiting), 'run')}; see: asterism inbox")
-    if not known and not left.unknown:
+    if not (left.active or left.waiting or left.paused or left.unknown):
         put("no runs to resume")
     return left.active
 

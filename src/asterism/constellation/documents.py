@@ -262,6 +262,7 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
     return found
 
 
+_IN_SECONDS = (".timeout_s", ".deadline_s", ".backoff_s", ".max_backoff_s")
 _CHOICES: Mapping[str, Iterable[str]] = {
     ".type": DependencyType,
     ".join": get_args(Join),
@@ -279,4 +280,6 @@ def _allowed(message: str, place: str, kind: type) -> str:
     if "enum value" in message:
         values = next((values for field, values in _CHOICES.items() if place.startswith(field)), get_args(ErrorCode))
         return f"; it is one of {', '.join(values)}"
+    if place.endswith(_IN_SECONDS):
+        return "; it is a number of seconds, such as 60"
     return "; in YAML, put a name such as on, yes or no in quotes" if "`key`" in place or "`key`" in message else ""

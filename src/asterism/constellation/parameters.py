@@ -37,6 +37,8 @@ class Param(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 def parse_params(value: Any, where: str = "params") -> dict[str, Param]:
     """Return parameters from JSON: ``{name: type}`` or ``{name: {type, default, description}}``.
 
+    A program may also give Python's types, such as ``int``, and ``Param`` objects.
+
     Raises:
         InvalidInput: a name, a type or a default is invalid.
     """
@@ -47,14 +49,32 @@ def parse_params(value: Any, where: str = "params") -> dict[str, Param]:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InvalidInput(f"{where}: {name!r} is no name of a parameter; letters, digits, _ and -, 64 at most")
         try:
-            param = msgspec.convert({"type": given} if isinstance(given, str) else given, Param)
+            param = msgspec.convert(_as_data(given), Param)
         except msgspec.ValidationError as error:
             raise InvalidInput(f"{where}.{name}: {error}; a parameter has type ({', '.join(_TYPES)}), default, description") from None
+        except TypeError:
+            raise InvalidInput(
+                f"{where}.{name}: {given!r} is no type of a parameter; it is one of {', '.join(_TYPES)}, or a Param"
+            ) from None
         if param.default is not msgspec.UNSET:
             check_json(param.default, f"{where}.{name}.default")
             param = msgspec.structs.replace(param, default=_converted(param, param.default, f"{where}.{name}.default"))
         params[name] = param
     return params
+
+
+def _as_data(given: Any) -> Any:
+    match given:
+        case str():
+            return {"type": given}
+        case Param():
+            return {name: it for name, it in msgspec.structs.asdict(given).items() if it is not msgspec.UNSET}
+        case type() if given in _TYPES.values():
+            return {"type": given.__name__}
+        case Mapping():
+            return given
+        case _:
+            raise TypeError
 
 
 def values_of(params: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,4 +122,5 @@ def _converted(param: Param, value: Any, where: str) -> Any:
             raise InvalidInput(f"{where}: {str(value)[:20]}… is too large for float") from None
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise InvalidInput(f"{where}: it is {param.type}, not {type(value).__name__}")
+    check_json(value, where)
     return value

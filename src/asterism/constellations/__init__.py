@@ -10,10 +10,11 @@
     async with asterism.open() as app:
         ended = await app.run(nightly)
 
-``definition`` has constellations as programs define them, ``each`` their fan-out, and ``plans`` their plans; ``app``
-runs them, and ``handle`` reaches a run by its id; ``retrying`` copies an ended run to retry it. ``goal`` has a request
-or a plan, and its rehearsal. ``rounds`` submits the runs of a session. ``resumption`` finds the fleet and model to
-resume a run with. ``performers`` carry out the effects of constellation agents.
+``definition`` has constellations as programs define them, and ``reference`` their values; ``arguments`` checks the
+arguments of their tasks, ``each`` has their fan-out, and ``plans`` their plans. ``app`` runs them, and ``handle``
+reaches a run by its id; ``retrying`` copies an ended run to retry it. ``goal`` has a request or a plan, and its
+rehearsal. ``rounds`` submits the runs of a session. ``resumption`` finds the fleet and model to resume a run with.
+``performers`` carry out the effects of constellation agents.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asterism.constellations.definition import Constellation as Constellation
-    from asterism.constellations.definition import Task as Task
     from asterism.constellations.each import each as each
     from asterism.constellations.goal import Goal as Goal
     from asterism.constellations.handle import RunHandle as RunHandle
     from asterism.constellations.handle import RunResult as RunResult
+    from asterism.constellations.reference import Task as Task
     from asterism.constellations.rounds import Round as Round
     from asterism.constellations.rounds import follow as follow
     from asterism.constellations.rounds import submit as submit
@@ -40,7 +41,7 @@ _HOME_OF = {
     "RunHandle": "asterism.constellations.handle",
     "RunOptions": "asterism.machines.constellation_agent.events",
     "RunResult": "asterism.constellations.handle",
-    "Task": "asterism.constellations.definition",
+    "Task": "asterism.constellations.reference",
     "each": "asterism.constellations.each",
     "follow": "asterism.constellations.rounds",
     "submit": "asterism.constellations.rounds",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from asterism.constellation.profile import Fleet
@@ -9,6 +10,7 @@ from asterism.constellations.goal import AnyGoal, goal_of
 from asterism.constellations.handle import RunHandle, RunResult
 from asterism.constellations.rounds import submit
 from asterism.devices.here import HereDevice
+from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
@@ -36,6 +38,7 @@ class App(Runtime):
     ) -> None:
         super().__init__(store, driver, clock, fleet=fleet, fleet_file=fleet_file)
         self.here = here
+        self._loop = asyncio.get_running_loop()
 
     async def run(self, goal: AnyGoal, options: RunOptions | None = None, /, **params: Any) -> RunResult:
         """Run a goal until it ends, or until only a person can move it on.
@@ -53,6 +56,10 @@ class App(Runtime):
 
     async def start(self, goal: AnyGoal, options: RunOptions | None = None, /, **params: Any) -> RunHandle:
         """Start a run of a goal in the background, and return its handle; arguments and errors as of ``run``."""
+        if not self.driver.is_open or asyncio.get_running_loop() is not self._loop:
+            raise InvalidInput("this app is closed, or open in another event loop; use it within its `async with asterism.open() as app:`")
+        if not isinstance(options, RunOptions | None):
+            raise InvalidInput(f"options are RunOptions(…), not {options!r}; parameters of the plan are given by name")
         handle = self.run_of(await submit(self, goal_of(goal, params), options=options, here=self.here))
         handle.drive()
         return handle

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
@@ -23,72 +23,19 @@ from asterism.constellation.fan_out import with_items
 from asterism.constellation.line import DependencyType
 from asterism.constellation.parameters import Param, parse_params
 from asterism.constellation.profile import HERE
-from asterism.constellation.references import INPUTS, PARAMS, RESERVED, references
+from asterism.constellation.references import INPUTS, RESERVED, references
 from asterism.constellation.task import Join, RetryPolicy
+from asterism.constellations.arguments import NOT_A_TASK, arguments_of, check_conditions, check_names
 from asterism.constellations.each import Each, each_in
 from asterism.constellations.plans import plan_text, rebase_plan, rebase_task
+from asterism.constellations.reference import Params, Reference, Task
 from asterism.devices import thread
 from asterism.devices.function_source import is_importable, source_of
 from asterism.devices.skill import skill_name
-from asterism.errors import InvalidInput, did_you_mean
+from asterism.errors import InvalidInput
 from asterism.kernel.data import as_json, round_trip
 
-_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_ID = 60
-
-
-class Reference:
-    """A value that a task will return, as an input of a later task.
-
-    ``files["url"]`` is a field of it, ``files[0]`` an item. In a text it is a reference, too:
-    ``f"{files['url']}.bak"``.
-    """
-
-    def __init__(self, constellation: Constellation, task_id: str, path: tuple[str, ...] = ()) -> None:
-        self.constellation = constellation
-        self.task_id = task_id
-        self.path = path
-
-    def __getitem__(self, key: str | int) -> Reference:
-        """Return a field or an item of the value."""
-        if not _KEY.fullmatch(str(key)):
-            raise InvalidInput(
-                f"{self}[{key!r}]: a reference can name fields of letters, digits, _ and - only; pass the whole value instead"
-            )
-        return Reference(self.constellation, self.task_id, (*self.path, str(key)))
-
-    def __str__(self) -> str:
-        return "${" + ".".join((self.task_id, *self.path)) + "}"
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self} of constellation {self.constellation.name!r}>"
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(f"{self} has no value before the task has run; use when= or condition= to decide by it")
-
-    def __iter__(self) -> NoReturn:
-        raise TypeError(f"{self} has no items before the task has run")
-
-
-class Task(Reference):
-    """A task of a constellation. As an input of another task, it is its whole result."""
-
-
-class Params:
-    """The parameters of a constellation: ``nightly.params.url`` is the value of ``url`` in a run."""
-
-    def __init__(self, constellation: Constellation, declared: Mapping[str, Param]) -> None:
-        self._constellation = constellation
-        self._declared = declared
-
-    def __getattr__(self, name: str) -> Reference:
-        """Return a parameter as an input of a task."""
-        if name not in self._declared:
-            has = ", ".join(self._declared) or "none"
-            raise AttributeError(f"constellation {self._constellation.name!r} has no parameter {name!r}; it has {has}")
-        return Reference(self._constellation, PARAMS, (name,))
-
-    __getitem__ = __getattr__
 
 
 Tasks = Task | Iterable[Task]
@@ -104,12 +51,14 @@ class Constellation:
         folder: base of relative sources of functions in its plan; by default the folder of the file that makes it.
     """
 
-    def __init__(self, name: str, *, params: Mapping[str, type | Param] = {}, folder: Path | None = None) -> None:
+    def __init__(self, name: str, *, params: Mapping[str, type | Param] = {}, folder: Path | str | None = None) -> None:
         caller = inspect.currentframe()
         file = caller.f_back.f_globals.get("__file__", "") if caller and caller.f_back else ""
+        if not isinstance(name, str):
+            raise InvalidInput(f"a constellation has a text as its name, not {name!r}")
         self.name = name
-        self.folder = folder or (Path(file).absolute().parent if file else Path.cwd())
-        self._params = parse_params({key: it.__name__ if isinstance(it, type) else round_trip(it) for key, it in params.items()})
+        self.folder = Path(folder) if folder else Path(file).absolute().parent if file else Path.cwd()
+        self._params = parse_params(params)
         self.params = Params(self, self._params)
         self._tasks: dict[str, TaskSpec] = {}
         self._lines: dict[str, LineSpec] = {}
@@ -165,8 +114,9 @@ class Constellation:
         """
         limits = {"timeout_s": timeout_s, "deadline_s": deadline_s, "retry": round_trip(retry), "priority": priority}
         fields = {"task_id": task_id, "when": when, "join": join, "requires_approval": requires_approval, **limits}
+        check_conditions(condition)
         self._known((*_listed(after), *_listed(even_if_failed), *condition))
-        task = self._add(what, device, fields, {**inputs, **more})
+        task = self._add(what, device, fields, arguments_of(inputs, more))
         self._depend(task.task_id, self._known(after), self._known(even_if_failed), condition)
         return task
 
@@ -190,7 +140,7 @@ class Constellation:
         ``${run.outcome}`` and ``${run.id}``. Arguments and errors are those of ``task``.
         """
         fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "on_failure"}
-        task = self._add(what, device, fields, {**inputs, **more})
+        task = self._add(what, device, fields, arguments_of(inputs, more))
         self._depend(task.task_id, self._known(after))
         return task
 
@@ -210,7 +160,7 @@ class Constellation:
     ) -> Task:
         """Add a task that runs at the end in any case, also after a cancel; otherwise as ``on_failure``."""
         fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "finally"}
-        task = self._add(what, device, fields, {**inputs, **more})
+        task = self._add(what, device, fields, arguments_of(inputs, more))
         self._depend(task.task_id, self._known(after))
         return task
 
@@ -269,7 +219,7 @@ class Constellation:
         """Return the constellation of the text of a plan file; raises as ``from_plan``."""
         try:
             value = json.loads(text)
-        except ValueError as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise InvalidInput(f"not JSON: {error}") from error
         return cls.from_plan(value, folder=folder)
 
@@ -284,14 +234,16 @@ class Constellation:
         self, what: Callable[..., Any] | Constellation | str, device: str, fields: Mapping[str, Any], given: Mapping[str, Any]
     ) -> Task:
         """Add a task without its dependencies."""
+        if what is self:
+            raise InvalidInput(f"constellation {self.name!r} cannot be a task of itself")
         called = _described(what, device)
         task_id = fields["task_id"] or self._free_id(called["name"])
         if task_id in self._tasks:
             raise InvalidInput(f"task {task_id}: another task of constellation {self.name!r} has this id")
         if not isinstance(what, str | Constellation):
-            _check_names(task_id, what, given)
+            check_names(task_id, what, given, _OPTIONS)
             self._keep(called["skill"], what)
-        values = {name: as_json(self._written(value, f"{task_id}.{name}"), f"{task_id}.{name}") for name, value in given.items()}
+        values = {name: self._value(value, f"{task_id}.{name}") for name, value in given.items()}
         whole = {**called, **fields, "task_id": task_id, "inputs": values, "for_each": self._for_each(given, task_id)}
         spec = parse_task(whole, f"task {task_id}")
         is_named = spec.skill and spec.name == task_id
@@ -322,6 +274,16 @@ class Constellation:
         if not is_importable(source):
             thread.register(source, function)
 
+    def _value(self, value: Any, where: str) -> Any:
+        """Return an input as JSON, with its references as text."""
+        try:
+            return as_json(self._written(value, where), where)
+        except RecursionError:
+            raise InvalidInput(f"{where}: a value contains itself, or has too many lists and objects within each other") from None
+        except InvalidInput as error:
+            allowed = "; an input is a text, a number, a bool, None, a list or a dict of these, or what task(…) has returned"
+            raise InvalidInput(f"{error}{allowed if ' is not JSON: ' in str(error) else ''}") from None
+
     def _written(self, value: Any, where: str) -> Any:
         """Return a value with its references as text."""
         match value:
@@ -341,7 +303,7 @@ class Constellation:
     def _known(self, tasks: Tasks) -> list[str]:
         for task in _listed(tasks):
             if not isinstance(task, Task):
-                raise InvalidInput(f"{task!r} is not a task; pass what task(…) has returned")
+                raise InvalidInput(f"{task!r} is not a task; {NOT_A_TASK}")
             self._written(task, task.task_id)
         return [task.task_id for task in _listed(tasks)]
 
@@ -364,8 +326,8 @@ class Constellation:
 _OPTIONS = frozenset(name for name, it in inspect.signature(Constellation.task).parameters.items() if it.kind is it.KEYWORD_ONLY)
 
 
-def _listed(tasks: Tasks) -> list[Task]:
-    return [tasks] if isinstance(tasks, Task) else list(tasks)
+def _listed(tasks: Any) -> list[Task]:
+    return list(tasks) if isinstance(tasks, Iterable) and not isinstance(tasks, Task | str) else [tasks]
 
 
 def _described(what: Callable[..., Any] | Constellation | str, device: str) -> dict[str, Any]:
@@ -384,15 +346,3 @@ def _described(what: Callable[..., Any] | Constellation | str, device: str) -> d
         case _:
             name = skill_name(what)
             return {"name": name, "device": device or HERE, "skill": name if device else source_of(what)}
-
-
-def _check_names(task_id: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    takes = inspect.signature(function).parameters
-    for name, parameter in takes.items():
-        if name in _OPTIONS and name not in given and parameter.default is parameter.empty:
-            raise InvalidInput(
-                f"task {task_id}: its parameter {name!r} has the name of an option of task(…); give it as inputs={{{name!r}: …}}"
-            )
-    if unknown := [name for name in given if name not in takes]:
-        meant = did_you_mean(unknown[0], takes) or f"; it has {', '.join(takes) or 'none'}"
-        raise InvalidInput(f"task {task_id}: {skill_name(function)} has no parameter {unknown[0]!r}{meant}")

@@ -62,6 +62,8 @@ def goal_of(given: AnyGoal, params: Mapping[str, Any] = {}) -> Goal:
         InvalidInput: the plan file or the constellation does not exist, or is invalid.
     """
     goal = _goal_of(given)
+    if params and goal.plan is None:
+        raise InvalidInput(f"a request in words has no parameters, so {min(params)!r} means nothing; write its value into the request")
     return msgspec.structs.replace(goal, params={**goal.params, **params}) if params else goal
 
 
@@ -73,8 +75,18 @@ def _goal_of(given: AnyGoal) -> Goal:
             return _planned_goal(given.plan(Path.cwd()), given.name)
         case PlanDocument():
             return _planned_goal(given, "plan")
-        case Path() | str():
-            return _named_goal(str(given))
+        case str():
+            return _named_goal(given)
+        case Path():
+            goal = _named_goal(str(given))
+            if goal.plan is None:
+                raise InvalidInput(f"{given}: not a plan file; its name ends in .json, .yaml or .yml")
+            return goal
+        case _:
+            raise InvalidInput(
+                "a run is of a Constellation, a request in words, the path of a plan file or a plan (Constellation.from_plan), "
+                f"not of {given!r}"
+            )
 
 
 def _named_goal(named: str) -> Goal:
@@ -84,6 +96,8 @@ def _named_goal(named: str) -> Goal:
         return goal_of(_imported(defined["place"], defined["name"]))
     if named.endswith(".py") and Path(named).is_file():
         raise InvalidInput(f"{named}: name one of its constellations, as in {named}:NAME; they are: {_constellations_in(named)}")
+    if not named.strip():
+        raise InvalidInput("the request is empty; say what to do, or name a plan file")
     return Goal(title=named, request=named)
 
 

@@ -35,7 +35,6 @@ LOCK_TRIES, LOCK_WAIT_S = 500, 0.02
 """Attempts to lock a file that another process holds, and the seconds between them."""
 
 _TOO_LARGE = f"a plan file may have at most {MAX_FILE // 1024**2} MiB; move large data to files that the tasks read"
-_IN_SECONDS = re.compile(r"(?:timeout_s|deadline_s|backoff_s): Expected")
 _NAMED_AS_FILE = re.compile(r"\S+\.(?:json|ya?ml)", re.IGNORECASE)
 
 
@@ -81,8 +80,7 @@ def read_plan(path: Path) -> PlanDocument:
     except RecursionError as error:
         raise InvalidInput(f"{path}: lists and objects are nested too deeply") from error
     except InvalidInput as error:
-        hint = "; it is a number of seconds, such as 60" if _IN_SECONDS.search(str(error)) else ""
-        raise InvalidInput(f"{path}: {error}{hint}") from error
+        raise InvalidInput(f"{path}: {error}") from error
     except (ValueError, KeyError, AttributeError, TypeError) as error:  # PyYAML raises these for a tag that does not fit its value
         form = "JSON" if path.suffix.lower() == ".json" else "YAML"
         hint = "; JSON has its names and texts in double quotes, and neither comments nor a comma after the last item"

@@ -197,10 +197,15 @@ class Driver:
             row = await self.store.run(row.run_id)
         return row
 
+    @property
+    def is_open(self) -> bool:
+        """Return True within ``opened()``."""
+        return self._group is not None
+
     def start(self, run_id: str) -> asyncio.Future[RunRow]:
         """Drive a run in a task of its own while this driver is open; return its future row."""
         if self._group is None:
-            raise InvalidInput("this driver is not open; enter driver.opened() first")
+            raise InvalidInput("this runtime is closed; use it within its `async with asterism.open()`")
         end: asyncio.Future[RunRow] = asyncio.get_running_loop().create_future()
         end.add_done_callback(lambda it: it.cancelled() or it.exception())  # nobody has to await it
 

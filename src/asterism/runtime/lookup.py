@@ -8,11 +8,14 @@ from collections.abc import Iterable
 import msgspec
 
 from asterism.errors import InvalidInput, RunNotFound
+from asterism.kernel.machine import kind_of
+from asterism.machines.run_control import Pause, Unpause
 from asterism.runtime.client import Client
 from asterism.runtime.ports.store import InquiryRow, RunRow, Store
 
 MAX_RUNS = 100_000
 """Runs that are searched."""
+_PAUSES = frozenset({kind_of(Pause), kind_of(Unpause)})
 
 
 async def find_run(store: Store, named: str) -> RunRow:
@@ -76,9 +79,10 @@ class UnownedRuns(msgspec.Struct, frozen=True, kw_only=True):
     """The root runs that have not ended and that nobody drives, oldest first.
 
     Attributes:
-        active: runs that can be driven now.
+        active: runs that can be driven now: also those that wait for people, if an answer is in the
+            inbox or a question has expired.
         waiting: runs that wait only for people.
-        paused: runs that were paused.
+        paused: runs that are paused, or whose inbox has a pause.
         unknown: for each root that cannot be driven, one run of its tree whose machine this
             program lacks.
     """
@@ -95,12 +99,16 @@ async def unowned_runs(client: Client) -> UnownedRuns:
     left = [row for row in unfinished.values() if not row.parent and not row.owner]
     unknown = {row.root: row for row in unfinished.values() if row.machine not in client.machines}
     mine = [row for row in left if row.run_id not in unknown]
-    answered = {unfinished[sent.run_id].root for sent in await client.store.inbox(list(unfinished))}
-    waiting = [row for row in mine if row.status == "waiting" and row.run_id not in answered]
+    inbox = await client.store.inbox(list(unfinished))
+    expired = [asked.run_id for asked in await client.inquiries() if 0 < asked.expires_at <= client.clock.now()]
+    goes_on = {unfinished[run].root for run in (*(sent.run_id for sent in inbox), *expired) if run in unfinished}
+    last_said = {sent.run_id: sent.kind for sent in inbox if sent.kind in _PAUSES}
+    paused = {row.run_id for row in mine if last_said.get(row.run_id, kind_of(Pause) if row.status == "paused" else "") == kind_of(Pause)}
+    waiting = {row.run_id for row in mine if row.status == "waiting"} - goes_on - paused
     return UnownedRuns(
-        active=[row for row in mine if row.status == "active" or (row.status == "waiting" and row.run_id in answered)],
-        waiting=waiting,
-        paused=[row for row in mine if row.status == "paused"],
+        active=[row for row in mine if row.run_id not in waiting | paused],
+        waiting=[row for row in mine if row.run_id in waiting],
+        paused=[row for row in mine if row.run_id in paused],
         unknown=[unknown[row.run_id] for row in left if row.run_id in unknown],
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,3 +88,47 @@ def test_a_command_that_drives_a_run_opens_one_driver_and_its_devices(folder: Pa
     opened = opens(monkeypatch)
     assert main(["run", "count the words of 'a b'", "--fleet", "fleet.toml"]) == 0
     assert len(opened) == 2
+
+
+PLAN_THAT_ASKS = {
+    "tasks": [{"task_id": "a", "name": "count_words", "device": "desk", "inputs": {"text": "a"}, "requires_approval": True}],
+    "on_failure": [{"task_id": "alert", "name": "count_words", "device": "desk", "inputs": {"text": "${run.error}"}}],
+}
+
+
+def asks(folder: Path, *options: str) -> str:
+    (folder / "plan.json").write_text(json.dumps(PLAN_THAT_ASKS), encoding="utf-8")
+    assert main(["run", "plan.json", "--fleet", "fleet.toml", *options]) == 3
+    return asyncio.run(newest(folder / "runs.db"))
+
+
+async def status(database: Path, run: str) -> str:
+    async with asterism.connect(database) as client:
+        row = await client.describe(run)
+        return row.outcome or row.status
+
+
+def test_resume_without_an_id_never_unpauses(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = asks(folder)
+    assert main(["pause", run]) == 0
+    assert main(["answer", run, "approve", "--no-drive"]) == 0
+    capsys.readouterr()
+    assert main(["resume"]) == 0  # the pause is still in the inbox
+    assert capsys.readouterr().out == f"run {run} is paused; resume with: asterism resume {run}\n"
+    assert main(["answer", run, "approve"]) == 1
+    assert main(["resume", "--json"]) == 0
+    assert asyncio.run(status(folder / "runs.db", run)) == "waiting"
+    assert main(["resume", run]) == 0
+    assert asyncio.run(status(folder / "runs.db", run)) == "finished"
+
+
+def test_resume_without_an_id_takes_a_run_whose_question_has_expired(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, other = asks(folder, "--inquiry-timeout-s", "3600"), asks(folder)
+    monkeypatch.setattr("asterism.runtime.clock.SystemClock.now", lambda _self: time.time() + 3601)
+    assert main(["resume"]) == 1
+    shown = capsys.readouterr().out
+    assert "nobody answered in time" in shown
+    assert "alert" in shown, "its handlers have run"
+    assert [asyncio.run(status(folder / "runs.db", it)) for it in (run, other)] == ["failed", "waiting"]

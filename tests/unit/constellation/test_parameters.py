@@ -43,6 +43,11 @@ def test_a_text_is_read_by_the_type(kind: Any, text: str, value: Any) -> None:
     assert value_of_text("x", Param(type=kind), text) == value
 
 
+def test_a_value_that_is_not_json_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"^params\.x: nan is not a JSON number$"):
+        values_of({"x": Param(type="float")}, {"x": float("nan")})
+
+
 def test_a_text_of_another_type_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"^params\.x: it is int, not str$"):
         value_of_text("x", Param(type="int"), "three")

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -242,3 +243,48 @@ def test_a_request_in_words_and_a_goal_that_cannot_run_are_refused_before_anythi
         assert await app.runs() == []
 
     within(scene, tmp_path)
+
+
+@pytest.mark.parametrize("goal", [42, None, [], {"tasks": []}, download], ids=lambda goal: type(goal).__name__)
+def test_what_is_no_goal_is_refused_with_what_is(goal: Any) -> None:
+    with pytest.raises(InvalidInput, match="a run is of a Constellation, a request in words, the path of a plan file or a plan"):
+        asterism.run(goal)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "why"),
+    [
+        (("",), {}, "the request is empty"),
+        ((Path("notes.txt"),), {}, r"notes\.txt: not a plan file; its name ends in \.json, \.yaml or \.yml"),
+        (("count words",), {"x": 1}, "a request in words has no parameters, so 'x' means nothing"),
+        ((nightly, {"wall_limit_s": 3}), {}, r"options are RunOptions\(…\), not \{'wall_limit_s': 3\}"),
+        ((nightly,), {"fleet": 42}, r"fleet: expected a fleet file or a Fleet\(…\), not 42"),
+        ((nightly,), {"database": 42}, "database: expected the path of a file, not 42"),
+        ((nightly,), {"depth": 2}, "the plan has no parameter 'depth'; it has none"),
+    ],
+)
+def test_a_run_with_another_argument_is_refused_in_one_line(
+    arguments: tuple[Any, ...], more: dict[str, Any], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASTERISM_DATABASE", str(tmp_path / "runs.db"))
+    with pytest.raises(InvalidInput, match=why) as refused:
+        asterism.run(*arguments, **more)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_app_that_is_closed_or_of_another_event_loop_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with asterism.open(tmp_path / "runs.db") as app:
+            with pytest.raises(InvalidInput, match="or open in another event loop"):
+                await asyncio.to_thread(asyncio.run, app.run(nightly))
+            handle = await app.start(nightly)
+            await handle.result()
+        for used in (app.run(nightly), app.start(nightly)):
+            with pytest.raises(InvalidInput, match=r"this app is closed, .*; use it within its `async with asterism\.open"):
+                await used
+        with pytest.raises(InvalidInput, match="this runtime is closed"):
+            await handle.result()
+        with pytest.raises(asterism.AsterismError, match="this program has closed it"):
+            await handle.cancel()
+
+    asyncio.run(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,6 +135,77 @@ def test_mistakes_are_refused_where_they_are_made() -> None:
     with pytest.raises(InvalidInput, match=r"constellation 'none'\.tasks: there is nothing to do"):
         Constellation("none").plan()
     assert [task.task_id for task in plan.plan().tasks] == ["download"]
+
+
+class Page:
+    """A type that is none of JSON's."""
+
+
+@pytest.mark.parametrize(
+    ("params", "why"),
+    [
+        ({"a": list[int]}, r"params\.a: list\[int\] is no type of a parameter; it is one of str, int, float, bool, list, dict, or a Param"),
+        ({"a": int | None}, r"params\.a: int \| None is no type of a parameter"),
+        ({"a": Page}, r"params\.a: <class '.*Page'> is no type of a parameter"),
+        ({"a": 3}, r"params\.a: 3 is no type of a parameter"),
+        ({"a": None}, r"params\.a: None is no type of a parameter"),
+        (["a"], "params: expected an object of names and types, got list"),
+        ({"a": Param(type="dict", default=object())}, r"params\.a\.default: <object .*> is object, which JSON does not have"),
+        ({1: int}, "params: 1 is no name of a parameter"),
+    ],
+)
+def test_a_parameter_of_another_type_is_refused_with_the_types_that_there_are(params: Any, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        Constellation("typed", params=params)
+
+
+def test_an_unknown_parameter_is_invalid_input_and_no_attribute() -> None:
+    params = Constellation("typed", params={"url": str}).params
+    with pytest.raises(InvalidInput, match="constellation 'typed' has no parameter 'ulr'; it has url"):
+        params["ulr"]
+    assert not hasattr(params, "ulr")
+
+
+def endless() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"after": None}, r"None is not a task; pass what task\(…\) has returned"),
+        ({"after": "download"}, "'download' is not a task"),
+        ({"after": 3}, "3 is not a task"),
+        ({"even_if_failed": ["download"]}, "'download' is not a task"),
+        ({"condition": "files > 3"}, "condition: expected a dict of conditions by task, .*, got 'files > 3'"),
+        ({"inputs": ["x"]}, "inputs: expected a dict of arguments by name, got list"),
+        ({"inputs": {"url": "x"}, "url": "y"}, "argument 'url' is given twice, by its name and in inputs="),
+        (
+            {"url": Path("x")},
+            r"download\.url is not JSON: .* of type PosixPath; an input is a text, a number, a bool, None, a list or a dict",
+        ),
+        ({"url": endless()}, r"download\.url: a value contains itself, or has too many lists and objects within each other"),
+        ({"timeout_s": "1m"}, r"task download\.timeout_s: Expected .*; it is a number of seconds, such as 60"),
+        ({"task_id": "a b"}, "'a b' is not usable; letters, digits, _ and -"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_in_one_line(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidInput, match=why) as refused:
+        Constellation("mine").task(download, **options)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_constellation_is_no_task_of_itself_and_has_a_text_as_its_name() -> None:
+    plan = Constellation("mine", folder="jobs")
+    with pytest.raises(InvalidInput, match="constellation 'mine' cannot be a task of itself"):
+        plan.task(plan)
+    with pytest.raises(InvalidInput, match="a constellation has a text as its name, not 3"):
+        Constellation(3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="not JSON"):
+        Constellation.from_json(None)  # type: ignore[arg-type]
+    assert plan.folder == Path("jobs")
 
 
 def test_two_functions_of_one_name_that_cannot_be_imported_are_refused() -> None:
