@@ -1,8 +1,7 @@
 """TaskConstellation: a live DAG of tasks, with the readiness of each task kept up to date.
 
-It counts the open dependencies of each task in O(out-degree) per change. Checked changes are made
-in ``edits`` and ``batch``; the task lifecycle machine moves tasks between states; the constellation
-agent starts them.
+It counts the open dependencies of each task in O(out-degree) per change. Checked changes are made in ``edits`` and
+``batch``; the task lifecycle machine moves tasks between states; the constellation agent starts them.
 """
 
 from __future__ import annotations
@@ -221,12 +220,14 @@ class TaskConstellation:
         self.unevaluated.pop(line_id, None)
 
     def reopen_line(self, line_id: str) -> None:
-        """Forget the evaluation of a dependency, because its source is to run again. O(1)."""
+        """Forget the evaluation of a dependency, because its source or its target is to run again. O(1)."""
         line = self.lines[line_id]
         self._count(line, -1)
         line.verdict = None
         self._count(line, +1)
         self.unevaluated.pop(line_id, None)
+        if self.tasks[line.source].settled:
+            self._mark_unevaluated(line)
 
     def _count(self, line: TaskStarLine, step: int) -> None:
         """Count a dependency that is added or removed; one without a verdict is counted where it is added."""

@@ -43,8 +43,10 @@ class ItemCounts(msgspec.Struct, kw_only=True, omit_defaults=True):
         total: number of items.
         released: number of items, from the first, that have been allowed to start.
         under_way: number of those that have not settled.
-        completed, failed: number of items that completed, and that failed or were rejected.
+        completed, failed: number of items that completed, and that failed.
+        cancelled: number of items that were cancelled, or that a person did not approve.
         skipped: number of items that never started: their ``when`` was not met, or another item had failed.
+        stopped: True if no further item starts, because one has failed.
     """
 
     total: int
@@ -52,12 +54,19 @@ class ItemCounts(msgspec.Struct, kw_only=True, omit_defaults=True):
     under_way: int = 0
     completed: int = 0
     failed: int = 0
+    cancelled: int = 0
     skipped: int = 0
+    stopped: bool = False
 
     @property
     def settled(self) -> int:
         """Return the number of settled items."""
-        return self.completed + self.failed + self.skipped
+        return self.completed + self.unsuccessful + self.skipped
+
+    @property
+    def unsuccessful(self) -> int:
+        """Return the number of items for which a task with ``failed: stop`` fails."""
+        return self.failed + self.cancelled
 
 
 def item_id(task_id: str, index: int) -> str:
@@ -69,6 +78,7 @@ def items_words(items: ItemCounts) -> str:
     """Return the progress of items in words: ``19 of 20 items, 1 failed``."""
     parts = [f"{items.completed} of {items.total} item{'s' * (items.total != 1)}"]
     parts += [f"{items.failed} failed"] if items.failed else []
+    parts += [f"{items.cancelled} cancelled"] if items.cancelled else []
     parts += [f"{items.skipped} skipped"] if items.skipped else []
     return ", ".join(parts)
 

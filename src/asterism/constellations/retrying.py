@@ -1,16 +1,23 @@
-"""Retrying a run that has ended: in a new run, a copy of it up to its end."""
+"""Retrying a run that has ended: in a new run, a copy of it up to the decision about its end."""
 
 from __future__ import annotations
 
-from asterism.errors import InvalidInput
-from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Retry
-from asterism.runtime.client import Client
+from typing import Any
 
-_ENDED = (ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL)
+from asterism.errors import InvalidInput, Refused
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Retry
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.retry import FAILED, failed_task
+from asterism.runtime.client import Client
 
 
 async def retry_ended(client: Client, run_id: str, tasks: tuple[str, ...], *, actor: str) -> str:
     """Write a copy of an ended run in which failed tasks are to run again, and return its id.
+
+    The copy ends before the end of the run was decided: its on_failure and finally tasks are still to run, and tasks
+    that a cancel has stopped continue.
 
     Args:
         client: access to the store.
@@ -22,8 +29,25 @@ async def retry_ended(client: Client, run_id: str, tasks: tuple[str, ...], *, ac
         InvalidInput: the run has no tasks.
         Refused: a task has not failed, or none has; nothing is written.
     """
-    records = await client.store.records(run_id)
-    before = [record.seq for record in records if record.state == ConstellationAgentStatus.CONTINUE]
-    if not before or records[-1].state not in _ENDED:
+    machine = client.machine_of(await client.store.run(run_id))
+    entries = [packer(machine).unpack(record) for record in await client.store.records(run_id)]
+    ended, undecided = Run(machine, run_id, performs=False), 0
+    for entry in entries:
+        ended.replay([entry])
+        undecided = entry.seq if _is_undecided(ended) else undecided
+    if not undecided:
         raise InvalidInput(f"run {run_id} has no tasks to retry")
-    return await client.fork(run_id, before[-1], actor=actor, first=Retry(tasks=tasks))
+    named = [failed_task(ended.memory.constellation, task_id) for task_id in tasks]
+    copied = Run(machine, run_id, performs=False)
+    copied.replay(entries[:undecided])
+    before = [copied.memory.constellation.tasks.get(task.task_id) for task in named] or copied.memory.constellation.in_order()
+    failed = tuple(task.task_id for task in before if task is not None and task.status in FAILED)
+    if not failed and not named and not any(task.status in FAILED for task in ended.memory.constellation.in_order()):
+        raise Refused("no task has failed or was cancelled")
+    # A task that had not failed yet when the copy ends continues there
+    return await client.fork(run_id, undecided, actor=actor, first=Retry(tasks=failed) if failed else None)
+
+
+def _is_undecided(run: Run[Any]) -> bool:
+    memory = run.memory
+    return isinstance(memory, ConstellationMemory) and run.state is ConstellationAgentStatus.CONTINUE and memory.ending is None

@@ -7,21 +7,24 @@ test, they would share its defects. Not here: when the invariants are checked (`
 from __future__ import annotations
 
 import graphlib
+import itertools
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import TaskSpec
+from asterism.constellation.fan_out import ForEach, ItemCounts
 from asterism.constellation.line import TaskStarLine
 from asterism.constellation.task import TaskStar
 from asterism.errors import AsterismError
 from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import ConstellationDefinition, Dispatch
+from asterism.machines.constellation_agent.events import ConstellationDefinition, Dispatch, Retry
 from asterism.machines.constellation_agent.memory import ConstellationMemory, NotPlanning
 
 INVARIANTS = {
@@ -42,12 +45,26 @@ INVARIANTS = {
 }
 
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")
+FAILED = ("FAILED", "CANCELLED")
 EDITABLE = ("PENDING", "WAITING_DEPENDENCY")
 SATISFIED_BY = {"UNCONDITIONAL": SETTLED, "SUCCESS_ONLY": ("COMPLETED",), "COMPLETION_ONLY": ("COMPLETED", "FAILED")}
 
 _COMPARISON = re.compile(r"(\w+) (>=|<=|>|<) (-?[\d.]+)")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
 _SPEC = tuple(TaskSpec.__struct_fields__)
+_OF_ITEMS = (
+    "name",
+    "skill",
+    "resolved_skill",
+    "retry",
+    "timeout_s",
+    "deadline_s",
+    "priority",
+    "requires_approval",
+    "when",
+    "role",
+    "constellation",
+)
 _encode = msgspec.json.Encoder(enc_hook=lambda it: it.to_snapshot()).encode
 
 
@@ -83,7 +100,9 @@ def find_cycle(constellation: TaskConstellation) -> Sequence[str] | None:
 
 def unsatisfied_dependency(constellation: TaskConstellation, task: TaskStar) -> str:
     """Return the unsatisfied dependency of a task that has just started; an empty text if there is none."""
-    lines = constellation.lines_in(task.task_id)
+    if task.item_of and constellation.tasks[task.item_of].status != "RUNNING":
+        return f"{task.task_id} started, but {task.item_of} is {constellation.tasks[task.item_of].status}"
+    lines = constellation.lines_in(task.item_of or task.task_id)
     if task.join == "any":
         if not lines or any(_is_satisfied(line, constellation.tasks[line.source]) for line in lines):
             return ""
@@ -146,23 +165,62 @@ def held_by(memory: ConstellationMemory) -> set[str]:
     return held
 
 
-def why_miscounted(task: TaskStar, items: Sequence[TaskStar]) -> str:
-    """Return what is wrong with the items of a task, in words; an empty text if nothing is."""
+def retried_by(memory: ConstellationMemory, retry: Retry) -> set[str]:
+    """Return the ended tasks that a retry may let run again: failed ones, and what was skipped or decided because of them."""
+    constellation = memory.constellation
+    failed = {task.task_id for task in constellation.in_order() if task.status in FAILED}
+    retried = {*retry.tasks} or failed
+    owners = {constellation.tasks[task_id].item_of or task_id for task_id in retried}
+    below = set().union(*(constellation.descendants(task_id) for task_id in owners))
+    found = {task_id for task_id in below if constellation.tasks[task_id].status == "SKIPPED"}
+    for task in constellation.tasks.values():
+        if task.item_of in owners and (task.task_id in retried or task.status in (*FAILED, "SKIPPED")):
+            found.add(task.task_id)
+    return found | owners
+
+
+def why_miscounted(task: TaskStar, items: Sequence[TaskStar], *, is_retried: bool = False) -> str:
+    """Return what is wrong with the items of a task, in words; an empty text if nothing is.
+
+    Args:
+        task: a task that has fanned out.
+        items: its items, by index.
+        is_retried: True if some of them were retried: they may start after another one has failed.
+    """
     each, counts = task.for_each, task.items
     if each is None or counts is None or [item.index for item in items] != list(range(counts.total)):
         return f"its items are {', '.join(item.task_id for item in items)}"
-    under_way = [item.task_id for item in items if item.status in ("PENDING", "RUNNING")]
-    if each.max_concurrent is not None and len(under_way) > each.max_concurrent:
-        return f"{', '.join(under_way)} are under way, at most {each.max_concurrent} may be"
+    findings = itertools.chain(_miscounts(each, counts, items, is_retried=is_retried), _mismatches(task, each, items))
+    return next(findings, "")
+
+
+def _miscounts(each: ForEach, counts: ItemCounts, items: Sequence[TaskStar], *, is_retried: bool) -> Iterator[str]:
+    number = Counter(str(item.status) for item in items)
+    found = (*(number[status] for status in SETTLED), number["PENDING"] + number["RUNNING"])
+    if (counts.completed, counts.failed, counts.cancelled, counts.skipped, counts.under_way) != found:
+        yield f"it counts {counts}, but has {found}"
+    most = each.max_concurrent or counts.total
+    if counts.under_way > most:
+        yield f"{counts.under_way} items are under way, at most {most} may be"
+    unbegun = [item.task_id for item in items if item.status not in SETTLED and not item.attempts]
+    if counts.unsuccessful and each.failed == "stop" and unbegun and (counts.stopped or not is_retried):
+        yield f"an item has failed, but {unbegun[0]} may still start"
+    if number["WAITING_DEPENDENCY"] and counts.under_way < most:
+        yield f"{number['WAITING_DEPENDENCY']} items wait, but only {counts.under_way} are under way"
+
+
+def _mismatches(task: TaskStar, each: ForEach, items: Sequence[TaskStar]) -> Iterator[str]:
     unsettled = [item.task_id for item in items if item.status not in SETTLED]
     if (task.status in SETTLED) != (not unsettled):
-        return f"it is {task.status} while {', '.join(unsettled) or 'none'} of its items are left"
-    failed = [item for item in items if item.status in ("FAILED", "CANCELLED")]
-    if task.status == "COMPLETED" and task.result != [item.result for item in items if item.status == "COMPLETED"]:
-        return f"its result is {task.result}"
-    if task.status == "COMPLETED" and failed and each.failed == "stop":
-        return f"it completed although {failed[0].task_id} is {failed[0].status}"
-    return ""
+        yield f"it is {task.status} while {len(unsettled)} of its items are left"
+    changed = [item.task_id for item in items if any(getattr(item, name) != getattr(task, name) for name in _OF_ITEMS)]
+    if changed:
+        yield f"{changed[0]} is planned differently from it"
+    is_stopped = each.failed == "stop" and any(item.status in FAILED for item in items)
+    if task.status == "COMPLETED" and (is_stopped or task.result != [item.result for item in items if item.status == "COMPLETED"]):
+        yield f"it completed with {task.result}"
+    if task.status == "FAILED" and not is_stopped:
+        yield f"it failed with {task.error}"
 
 
 def read_only_form(constellation: TaskConstellation, task: TaskStar) -> tuple[bytes, bytes]:

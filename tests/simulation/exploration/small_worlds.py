@@ -204,7 +204,7 @@ def _check_tasks(run: Run[ConstellationMemory], running: set[str], held: set[str
     for task in constellation.in_order():
         items = [item for item in constellation.in_order_with_items() if item.item_of == task.task_id]
         if task.items is not None and (why := why_miscounted(task, items)):
-            raise InvariantViolated(13, f"{task.task_id}: {why}", run.history)
+            raise InvariantViolated(14, f"{task.task_id}: {why}", run.history)
     for task in begun:
         if why := unsatisfied_dependency(constellation, task) or early_handler(run, task):
             raise InvariantViolated(2, why, run.history)

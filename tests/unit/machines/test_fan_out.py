@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from asterism.constellation.edits import EditRefused
-from asterism.constellation.fan_out import MAX_ITEMS
+from asterism.constellation.fan_out import MAX_ITEMS, items_words
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.errors import Refused
 from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import Dispatch, Edited, Retry
+from asterism.machines.constellation_agent.events import AttemptBegun, DeviceFound, DeviceLost, Dispatch, Edited, Retry, first_event
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Cancel, Forked, Pause, Unpause
+from asterism.machines.run_control import BatchEnded, Cancel, Forked, OwnershipAcquired, Pause, Unpause
 from tests.constellation_harness import Agent, memory_of
 from tests.constellations import action, lines
 
@@ -383,11 +383,14 @@ def test_a_field_of_the_list_of_results_is_refused() -> None:
 
 
 def retried(agent: Agent, *tasks: str) -> Agent:
-    """Let tasks of a run that has come to its last entry run again, as a fork just before it does."""
-    again = Agent.__new__(Agent)
-    before = [entry for entry in agent.entries if entry.state == "CONTINUE"]
-    again.run, again.entries, again.now = Run(CONSTELLATION_AGENT, "r"), list(before), agent.now
-    again.run.replay(before)
+    """Let tasks of a run run again in a fork, which has its entries before its end was decided."""
+    again, copied = Agent.__new__(Agent), Run(CONSTELLATION_AGENT, "r")
+    before = 0
+    for entry in agent.entries:
+        copied.replay([entry])
+        before = entry.seq if copied.state == "CONTINUE" and copied.memory.ending is None else before
+    again.run, again.entries, again.now = Run(CONSTELLATION_AGENT, "r"), agent.entries[:before], agent.now
+    again.run.replay(again.entries)
     again.batch(Forked(origin="r", seq=again.run.seq, idle_s=0.0), Retry(tasks=tasks))
     return again
 
@@ -431,6 +434,18 @@ def test_an_item_of_a_live_run_is_retried_in_it() -> None:
     same_on_replay(agent)
 
 
+def test_items_are_retried_one_after_another_although_others_have_failed() -> None:
+    agent = begun([1, 2, 3, 4], after={})
+    agent.batch(*(agent.end_of(f"b[{number}]", error="raised") for number in range(4)))
+    again = retried(agent, "b[0]", "b[2]", "b[3]")
+    again.ends("b[0]")
+    again.ends("b[2]", error="raised")
+    assert items(again) == ["COMPLETED", "FAILED", "FAILED", "RUNNING"]
+    again.ends("b[3]")
+    assert again.task("b").status == "FAILED"
+    same_on_replay(again)
+
+
 @pytest.mark.parametrize(
     ("task", "why"),
     [
@@ -458,7 +473,7 @@ def test_a_retry_of_any_task_runs_what_was_skipped_and_the_handlers_again() -> N
     agent = Agent(plan)
     agent.batch(agent.end_of("a", error="raised"), agent.end_of("x"))
     assert agent.statuses() == {"a": "FAILED", "b": "SKIPPED", "c": "SKIPPED", "x": "COMPLETED", "h": "RUNNING"}
-    with pytest.raises(Refused, match="are running; retry it when it has ended"):
+    with pytest.raises(Refused, match="its end is decided; retry it when it has ended"):
         agent.take(Retry())
     agent.ends("h")
     assert agent.state == "FAIL"
@@ -469,6 +484,21 @@ def test_a_retry_of_any_task_runs_what_was_skipped_and_the_handlers_again() -> N
     assert again.memory.outcome() == "finished"
     assert again.task("h").status == "SKIPPED"
     same_on_replay(again)
+
+
+def test_a_retried_task_waits_for_a_task_that_was_retried_before() -> None:
+    agent = Agent({
+        "tasks": [{"task_id": "a", "device": "d"}, {"task_id": "b", "device": "d"}, {"task_id": "x", "device": "d"}],
+        "dependencies": lines("a>b:COMPLETION_ONLY"),
+    })  # fmt: skip
+    agent.ends("a", error="raised")
+    agent.ends("b", error="raised")
+    agent.batch(Retry(tasks=("a",)))
+    agent.batch(Retry(tasks=("b",)))
+    assert agent.statuses() == {"a": "RUNNING", "b": "WAITING_DEPENDENCY", "x": "RUNNING"}
+    agent.ends("a")
+    assert agent.statuses()["b"] == "RUNNING"
+    same_on_replay(agent)
 
 
 def test_a_run_without_a_failed_task_has_nothing_to_retry() -> None:
@@ -503,4 +533,75 @@ def test_the_planner_is_asked_about_a_task_that_ends_without_an_attempt() -> Non
     agent.plans()
     agent.plans()
     assert under_way(agent) == ["c"]
+    same_on_replay(agent)
+
+
+def test_items_beyond_the_concurrency_of_the_device_are_queued() -> None:
+    agent = begun([1, 2, 3], device="s")
+    assert [agent.attempt(f"b[{number}]").queued for number in range(3)] == [False, True, True]
+    agent.batch(agent.end_of("b[0]"), AttemptBegun(of=agent.task("b[1]").effect_id))
+    assert list(agent.memory.queued) == [agent.task("b[2]").effect_id]
+    agent.batch(AttemptBegun(of=agent.task("b[2]").effect_id), DeviceLost(device="s", reason="unplugged"))
+    agent.batch(agent.end_of("b[1]", error="device_lost"), agent.end_of("b[2]", error="device_lost"), DeviceFound(device="s"))
+    assert [agent.attempt(f"b[{number}]").queued for number in (1, 2)] == [False, True]
+    same_on_replay(agent)
+
+
+def test_a_cancel_leaves_counts_of_items_that_are_true() -> None:
+    agent = begun([1, 2, 3], max_concurrent=2)
+    agent.ends("b[0]")
+    agent.take(Cancel(reason="enough"))
+    counts = agent.task("b").items
+    assert counts is not None
+    assert items_words(counts) == "1 of 3 items, 2 cancelled"
+    assert counts.under_way == 0
+
+
+def test_finally_runs_after_a_cancel_of_items() -> None:
+    plan = planned("", items=[1, 2, 3], max_concurrent=2)
+    plan["finally"] = [{"task_id": "f", "device": "d", "inputs": {"x": "${b.failed}"}}]
+    agent = Agent(plan)
+    agent.ends("b[0]")
+    agent.take(Cancel(reason="enough"))
+    agent.finish_cancellations()
+    assert under_way(agent) == ["f"]
+    why = agent.task("b[1]").error
+    assert why is not None
+    assert agent.attempt("f").arguments == {"x": [{"index": number, "item": number + 1, "error": why.message} for number in (1, 2)]}
+    agent.ends("f")
+    assert agent.memory.outcome() == "cancelled"
+    same_on_replay(agent)
+
+
+def test_a_list_can_be_a_parameter_or_an_input_of_a_nested_plan() -> None:
+    plan = {"params": {"pages": {"type": "list", "default": ["p", "q"]}}, **planned("", items="${params.pages}")}
+    agent = Agent(plan)
+    assert [agent.attempt(f"b[{number}]").arguments for number in range(2)] == [{"x": "p"}, {"x": "q"}]
+    inner = {"tasks": [{"task_id": "i", "device": "d", "inputs": {"x": "${item}"}, "for_each": "${inputs.pages}"}]}
+    outer = Agent({"tasks": [{"task_id": "o", "constellation": inner, "inputs": {"pages": [1, 2]}}]})
+    (child,) = outer.outstanding(StartChild).values()
+    assert child.start.inputs == {"pages": [1, 2]}
+    nested = Run(CONSTELLATION_AGENT, "r.2.0")
+    nested.take(first_event(child.start), at=1000.0, actor="r")
+    nested.take(BatchEnded(), at=1000.0, actor="r")
+    assert [it.arguments for it in nested.outstanding.values() if isinstance(it, Dispatch)] == [{"x": 1}, {"x": 2}]
+
+
+def test_join_any_starts_when_the_items_of_one_of_two_tasks_have_ended() -> None:
+    plan = planned("a>c", items=[1, 2], failed="omit", after={"join": "any"})
+    agent = Agent(plan)
+    agent.ends("b[0]")
+    assert agent.task("c").status == "WAITING_DEPENDENCY"
+    agent.ends("b[1]", error="raised")
+    assert agent.task("c").status == "RUNNING"
+    same_on_replay(agent)
+
+
+def test_a_killed_run_performs_the_items_that_were_under_way_again() -> None:
+    agent = begun([1, 2, 3], device="s", max_concurrent=2)
+    agent.ends("b[0]", "one")
+    keys = sorted(agent.outstanding(Dispatch))
+    agent.take(OwnershipAcquired(epoch=2, owner="next", retried=tuple(keys)))
+    assert sorted(agent.outstanding(Dispatch)) == keys
+    assert under_way(agent) == ["b[1]", "b[2]"]
     same_on_replay(agent)

@@ -89,30 +89,43 @@ def _release(schedule: TaskSchedule, task: TaskStar, counts: ItemCounts, context
 def count_end(memory: ConstellationMemory, schedule: TaskSchedule, item: TaskStar, context: StepContext) -> Event | None:
     """Count a settled item; release the next ones, or stop after a failure. Return the event that settles the task, if it was the last."""
     task = schedule.constellation.tasks[item.item_of]
-    counts = _counts(task)
-    context.touched["task", task.task_id] = None
-    counts.under_way -= item.became_pending_at > 0
-    if item.status is TaskStatus.COMPLETED:
-        counts.completed += 1
-    elif item.status is TaskStatus.SKIPPED:
-        counts.skipped += 1
-    else:
-        counts.failed += 1
-    is_stopped = counts.failed > 0 and task.for_each is not None and task.for_each.failed == "stop"
-    if not is_stopped:
-        _release(schedule, task, counts, context)
-    elif counts.failed == 1 and item.status is not TaskStatus.SKIPPED and item.status is not TaskStatus.COMPLETED:
+    counts = count(schedule, item, context)
+    stops = task.for_each is not None and task.for_each.failed == "stop"
+    if stops and item.status in _FAILED and not counts.stopped:
         _skip_unbegun(memory, schedule, item, context)
+    else:
+        _release(schedule, task, counts, context)
     if counts.settled < counts.total:
         return None
-    return Failed(error=_error(schedule, task, counts)) if is_stopped else Completed(result=_results(schedule, task, counts))
+    return (
+        Failed(error=_error(schedule, task, counts))
+        if stops and counts.unsuccessful
+        else Completed(result=_results(schedule, task, counts))
+    )
+
+
+def count(schedule: TaskSchedule, item: TaskStar, context: StepContext) -> ItemCounts:
+    """Count a settled item, and return the counts of its task."""
+    counts = _counts(schedule.constellation.tasks[item.item_of])
+    context.touched["task", item.item_of] = None
+    counts.under_way -= item.became_pending_at > 0
+    match item.status:
+        case TaskStatus.COMPLETED:
+            counts.completed += 1
+        case TaskStatus.FAILED:
+            counts.failed += 1
+        case TaskStatus.CANCELLED:
+            counts.cancelled += 1
+        case _:
+            counts.skipped += 1
+    return counts
 
 
 def _skip_unbegun(memory: ConstellationMemory, schedule: TaskSchedule, failed: TaskStar, context: StepContext) -> None:
     """Skip the items without an attempt, including those that wait for an approval."""
     task = schedule.constellation.tasks[failed.item_of]
     counts = _counts(task)
-    counts.released = counts.total
+    counts.released, counts.stopped = counts.total, True
     error = TaskError(code="unsatisfied", message=f"{failed.task_id} is {failed.status}")
     for index in range(counts.total):
         item = schedule.constellation.tasks[item_id(task.task_id, index)]
@@ -123,7 +136,7 @@ def _skip_unbegun(memory: ConstellationMemory, schedule: TaskSchedule, failed: T
             del memory.questions[item.effect_id]
             move_task(schedule, item, Released(), context)
         move_task(schedule, item, Skipped(error=error), context)
-        counts.skipped += 1
+        count(schedule, item, context)
 
 
 def reopen(schedule: TaskSchedule, task: TaskStar, named: Container[int] | None, context: StepContext) -> None:
@@ -144,18 +157,13 @@ def reopen(schedule: TaskSchedule, task: TaskStar, named: Container[int] | None,
         move_task(schedule, task, Unblocked(), context)
         move_task(schedule, task, FannedOut(total=counts.total), context)
         task.items, counts.under_way = counts, 0
+    counts.stopped = False
     counts.completed = sum(item.status is TaskStatus.COMPLETED for item in items)
-    counts.failed = sum(item.status in _FAILED for item in items)
+    counts.failed = sum(item.status is TaskStatus.FAILED for item in items)
+    counts.cancelled = sum(item.status is TaskStatus.CANCELLED for item in items)
     counts.skipped = sum(item.status is TaskStatus.SKIPPED for item in items)
     context.touched["task", task.task_id] = None
     _release(schedule, task, counts, context)
-
-
-def discard_items(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> None:
-    """Remove the items of a handler, which fans out again when it is its turn."""
-    for index in range(_counts(task).total):
-        schedule.constellation.delete_task(item_id(task.task_id, index))
-        context.touched["task", item_id(task.task_id, index)] = None
 
 
 def renew(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> TaskStar:
@@ -169,8 +177,8 @@ def renew(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> TaskS
 def _error(schedule: TaskSchedule, task: TaskStar, counts: ItemCounts) -> TaskError:
     named = failed_items(task, schedule.constellation)[:NAMED_ITEMS]
     words = [f"{item_id(task.task_id, it['index'])}: {it['error']}" for it in named]
-    more = [f"and {counts.failed - len(named)} more"] if counts.failed > len(named) else []
-    return TaskError(code="item_failed", message=f"{counts.failed} of {counts.total} items failed: {'; '.join([*words, *more])}")
+    more = [f"and {counts.unsuccessful - len(named)} more"] if counts.unsuccessful > len(named) else []
+    return TaskError(code="item_failed", message=f"{counts.unsuccessful} of {counts.total} items failed: {'; '.join([*words, *more])}")
 
 
 def _results(schedule: TaskSchedule, task: TaskStar, counts: ItemCounts) -> list[Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import Refused, did_you_mean
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import Retry
-from asterism.machines.constellation_agent.items import discard_items, renew, reopen
+from asterism.machines.constellation_agent.items import renew, reopen
 from asterism.machines.constellation_agent.memory import NAMED, ConstellationMemory
 from asterism.machines.task_coupling import TaskSchedule, settle
 
@@ -19,36 +20,25 @@ FAILED = (TaskStatus.FAILED, TaskStatus.CANCELLED)
 def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext) -> StrEnum:
     """Let failed tasks run again: those that the event names, or all.
 
-    A task with ``for_each`` keeps the results of its items that completed. If the run was about to end, its handlers
-    are to run again, too.
+    A task with ``for_each`` keeps the results of its items that completed.
 
     Raises:
-        Refused: the run has ended or has no tasks, a task has not failed, none has, or a handler is running; nothing
-            has changed.
+        Refused: the end of the run is decided, it has no tasks, a task has not failed, or none has; nothing has changed.
     """
     schedule = memory.schedule
-    if memory.code or schedule is None:
-        raise Refused("it has ended; `asterism retry` retries it in a fork" if memory.code else "it has no task yet; it is being planned")
-    if memory.ending is not None and (schedule.running or schedule.startable):
-        raise Refused("its on_failure and finally tasks are running; retry it when it has ended")
-    tasks = schedule.constellation.tasks
+    if memory.code or memory.ending is not None:
+        raise Refused("it has ended" if memory.code else "its end is decided; retry it when it has ended")
+    if schedule is None:
+        raise Refused("it has no task yet; it is being planned")
     in_order = schedule.constellation.in_order()
-    chosen = {task_id: _chosen(schedule, task_id) for task_id in event.tasks}
-    chosen = chosen or {task.task_id: task for task in in_order if task.status in FAILED and task.role == "task"}
+    chosen = {task_id: _chosen(schedule.constellation, task_id) for task_id in event.tasks}
+    chosen = chosen or {task.task_id: task for task in in_order if task.status in FAILED}
     if not chosen:
-        if all(task.settled for task in in_order):
-            raise Refused("no task has failed or was cancelled")
-        return context.state  # a copy from before a cancel: its tasks go on
-    if memory.ending is not None:
-        memory.ending, schedule.role = None, "task"
-        chosen |= {task.task_id: task for task in in_order if task.role != "task" and task.settled}
+        raise Refused("no task has failed or was cancelled")
     owners = dict.fromkeys(task.item_of or task.task_id for task in chosen.values() if task.item_of or (task.items and task.items.total))
     for owner in owners:
-        if tasks[owner].role != "task":
-            discard_items(schedule, tasks[owner], context)
-        else:
-            named_items = None if owner in chosen else {task.index for task in chosen.values() if task.item_of == owner}
-            reopen(schedule, tasks[owner], named_items, context)
+        named_items = None if owner in chosen else {task.index for task in chosen.values() if task.item_of == owner}
+        reopen(schedule, schedule.constellation.tasks[owner], named_items, context)
     planned = [task for task in chosen.values() if not task.item_of]
     _reset(memory, schedule, planned, context)
     _release_successors(memory, schedule, dict.fromkeys((*owners, *(task.task_id for task in planned))), context)
@@ -56,17 +46,26 @@ def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext)
     return context.state
 
 
-def _chosen(schedule: TaskSchedule, task_id: str) -> TaskStar:
-    tasks = schedule.constellation.tasks
-    task = tasks.get(task_id)
+def failed_task(constellation: TaskConstellation, task_id: str) -> TaskStar:
+    """Return a task or an item that has failed or was cancelled.
+
+    Raises:
+        Refused: there is no such task, or it has not.
+    """
+    task = constellation.tasks.get(task_id)
     if task is None:
-        names = [known.task_id for known in schedule.constellation.in_order()]
+        names = [known.task_id for known in constellation.in_order()]
         there = did_you_mean(task_id, names) or f"; there is {', '.join(names[:NAMED])}"
         raise Refused(f"there is no task {task_id!r}{there}")
     if task.status not in FAILED:
         raise Refused(f"{task_id} is {task.status}; only failed and cancelled tasks can be retried")
-    if task.item_of and tasks[task.item_of].status is TaskStatus.COMPLETED:
-        used = [it for it in schedule.constellation.successors(task.item_of) if tasks[it].started_at]
+    return task
+
+
+def _chosen(constellation: TaskConstellation, task_id: str) -> TaskStar:
+    task = failed_task(constellation, task_id)
+    if task.item_of and constellation.tasks[task.item_of].status is TaskStatus.COMPLETED:
+        used = [it for it in constellation.successors(task.item_of) if constellation.tasks[it].started_at]
         if used:
             raise Refused(f"{used[0]} has used the result of {task.item_of}; fork the run at an entry before it")
     return task
@@ -77,6 +76,9 @@ def _reset(memory: ConstellationMemory, schedule: TaskSchedule, tasks: Iterable[
         if schedule.constellation.tasks[task.task_id].settled:  # those with items run again already
             renew(schedule, task, context)
             schedule.constellation.dirty[task.task_id] = True
+            for line in schedule.constellation.lines_in(task.task_id):  # its source may have been retried since
+                schedule.constellation.reopen_line(line.line_id)
+                context.touch("line", line.line_id)
         memory.unseen.pop(task.task_id, None)
         memory.batch.pop(task.task_id, None)
 

@@ -22,7 +22,7 @@ from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
 from asterism.machines import common_rows
 from asterism.machines.constellation_agent.child_runs import child_for, is_child
 from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
-from asterism.machines.constellation_agent.items import count_end, fan_out
+from asterism.machines.constellation_agent.items import count, count_end, fan_out
 from asterism.machines.constellation_agent.memory import EXTENDED, NAMED, About, AttemptInquiry, Awaiting, ConstellationMemory
 from asterism.machines.run_control import Answered, Verb, check_verb, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule, move_task
@@ -384,3 +384,5 @@ def stop_all(
             cancel_attempt(memory, task.effect_id, context, why)
         if not task.settled:
             move_task(schedule, task, Stopped(error=TaskError(code="cancelled", message=why)), context)
+            if task.item_of:
+                count(schedule, task, context)

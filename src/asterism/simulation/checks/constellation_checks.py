@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from asterism.constellation.task import TaskStar
@@ -34,6 +35,7 @@ from asterism.simulation.invariants import (
     find_cycle,
     held_by,
     read_only_form,
+    retried_by,
     subject_of,
     unexplained_wait,
     unsatisfied_dependency,
@@ -69,7 +71,9 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._decided: tuple[str, str] | None = None
         self._queued: set[str] = set()  # attempts that have not begun
         self._begun: set[str] = set()  # attempts that were queued, and have begun
-        self._before_retry: set[str] = set()  # tasks that had started when others were retried
+        self._settled: set[str] = set()  # tasks that had ended before an entry that asks the planner
+        self._retried: set[str] = set()  # tasks that were retried, or an item of theirs
+        self._begun_before_retry: dict[str, TaskStar] = {}  # tasks that had started when others were retried
 
     def compares_fully(self, written: int) -> bool:
         """Return True for a small constellation, and at intervals for a large one."""
@@ -127,10 +131,17 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         ended = memory.attempts.get(event.effect_id) if isinstance(event, AttemptEnded | ChildEnded) and not entry.note else None
         self._ending = memory.constellation.tasks[ended.task_id] if ended and ended.task_id in self._running else None
         self._track_devices(entry)
+        if any(isinstance(effect, AskPlanner) for effect in entry.effects):
+            self._settled = {task.task_id for task in memory.constellation.tasks.values() if task.settled}
+        if isinstance(event, Retry) and not entry.note:
+            for task_id in retried_by(memory, event):
+                self._read_only.pop(task_id, None)
+                self._retried.add(task_id)
 
     def after(self, entry: Entry) -> None:
         if isinstance(entry.event, Retry) and not entry.note:
-            self._forget_retried()
+            tasks = self.replayed.memory.constellation.tasks
+            self._begun_before_retry = {task_id: task for task_id, task in tasks.items() if task.started_at and not task.settled}
         self._check_fan_outs()
         self._check_begin(entry)
         self._check_retry(entry)
@@ -191,7 +202,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             raise self.fail(1, "; ".join(errors))
         frozen = {task.task_id: read_only_form(constellation, task) for task in constellation.tasks.values() if task.status not in EDITABLE}
         for task_id, (planned, ended) in self._read_only.items():
-            if task_id not in constellation.tasks and "[" not in task_id:
+            if task_id not in constellation.tasks:
                 raise self.fail(3, f"{task_id} was read-only, but was removed")
             now_planned, now_ended = frozen.get(task_id, (planned, b""))
             if ended and now_ended != ended:
@@ -200,24 +211,17 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
                 raise self.fail(3, f"{task_id} is read-only, but was changed from {planned.decode()} to {now_planned.decode()}")
         self._read_only = frozen
 
-    def _forget_retried(self) -> None:
-        """Forget tasks that a person lets run again: new tasks have taken their place."""
-        tasks = self.replayed.memory.constellation.tasks
-        self._before_retry = {task_id for task_id, task in tasks.items() if task.started_at}
-        for task_id in [it for it in self._read_only if it not in tasks or tasks[it].status in EDITABLE or tasks[it].items is not None]:
-            del self._read_only[task_id]
-
     def _check_fan_outs(self) -> None:
         """Check the items of small fan-outs: their number, places and order, and the end and result of their task."""
         tasks = self.replayed.memory.constellation.tasks
         if len(tasks) > FULLY_CHECKED_TASKS:
             return
-        items: dict[str, list[TaskStar]] = {}
+        items: dict[str, list[TaskStar]] = {task_id: [] for task_id, task in tasks.items() if task.items is not None}
         for task in tasks.values():
             if task.item_of:
                 items.setdefault(task.item_of, []).append(task)
         for task_id, own in items.items():
-            if why := why_miscounted(tasks[task_id], sorted(own, key=lambda item: item.index)):
+            if why := why_miscounted(tasks[task_id], sorted(own, key=lambda item: item.index), is_retried=task_id in self._retried):
                 raise self.fail(14, f"{task_id}: {why}")
 
     def _check_archived(self) -> None:
@@ -225,7 +229,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         archived = {task["task_id"]: task for task in self.replayed.memory.archive[-1]["tasks"]}
         for task_id in self._read_only:
             if "[" in task_id:
-                continue  # an archive has no items
+                continue  # an archive has no items; they end before their task
             if task_id not in archived or archived[task_id].get("status", "PENDING") not in SETTLED:
                 raise self.fail(4, f"{task_id} had no terminal status when its constellation was replaced")
 
@@ -260,8 +264,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
 
     def _check_effects(self, entry: Entry) -> None:
         memory = self.replayed.memory
-        asked_at = next((at for at, effect in enumerate(entry.effects) if isinstance(effect, AskPlanner)), 0)
-        for at, (effect_id, effect) in enumerate(zip(entry.effect_ids(), entry.effects, strict=True)):
+        before_ask = self._effects_before_ask(entry)
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, AskPlanner):
                 self._check_planner_limits()
             if not isinstance(effect, Dispatch | StartChild | AskPerson) or (isinstance(effect, AskPerson) and "kind" in effect.subject):
@@ -269,7 +273,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             task_id = _task_of(memory, effect_id, effect)
             task = memory.constellation.tasks[task_id]
             if task_id not in self._running:
-                self._check_start(task, is_before_ask=at < asked_at)
+                self._check_start(task, is_before_ask=effect_id in before_ask)
             if not isinstance(effect, AskPerson):
                 self._check_backoff(entry, task)
                 if memory.paused:
@@ -284,6 +288,15 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
                 if task_id in self._uncertain and not is_new and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} repeats {task_id}, which may have finished, without an approval")
                 self._uncertain.discard(task_id)
+
+    def _effects_before_ask(self, entry: Entry) -> Collection[str]:
+        """Return the effects that came before the planner was asked about tasks that ended at their start, without an attempt."""
+        tasks = self.replayed.memory.constellation.tasks
+        for at, effect in enumerate(entry.effects):
+            if isinstance(effect, AskPlanner) and not self._settled.intersection(effect.batch):
+                is_late = any((error := tasks[task_id].error) and error.code in ("deadline", "rejected") for task_id in effect.batch)
+                return () if is_late else entry.effect_ids()[:at]
+        return ()
 
     def _check_planner_limits(self) -> None:
         """Check a planner request against the limits."""
@@ -332,7 +345,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
 
     def _check_start(self, task: TaskStar, *, is_before_ask: bool) -> None:
         memory = self.replayed.memory
-        why = "" if task.task_id in self._before_retry else unsatisfied_dependency(memory.constellation, task)
+        of = memory.constellation.tasks[task.item_of] if task.item_of else task
+        why = "" if self._begun_before_retry.get(of.task_id) is of else unsatisfied_dependency(memory.constellation, task)
         if why := why or early_handler(self.replayed, task):
             raise self.fail(2, why)
         if not is_before_ask and not isinstance(memory.planning, NotPlanning) and task.task_id in held_by(memory):

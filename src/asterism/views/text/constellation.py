@@ -65,15 +65,15 @@ class ConstellationHistory(RunHistory):
         """Return a line for each task with its status, progress, time and error."""
         if not self.constellation.tasks:
             return []
-        times = TaskTimes(self.began, self._queued_since())
+        times = TaskTimes(self.began, self.queued_since())
         return status_lines(self.constellation, self.signs, times, now, limit=limit, frame=frame)
 
     def summary(self) -> str:
         """Return the number of tasks by status."""
         tasks = self.constellation.tasks
-        return status_counts(self.constellation, sum(1 for task_id in self._queued_since() if not tasks[task_id].item_of))
+        return status_counts(self.constellation, sum(1 for task_id in self.queued_since() if not tasks[task_id].item_of))
 
-    def _queued_since(self) -> dict[str, float]:
+    def queued_since(self) -> dict[str, float]:
         """Return the time since when each task waits in the queue of its device, for those that do."""
         return {self.part_of(effect_id): self.spans[effect_id].since for effect_id in self.memory.queued}
 

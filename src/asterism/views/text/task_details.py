@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.views.text.constellation import ConstellationHistory
 from asterism.views.text.history import HistoryLine, history_line
-from asterism.views.text.item_lines import item_lines
+from asterism.views.text.item_lines import item_lines, status_word
 from asterism.views.text.metrics import Metrics, TaskMetrics
 from asterism.views.text.styled_line import StyledLine, TimeFormat
 from asterism.views.words import count, duration, place_of, plain, preview
@@ -38,11 +38,12 @@ def task_lines(
     for it in lines:
         if it.part in by_task and it.weight == "event":
             by_task[it.part].append(it)
+    queued = history.queued_since()
     for task in chosen:
-        yield _task_line(task, metrics.by_task[task.task_id])
+        yield _task_line(task, queued, metrics.by_task[task.task_id])
         if task.inputs:
             yield StyledLine(f"      inputs: {preview(task.inputs)}", "dim")
-        yield from item_lines(history.constellation, task, metrics)
+        yield from item_lines(history, task, metrics)
         yield from (history_line(it, local_time) for it in by_task[task.task_id])
         yield from below(task.task_id)
     if left := len(tasks) - len(chosen):
@@ -53,10 +54,10 @@ def _is_remarkable(task: TaskStar) -> bool:
     return task.attempts > 1 or task.status not in (TaskStatus.COMPLETED, TaskStatus.PENDING, TaskStatus.WAITING_DEPENDENCY)
 
 
-def _task_line(task: TaskStar, metrics: TaskMetrics) -> StyledLine:
+def _task_line(task: TaskStar, queued: Container[str], metrics: TaskMetrics) -> StyledLine:
     line = StyledLine(f"  {plain(task.task_id)} ", "dim").append(plain(task.name), "bold")
-    status = "waits for a person" if task.inquiry_id else str(task.status).lower()
-    line.append(f"  {status}", "green" if task.status is TaskStatus.COMPLETED else "yellow")
+    status, style = status_word(task, queued)
+    line.append(f"  {status}", style)
     line.append(f"  skill {plain(task.resolved_skill)}" if task.resolved_skill else "", "dim")
     line.append(f" {'on ' if task.device else ''}{place_of(task)}", "dim")
     numbers = [count(metrics.attempts, "attempt")] if metrics.attempts else []

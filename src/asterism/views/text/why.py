@@ -111,9 +111,9 @@ def task_status_words(history: ConstellationHistory, task_id: str) -> str:
     task = history.constellation.tasks.get(task_id)
     if task is None:
         return "no longer in the plan"
-    if words := _fan_out_words(task):
+    if words := _queue_or_items(history, task):
         return words
-    lines = history.constellation.lines_in(task_id)
+    lines = history.constellation.lines_in(task.item_of or task_id)
     evaluated = [
         f"{line.line_id} is {'satisfied' if line.verdict.satisfied else f'not satisfied: {line.verdict.reason}'}"
         for line in lines
@@ -135,9 +135,12 @@ def task_status_words(history: ConstellationHistory, task_id: str) -> str:
             return plain(f"{task.status}: {because}", 1000)
 
 
-def _fan_out_words(task: TaskStar) -> str:
+def _queue_or_items(history: ConstellationHistory, task: TaskStar) -> str:
+    """Return what a task waits for that is neither a dependency nor a person; an empty text for nothing."""
     if task.item_of and task.status is TaskStatus.WAITING_DEPENDENCY:
         return f"waits until fewer items of {plain(task.item_of)} are under way"
     if task.items is not None and task.status is TaskStatus.RUNNING:
         return f"waits for its items: {task_items_words(task)}"
+    if task.task_id in history.queued_since():
+        return f"queued: {plain(task.device)} performs other attempts"
     return ""

@@ -310,10 +310,45 @@ def test_a_fan_out_is_one_line_with_the_progress_of_its_items() -> None:
     assert "COMPLETED<br/>2 of 3 items, 1 failed" in mermaid_flowchart(history.constellation)
     metrics = measure(history, 105)
     assert (metrics.tasks, metrics.attempts, metrics.critical_path_s) == (2, 4, 4.0)
-    assert [str(line) for line in item_lines(history.constellation, history.constellation.tasks["a"], metrics)] == [
+    assert [str(line) for line in item_lines(history, history.constellation.tasks["a"], metrics)] == [
         "      2 of 3 items, 1 failed",
         "      a[1]  failed  1 attempt, worked 2.00 s  broken",
     ]
+
+
+def test_a_queued_item_is_not_running() -> None:
+    each = {"a": {"for_each": {"items": [1, 2, 3], "max_concurrent": 2}, "requires_approval": False}}
+    written = Written(plan("a", **each), concurrency=1)
+    history, _ = written.history()
+    assert str(history.status_lines(103, 8)[0]).endswith("3.00 s  0 of 3 items, 1 queued")
+    task = history.constellation.tasks["a"]
+    assert [str(line).strip() for line in item_lines(history, task, measure(history, 103))] == [
+        "0 of 3 items",
+        "a[0]  running  1 attempt, worked 3.00 s",
+        "a[1]  queued  1 attempt",
+    ]
+    assert task_status_words(history, "a[0]") == "RUNNING: no dependencies"
+    assert task_status_words(history, "a[1]") == "queued: desk performs other attempts"
+    assert task_status_words(history, "a[2]") == "waits until fewer items of a are under way"
+    assert [history.view.rows[f"task:a[{number}]"]["queued"] for number in range(3)] == [False, True, False]
+
+
+def test_an_item_has_its_own_progress_and_questions() -> None:
+    each = {"a": {"for_each": [1, 2], "requires_approval": True}}
+    written = Written(plan("a", **each))
+    tasks = written.run.memory.constellation.tasks
+    written.at(1, Answered(effect_id=tasks["a[1]"].effect_id, verb="approve"), "ada")
+    written.at(1, BatchEnded())
+    written.at(2, AttemptProgressed(effect_id=tasks["a[1]"].effect_id, fraction=0.4, message="page 4"), "device:desk")
+    history, told = written.history()
+    assert history.summary() == "0 of 1 done, 1 running, 1 waiting for a person"
+    assert task_status_words(history, "a[0]") == "waits for a person: Run a[0] (work) on desk?"
+    assert [str(line).strip() for line in item_lines(history, history.constellation.tasks["a"], measure(history, 103))] == [
+        "0 of 2 items",
+        "a[0]  waits for a person",
+        "a[1]  running  1 attempt, worked 2.00 s  40%  page 4",
+    ]
+    assert "a[1] ada answers approve" in told
 
 
 def test_a_plan_says_what_a_task_is_performed_for() -> None:
