@@ -1,4 +1,7 @@
-"""A process that drives a run of so many tasks on one device, or resumes it. usage: places_owner.py DATABASE FLEET RUN TASKS SECONDS."""
+"""A process that drives a run of tasks on one device, or resumes it.
+
+usage: places_owner.py DATABASE FLEET RUN SKILL SECONDS…, with the seconds of each task
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,15 @@ from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 
 
-async def main(database: Path, fleet: Path, run_id: str, tasks: int, seconds: float) -> None:
-    one: dict[str, Any] = {"device": "gpu", "skill": "use", "inputs": {"seconds": seconds}, "retry": {"max_attempts": 9, "backoff_s": 0}}
-    plan = parse_plan({"tasks": [{"task_id": f"t{number}", **one} for number in range(tasks)]})
+async def main(database: Path, fleet: Path, run_id: str, skill: str, *seconds: str) -> None:
     async with asterism.open(database, fleet=fleet) as runtime:
         try:
             await runtime.store.run(run_id)
         except RunNotFound:
+            one: dict[str, Any] = {"device": "gpu", "skill": skill, "retry": {"max_attempts": 9, "backoff_s": 0}}
+            plan = parse_plan(
+                {"tasks": [{"task_id": f"t{number}", "inputs": {"seconds": float(it)}, **one} for number, it in enumerate(seconds)]}
+            )
             first = ConstellationSubmitted(request="use", fleet=tuple(runtime.fleet.values()), fleet_file=str(fleet), plan=plan)
             await runtime.submit(CONSTELLATION_AGENT, first, title="use", actor="test", run_id=run_id)
         row = await runtime.drive(run_id)
@@ -28,4 +33,4 @@ async def main(database: Path, fleet: Path, run_id: str, tasks: int, seconds: fl
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), float(sys.argv[5])))
+    asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]))

@@ -12,12 +12,21 @@ from asterism import SkillContext, skill
 
 def note(word: str, key: str) -> None:
     log = os.open(os.environ["DEVICE_LOG"], os.O_WRONLY | os.O_APPEND)
-    os.write(log, f"{word} {os.getpid()} {key}\n".encode())
+    os.write(log, f"{word} {os.getpid()} {key} {time.time()}\n".encode())
     os.close(log)
 
 
 @skill(idempotent=True)
 def use(seconds: float, context: SkillContext) -> int:
+    return hold(seconds, context)
+
+
+@skill
+def use_once(seconds: float, context: SkillContext) -> int:
+    return hold(seconds, context)
+
+
+def hold(seconds: float, context: SkillContext) -> int:
     device = os.open(os.environ["DEVICE_LOG"], os.O_RDONLY)
     try:
         fcntl.flock(device, fcntl.LOCK_EX | fcntl.LOCK_NB)
