@@ -33,7 +33,8 @@ class Metrics(msgspec.Struct, kw_only=True):
     """Metrics of a run.
 
     Attributes:
-        tasks, attempts: numbers of tasks and attempts; a skipped task has no attempt.
+        tasks, handlers: numbers of tasks, and of those that handle the end of the run.
+        attempts: number of attempts at both; a skipped task has no attempt.
         worked_s, waited_s: sums over the tasks, see ``TaskMetrics``.
         people_s: seconds waiting for people, including approvals of plans.
         planner_s: seconds waiting for the planner.
@@ -47,6 +48,7 @@ class Metrics(msgspec.Struct, kw_only=True):
     """
 
     tasks: int
+    handlers: int
     attempts: int
     worked_s: float
     waited_s: float
@@ -73,8 +75,10 @@ def measure(history: ConstellationHistory, now: float) -> Metrics:
     weights = {task_id: each.worked_s for task_id, each in by_task.items()}
     longest_s, path = critical_path(history.constellation, weights)
     wall_s = until - history.first_at
+    handlers = sum(task.role != "task" for task in history.constellation.tasks.values())
     return Metrics(
-        tasks=len(by_task),
+        tasks=len(by_task) - handlers,
+        handlers=handlers,
         attempts=sum(each.attempts for each in by_task.values()),
         worked_s=sum(each.worked_s for each in by_task.values()),
         waited_s=sum(each.waited_s for each in by_task.values()),

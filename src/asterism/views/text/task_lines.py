@@ -5,6 +5,7 @@ All foreign text goes through ``words.plain``, so a device cannot control the te
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -13,7 +14,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.views.text.graph import NODE, GraphRow, draw, start_words
 from asterism.views.text.styled_line import StyledLine, cell_width
-from asterism.views.words import count, duration, place_of, plain, preview
+from asterism.views.words import ROLE_WORDS, count, duration, place_of, plain, preview
 
 MAX_NAME = 28
 BAR_CELLS = 12
@@ -93,7 +94,8 @@ def status_lines(
             symbol, style = _LOOKS[TaskStatus.PENDING]
         elif task.status is TaskStatus.RUNNING and not task.inquiry_id:
             symbol = _SPINNER[frame % len(_SPINNER)]
-        return _line(row, _names(task, widths).append_line(_state(task, signs.get(task.task_id), times, now)), symbol, style)
+        words = _names(task, widths).append(f"{ROLE_WORDS[task.role]}  " if task.role != "task" else "", "italic")
+        return _line(row, words.append_line(_state(task, signs.get(task.task_id), times, now)), symbol, style)
 
     if len(constellation.tasks) <= limit:
         rows = draw(constellation)
@@ -107,17 +109,29 @@ def status_lines(
 
 
 def status_counts(constellation: TaskConstellation, queued: int) -> str:
-    """Return the number of tasks by status: ``3 of 5 done, 1 running, 1 queued``; ``queued`` of the running ones have not begun."""
-    tasks = constellation.tasks.values()
+    """Return the number of tasks by status: ``3 of 5 done, 1 running, 1 queued``; ``queued`` of the running ones have not begun.
+
+    Handlers are counted apart, once they have run: ``; handlers: 1 done``.
+    """
+    everything = constellation.tasks.values()
+    tasks = [task for task in everything if task.role == "task"]
     number = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
-    waiting = sum(1 for task in tasks if task.inquiry_id)
+    waiting = sum(1 for task in everything if task.inquiry_id)
     parts = [f"{number[TaskStatus.COMPLETED]} of {len(tasks)} done"]
-    running = number[TaskStatus.RUNNING] - waiting - queued
+    running = sum(1 for task in everything if task.status is TaskStatus.RUNNING) - waiting - queued
     parts += [f"{running} running"] if running > 0 else []
     parts += [f"{queued} queued"] if queued else []
     parts += [f"{waiting} waiting for a person"] if waiting else []
     bad = (TaskStatus.FAILED, TaskStatus.SKIPPED, TaskStatus.CANCELLED)
-    return ", ".join([*parts, *(f"{number[status]} {status.lower()}" for status in bad if number[status])])
+    parts += [f"{number[status]} {status.lower()}" for status in bad if number[status]]
+    return ", ".join(parts) + _handler_counts(task.status for task in everything if task.role != "task")
+
+
+def _handler_counts(statuses: Iterable[TaskStatus]) -> str:
+    ended = Counter(statuses)
+    shown = ((TaskStatus.COMPLETED, "done"), (TaskStatus.FAILED, "failed"), (TaskStatus.CANCELLED, "cancelled"))
+    words = [f"{ended[status]} {word}" for status, word in shown if ended[status]]
+    return f"; handlers: {', '.join(words)}" if words else ""
 
 
 def _line(row: GraphRow, words: StyledLine, symbol: str, style: str) -> StyledLine:
