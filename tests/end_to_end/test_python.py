@@ -108,6 +108,10 @@ def test_the_plan_of_a_run_can_be_written_as_a_plan_file_and_run_again(folder: P
     database = {"ASTERISM_DATABASE": str(folder / "runs.db")}
     shown = do(elsewhere, "-m", "asterism.cli", "show", run, "--plan", environment=database).stdout
     assert f'"skill": "{folder}/nightly.py:download"' in shown
+    (elsewhere / "again.json").write_text(shown, encoding="utf-8")
+    assert (
+        "2 tasks: 2 completed" in do(folder.parent, "-m", "asterism.cli", "run", str(elsewhere / "again.json"), environment=database).stdout
+    )
 
 
 CLEAN = """

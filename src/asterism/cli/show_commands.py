@@ -62,7 +62,7 @@ def show(
     *,
     database: Database = None,
     mermaid: Mermaid = False,
-    plan: Annotated[bool, Parameter(name="--plan", negative=(), help="Print its plan, as a plan file in the current folder.")] = False,
+    plan: Annotated[bool, Parameter(name="--plan", negative=(), help="Print its plan, as a plan file for the current folder.")] = False,
     json: Json = False,
 ) -> int:
     """Show a run: its plan, its states, the history of its tasks, metrics and planning."""

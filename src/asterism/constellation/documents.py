@@ -210,11 +210,15 @@ def _handler(item: Any, role: str, where: str) -> Any:
 
 
 def as_file(plan: PlanDocument) -> dict[str, Any]:
-    """Return a plan as its file has it: handlers under ``on_failure`` and ``finally``."""
+    """Return a plan as its file has it: handlers under ``on_failure`` and ``finally``, parameters with their types."""
     value: dict[str, Any] = msgspec.to_builtins(plan)
+    if plan.params:
+        value["params"] = {name: {"type": plan.params[name].type, **it} for name, it in value["params"].items()}
     groups: dict[str, list[dict[str, Any]]] = {"tasks": [], "on_failure": [], "finally": []}
     for task in value.pop("tasks", ()):
         role = task.pop("role", "task")
+        if task.get("constellation") is not None:
+            task["constellation"] = as_file(msgspec.convert(task["constellation"], PlanDocument))
         groups["tasks" if role == "task" else role].append({name: it for name, it in task.items() if (name, it) != ("retry", {})})
     lines = {"dependencies": lines} if (lines := value.pop("dependencies", ())) else {}
     return {**value, "tasks": groups.pop("tasks"), **lines, **{role: tasks for role, tasks in groups.items() if tasks}}

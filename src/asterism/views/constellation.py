@@ -45,7 +45,7 @@ from asterism.views.constellation_words import attempt_end_words, edit_words, pl
 from asterism.views.delta import LogLine, Weight, brief
 from asterism.views.fan_out import item_fields, moved_line
 from asterism.views.view import BaseView, Settled
-from asterism.views.words import answer_words, control_words, count, last_line, ownership_words, plain
+from asterism.views.words import answer_words, control_words, count_tasks, last_line, ownership_words, plain, preview
 
 _PLAIN_WORDS = {BatchEnded: "schedule evaluated", EffectCancelled: "effect cancelled"}
 
@@ -274,8 +274,9 @@ class ConstellationRunView(BaseView):
         event = entry.event
         match event:
             case ConstellationSubmitted():
-                plan = f" with a plan of {count(len(event.plan.tasks), 'task')}" if event.plan else ""
-                yield LogLine(f"submitted{plan}: {plain(event.request)}", weight="detail")
+                plan = f" with a plan of {count_tasks(spec.role for spec in event.plan.tasks)}" if event.plan else ""
+                values = f" ({preview(event.params)})" if event.params else ""
+                yield LogLine(f"submitted{plan}: {plain(event.request)}{values}", weight="detail")
             case OwnershipAcquired():
                 yield from self._ownership_lines(event)
             case Planned() | PlanningFailed():

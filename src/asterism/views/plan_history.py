@@ -15,7 +15,7 @@ from asterism.machines.constellation_agent.events import AskPlanner, Constellati
 from asterism.machines.constellation_agent.memory import AwaitingApproval, ConstellationMemory
 from asterism.machines.run_control import Answered, AskPerson
 from asterism.machines.usage import Usage
-from asterism.views.words import count, duration, plain, preview
+from asterism.views.words import count, count_tasks, duration, plain, preview
 
 MAX_CHANGES = 20
 """Changes of one decision that are listed at most; the journal has all."""
@@ -148,7 +148,7 @@ def _what(entry: Entry, changed: tuple[Change, ...], *, proposed: bool, restarte
         return "restart: new plan requested"
     match event:
         case ConstellationSubmitted():
-            return f"submitted with the request: {count(sum(it.part == 'task' for it in changed), 'task')}"
+            return f"submitted with the request: {count_tasks((it.after or {}).get('role', 'task') for it in changed if it.part == 'task')}"
         case PlanningFailed():
             return f"no answer: {plain(event.reason, 500)}"
         case Planned():

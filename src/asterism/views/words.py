@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from asterism.constellation.task import TaskStar
+from asterism.constellation.task import Role, TaskStar
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import kind_of
 from asterism.machines.children import ChildEnded
@@ -80,6 +80,17 @@ def duration(seconds: float) -> str:
 def count(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 task``, ``2 tasks``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def count_tasks(roles: Iterable[Role]) -> str:
+    """Return the number of tasks, and that of handlers apart: ``4 tasks and 1 handler``."""
+    listed = list(roles)
+    handlers = len(listed) - listed.count("task")
+    return count(len(listed) - handlers, "task") + (f" and {count(handlers, 'handler')}" if handlers else "")
+
+
+ROLE_WORDS: Mapping[Role, str] = {"task": "", "on_failure": "on failure", "finally": "finally"}
+"""The mark of a handler in a list of tasks; none for a task."""
 
 
 def place_of(task: TaskStar) -> str:

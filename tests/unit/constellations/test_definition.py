@@ -11,7 +11,11 @@ import pytest
 from asterism import Constellation, InvalidInput, Param, RetryPolicy, each, skill
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.fan_out import ForEach
-from asterism.constellations.plans import plan_text, rebase_plan
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellations.plans import plan_of, plan_text, rebase_plan
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from tests.errands import count, download, fail, nightly, publish
 
 ROOT = Path(__file__).parents[3]
@@ -224,7 +228,7 @@ def test_parameters_and_handlers_are_written_as_in_a_plan_file() -> None:
     plan.finally_(count, files=got)
     assert json.loads(plan_text(plan.plan(ROOT))) == {
         "name": "nightly",
-        "params": {"url": {}, "tries": {"type": "int", "default": 3}},
+        "params": {"url": {"type": "str"}, "tries": {"type": "int", "default": 3}},
         "tasks": [{"task_id": "download", "device": "here", "skill": "tests.errands:download", "inputs": {"url": "${params.url}"}}],
         "dependencies": [{"from": "fail", "to": "fail_2"}],
         "on_failure": [
@@ -268,3 +272,61 @@ def test_each_that_cannot_be_an_input_is_refused() -> None:
         plan.task(publish, first=f"{each(files)}.txt", files=1)
     with pytest.raises(TypeError, match="has no items before"):
         list(each(files))
+
+
+EVERY_FIELD: dict[str, Any] = {
+    "name": "whole",
+    "params": {
+        "day": "str",
+        "tries": {"type": "int", "default": 3, "description": "attempts"},
+        **{kind: kind for kind in ("float", "bool", "list", "dict")},
+    },
+    "tasks": [
+        {"task_id": "a", "device": "desk", "skill": "work", "inputs": {"day": "${params.day}"}, "tips": ["gently"], "deadline_s": 9.0},
+        {"task_id": "b", "name": "B", "description": "is b", "device": "desk", "skill": "work", "priority": 3, "timeout_s": 2.5},
+        {
+            "task_id": "c",
+            "device": "desk",
+            "skill": "work",
+            "inputs": {"n": "${a.n}"},
+            "when": "n > 1",
+            "join": "any",
+            "requires_approval": True,
+            "retry": {"max_attempts": 3, "backoff_s": 2.0, "max_backoff_s": 5.0, "on": ["raised", "timeout"]},
+        },
+        {
+            "task_id": "inner",
+            "inputs": {"day": "mon"},
+            "constellation": {
+                "params": {"day": "str"},
+                "tasks": [{"task_id": "x", "device": "desk", "skill": "work", "inputs": {"day": "${params.day}"}}],
+                "finally": [{"task_id": "y", "device": "desk", "skill": "work"}],
+            },
+        },
+    ],
+    "dependencies": [
+        {"from": "a", "to": "c", "condition": "n > 0"},
+        {"id": "late", "from": "b", "to": "c", "type": "COMPLETION_ONLY"},
+        {"from": "inner", "to": "c", "type": "UNCONDITIONAL"},
+    ],
+    "on_failure": [{"task_id": "alert", "device": "desk", "skill": "work", "inputs": {"text": "${run.error}"}}],
+    "finally": [{"task_id": "clean", "device": "desk", "skill": "work", "when": "true", "inputs": {}}],
+}
+
+
+def test_every_field_of_a_plan_survives_a_file_a_constellation_and_a_run() -> None:
+    plan = parse_plan(EVERY_FIELD)
+    text = plan_text(plan)
+    assert parse_plan(json.loads(text)) == plan
+    assert Constellation.from_json(text).to_json() == text
+    assert json.loads(text)["params"]["day"] == {"type": "str"}
+    assert json.loads(text)["tasks"][3]["constellation"] == {
+        **EVERY_FIELD["tasks"][3]["constellation"],
+        "params": {"day": {"type": "str"}},
+    }
+
+    run = Run(CONSTELLATION_AGENT, "r")
+    desk = AgentProfile(device_id="desk", skills=(Skill(name="work", parameters={"additionalProperties": True}),))
+    params = {"day": "mon", "tries": 3, "float": 0.5, "bool": True, "list": [], "dict": {}}
+    run.take(ConstellationSubmitted(request="x", fleet=(desk,), plan=plan, params=params), at=0.0, actor="")
+    assert plan_text(plan_of(run.memory.constellation, "whole", plan.params)) == text

@@ -13,7 +13,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, TaskStarLine
 from asterism.constellation.task import TaskStar
 from asterism.views.fan_out import task_items_words
-from asterism.views.words import place_of, plain
+from asterism.views.words import ROLE_WORDS, place_of, plain
 
 MAX_LANES = 24
 """Lanes of a drawing at most; a wider graph becomes a list with words."""
@@ -178,13 +178,13 @@ _LINKS = {
 
 def start_words(task: TaskStar) -> list[str]:
     """Return in words what decides that a task starts, apart from its dependencies' types, and for which items."""
-    roles = {"on_failure": ["if the run has failed"], "finally": ["finally"]}
-    words = [
-        *roles.get(task.role, ()),
-        *(["after any"] if task.join == "any" else []),
-        *([f"when {plain(task.when)}"] if task.when else []),
-    ]
-    return [*words, *([task_items_words(task)] if task.for_each else [])]
+    words = (
+        ROLE_WORDS[task.role],
+        "after any" if task.join == "any" else "",
+        f"when {plain(task.when)}" if task.when else "",
+        task_items_words(task) if task.for_each else "",
+    )
+    return [it for it in words if it]
 
 
 def mermaid_flowchart(constellation: TaskConstellation) -> str:

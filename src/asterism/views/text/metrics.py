@@ -35,7 +35,8 @@ class Metrics(msgspec.Struct, kw_only=True):
     """Metrics of a run.
 
     Attributes:
-        tasks, attempts: numbers of tasks and attempts; a skipped task has no attempt.
+        tasks, handlers: numbers of tasks, and of those that handle the end of the run.
+        attempts: number of attempts at both; a skipped task has no attempt.
         worked_s, waited_s: sums over the tasks, see ``TaskMetrics``.
         people_s: seconds waiting for people, including approvals of plans.
         planner_s: seconds waiting for the planner.
@@ -49,6 +50,7 @@ class Metrics(msgspec.Struct, kw_only=True):
     """
 
     tasks: int
+    handlers: int
     attempts: int
     worked_s: float
     waited_s: float
@@ -75,8 +77,10 @@ def measure(history: ConstellationHistory, now: float) -> Metrics:
     weights = _weights(history.constellation, by_task)
     longest_s, path = critical_path(history.constellation, weights)
     wall_s = until - history.first_at
+    handlers = sum(task.role != "task" for task in history.constellation.in_order())
     return Metrics(
-        tasks=len(weights),
+        tasks=len(weights) - handlers,
+        handlers=handlers,
         attempts=sum(each.attempts for each in by_task.values()),
         worked_s=sum(each.worked_s for each in by_task.values()),
         waited_s=sum(each.waited_s for each in by_task.values()),

@@ -23,7 +23,7 @@ from asterism.views.text.runs import status_words
 from asterism.views.text.styled_line import StyledLine, TimeFormat
 from asterism.views.text.task_details import MAX_LISTED, metric_lines, task_lines
 from asterism.views.view import RunView
-from asterism.views.words import count, duration, plain
+from asterism.views.words import count, duration, plain, preview
 
 MAX_DRAWN = 400
 """Lines of the drawing at most."""
@@ -148,7 +148,9 @@ def _head_lines(tree: RunTree, now: float, local_time: TimeFormat) -> Iterator[S
 
 
 def _session_lines(row: RunSummary, memory: ConstellationMemory) -> Iterator[StyledLine]:
-    """Yield lines about the fleet of a run, its earlier rounds and the limit at which it has paused."""
+    """Yield lines about the parameters and the fleet of a run, its earlier rounds and the limit at which it has paused."""
+    if memory.params:
+        yield StyledLine(f"parameters {preview(memory.params)}", "dim")
     if memory.fleet_file:
         yield StyledLine(f"fleet {plain(memory.fleet_file)}", "dim")
     if memory.previous_rounds:
@@ -264,6 +266,7 @@ def _tree_data(tree: RunTree, now: float) -> dict[str, Any]:
 def _constellation_data(history: ConstellationHistory, now: float) -> dict[str, Any]:
     memory = history.memory
     return {
+        "params": memory.params,
         "constellation": history.constellation.to_dict(),
         "metrics": msgspec.to_builtins(measure(history, now)),
         "planning": msgspec.to_builtins(history.decisions),

@@ -10,7 +10,7 @@ from asterism.views.text.history import HistoryLine, history_line
 from asterism.views.text.item_lines import item_lines, status_word
 from asterism.views.text.metrics import Metrics, TaskMetrics
 from asterism.views.text.styled_line import StyledLine, TimeFormat
-from asterism.views.words import count, duration, place_of, plain, preview
+from asterism.views.words import ROLE_WORDS, count, duration, place_of, plain, preview
 
 MAX_LISTED = 60
 """Tasks that are listed at most; of more, only those that did not complete at the first attempt."""
@@ -58,6 +58,7 @@ def _task_line(task: TaskStar, queued: Container[str], metrics: TaskMetrics) -> 
     line = StyledLine(f"  {plain(task.task_id)} ", "dim").append(plain(task.name), "bold")
     status, style = status_word(task, queued)
     line.append(f"  {status}", style)
+    line.append(f"  {ROLE_WORDS[task.role]}" if task.role != "task" else "", "italic")
     line.append(f"  skill {plain(task.resolved_skill)}" if task.resolved_skill else "", "dim")
     line.append(f" {'on ' if task.device else ''}{place_of(task)}", "dim")
     numbers = [count(metrics.attempts, "attempt")] if metrics.attempts else []
@@ -73,8 +74,9 @@ def metric_lines(metrics: Metrics) -> list[StyledLine]:
     over = f", {ratio:.2f} x the critical path" if ratio is not None else ""
     width = f"at most {metrics.most_at_once} at once, the plan allows {metrics.parallel_width}"
     people = f"{duration(metrics.people_s)} waiting for people"
+    handlers = f" and {count(metrics.handlers, 'handler')}" if metrics.handlers else ""
     lines = [
-        f"{count(metrics.tasks, 'task')}, {count(metrics.attempts, 'attempt')}; {width}",
+        f"{count(metrics.tasks, 'task')}{handlers}, {count(metrics.attempts, 'attempt')}; {width}",
         f"wall time {duration(metrics.wall_s)}{over}; worked {duration(metrics.worked_s)}",
         f"waited {duration(metrics.waited_s)} to start, {people}, {duration(metrics.planner_s)} for the planner",
     ]

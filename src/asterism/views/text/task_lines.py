@@ -16,7 +16,7 @@ from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.views.fan_out import result_words
 from asterism.views.text.graph import NODE, GraphRow, draw, start_words
 from asterism.views.text.styled_line import StyledLine, cell_width
-from asterism.views.words import count, duration, place_of, plain, preview
+from asterism.views.words import ROLE_WORDS, count, duration, place_of, plain, preview
 
 MAX_NAME = 28
 BAR_CELLS = 12
@@ -98,10 +98,11 @@ def status_lines(
         elif task.status is TaskStatus.RUNNING and not task.inquiry_id:
             symbol = _SPINNER[frame % len(_SPINNER)]
         if task.items is not None and task.status is TaskStatus.RUNNING:
-            words = _items_state(task, task.items, queued_items[task.task_id], now)
+            state = _items_state(task, task.items, queued_items[task.task_id], now)
         else:
-            words = _state(task, signs.get(task.task_id), times, now)
-        return _line(row, _names(task, widths).append_line(words), symbol, style)
+            state = _state(task, signs.get(task.task_id), times, now)
+        words = _names(task, widths).append(f"{ROLE_WORDS[task.role]}  " if task.role != "task" else "", "italic")
+        return _line(row, words.append_line(state), symbol, style)
 
     planned = constellation.in_order()
     if len(planned) <= limit:
@@ -118,19 +119,28 @@ def status_lines(
 def status_counts(constellation: TaskConstellation, queued: int) -> str:
     """Return the number of tasks by status: ``3 of 5 done, 1 running, 1 queued``; ``queued`` of the running ones have not begun.
 
-    Items are not counted, except those that wait for a person.
+    Items are not counted, except those that wait for a person. Handlers are counted apart, once they
+    have run: ``; handlers: 1 done``.
     """
-    tasks = constellation.in_order()
+    everything = constellation.in_order()
+    tasks = [task for task in everything if task.role == "task"]
     number = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
     waiting = sum(1 for task in constellation.tasks.values() if task.inquiry_id)
-    is_asked = sum(1 for task in tasks if task.inquiry_id)
     parts = [f"{number[TaskStatus.COMPLETED]} of {len(tasks)} done"]
-    running = number[TaskStatus.RUNNING] - is_asked - queued
+    running = sum(1 for task in everything if task.status is TaskStatus.RUNNING and not task.inquiry_id) - queued
     parts += [f"{running} running"] if running > 0 else []
     parts += [f"{queued} queued"] if queued else []
     parts += [f"{waiting} waiting for a person"] if waiting else []
     bad = (TaskStatus.FAILED, TaskStatus.SKIPPED, TaskStatus.CANCELLED)
-    return ", ".join([*parts, *(f"{number[status]} {status.lower()}" for status in bad if number[status])])
+    parts += [f"{number[status]} {status.lower()}" for status in bad if number[status]]
+    return ", ".join(parts) + _handler_counts(task.status for task in everything if task.role != "task")
+
+
+def _handler_counts(statuses: Iterable[TaskStatus]) -> str:
+    ended = Counter(statuses)
+    shown = ((TaskStatus.COMPLETED, "done"), (TaskStatus.FAILED, "failed"), (TaskStatus.CANCELLED, "cancelled"))
+    words = [f"{ended[status]} {word}" for status, word in shown if ended[status]]
+    return f"; handlers: {', '.join(words)}" if words else ""
 
 
 def _line(row: GraphRow, words: StyledLine, symbol: str, style: str) -> StyledLine:

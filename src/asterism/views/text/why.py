@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from asterism.constellation.task import TaskStar, TaskStatus
-from asterism.machines.constellation_agent.events import Edited
+from asterism.machines.constellation_agent.events import Dispatch, Edited
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.flow_agent.events import HandlerEnded, RunningEntered
 from asterism.machines.run_control import AskPerson
 from asterism.views.fan_out import task_items_words
@@ -15,7 +16,7 @@ from asterism.views.plan_history import PlanDecision, change_words
 from asterism.views.text.constellation import ConstellationHistory
 from asterism.views.text.history import DAYTIME, HistoryLine, RunHistory
 from asterism.views.text.styled_line import StyledLine, TimeFormat
-from asterism.views.words import plain
+from asterism.views.words import plain, preview
 
 
 class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +97,9 @@ def _of_lines(task_id: str, lines: Iterable[HistoryLine], generations: dict[int,
         is_event = it.weight == "event" and not isinstance(entry.event, Edited)  # a decision covers that
         is_field = isinstance(entry.event, RunningEntered | HandlerEnded)  # sets fields of a conversation
         if it.part == task_id and (is_event or is_field):
-            yield TaskEvent(seq=entry.seq, at=entry.at, actor=entry.actor, generation=generation, text=it.text)
+            given = [it for it in entry.effects if isinstance(it, Dispatch) and it.task_id == task_id and it.arguments]
+            because = tuple(f"arguments: {preview(it.arguments, 500)}" for it in given)
+            yield TaskEvent(seq=entry.seq, at=entry.at, actor=entry.actor, generation=generation, text=it.text, because=because)
 
 
 def part_status_words(history: RunHistory, part: str) -> str:
@@ -132,6 +135,11 @@ def task_status_words(history: ConstellationHistory, task_id: str) -> str:
             return plain(f"waits for a person: {asked.prompt}", 1000)
         case _:
             because = task.error.message if task.error else "; ".join(evaluated) or "no dependencies"
+            if task.join == "any" and task.attempts:
+                because = "; ".join([*_admission_words(history, task), *([task.error.message] if task.error else evaluated)])
+            if task.role != "task" and task.attempts:
+                end = _end_words(history.memory)
+                because = f"{end}; {because}" if task.error else end
             return plain(f"{task.status}: {because}", 1000)
 
 
@@ -144,3 +152,22 @@ def _queue_or_items(history: ConstellationHistory, task: TaskStar) -> str:
     if task.task_id in history.queued_since():
         return f"queued: {plain(task.device)} performs other attempts"
     return ""
+
+
+def _admission_words(history: ConstellationHistory, task: TaskStar) -> list[str]:
+    """Return which dependency admitted a task with ``join: any``, and the tasks whose results it got."""
+    tasks, lines = history.constellation.tasks, history.constellation.lines_in(task.task_id)
+    met = [line for line in lines if line.verdict and line.verdict.satisfied]
+    first = min(met, key=lambda line: tasks[line.source].ended_at, default=None)
+    spans = [span.effect for span in history.spans.values()]
+    got = next((it.sources for it in reversed(spans) if isinstance(it, Dispatch) and it.task_id == task.task_id), None)
+    words = [f"admitted by {first.line_id}"] if first else []
+    return [*words, f"got the results of {', '.join(got) or 'no task'}"] if got is not None else words
+
+
+def _end_words(memory: ConstellationMemory) -> str:
+    """Return why the handlers of a run have run: its outcome, and the reason."""
+    ending = memory.ending
+    code, reason = (memory.code, memory.reason) if memory.code or ending is None else (ending.code, ending.reason)
+    outcome = code if code in ("finished", "cancelled") else "failed"
+    return f"the run {'was ' if code == 'cancelled' else ''}{outcome}{f': {reason}' if reason else ''}"
