@@ -232,4 +232,6 @@ def test_twenty_processes_that_are_killed_all_the_time_never_meet_on_the_device(
     assert_never_two_at_once(noted)
     assert len({key for word, _, key in noted if word == "end"}) >= 60
     words = collections.Counter(word for word, _, _ in noted)
-    print(f"{words['start']} attempts, {words['end']} to their end, 24 kills, {words['clash']} met another one")  # the figures in docs/results
+    print(
+        f"{words['start']} attempts, {words['end']} to their end, 24 kills, {words['clash']} met another one"
+    )  # the figures in docs/results

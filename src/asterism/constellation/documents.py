@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import msgspec
 
 from asterism.constellation.condition import InputCondition, syntax_error
+from asterism.constellation.environment import check_process
 from asterism.constellation.line import DependencyType
 from asterism.constellation.parameters import Param, parse_params
 from asterism.constellation.references import INPUTS
@@ -53,6 +54,8 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     when: str = ""
     join: Join = "all"
     role: Role = "task"
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    folder: str = ""
 
 
 class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -115,6 +118,8 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
     check_json(spec.inputs, f"{where}.inputs")
     if spec.when:
         _check_when(spec.when, f"{where}.when")
+    if spec.env or spec.folder:
+        check_process(spec.env, spec.folder, f"{where}.")
     return spec
 
 
@@ -129,10 +134,8 @@ def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
     """Return a task's nested plan as data, with all spellings unified."""
     if depth > MAX_NESTED:
         raise InvalidInput(f"{where}.constellation: more than {MAX_NESTED} constellations within each other")
-    if odd := [field for field in ("device", "skill") if task.get(field)]:
-        raise InvalidInput(
-            f"{where}.{odd[0]}: a task with a constellation cannot have a {odd[0]}; set it in the tasks of the constellation"
-        )
+    if odd := [field for field in ("device", "skill", "env", "folder") if task.get(field)]:
+        raise InvalidInput(f"{where}.{odd[0]}: not for a task with a constellation; set it in the tasks of the constellation")
     plan = parse_plan(task["constellation"], f"{where}.constellation", depth=depth)
     as_journaled: dict[str, Any] = round_trip(plan)
     return as_journaled

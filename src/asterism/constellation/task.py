@@ -106,6 +106,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         constellation: nested plan, as ``parse_plan`` reads it, that carries the task out instead of
             a device; None for none. Its tasks may refer to this task's inputs as
             ``${inputs.name}``.
+        env: environment variables of its process, over those of its device.
+        folder: its working folder, relative to that of its device; empty for the same.
         status: its state.
         resolved_skill: the resolved skill; empty for agents.
         result: JSON value that it returned.
@@ -134,6 +136,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     when: str = ""
     join: Join = "all"
     role: Role = "task"
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    folder: str = ""
 
     status: TaskStatus = TaskStatus.PENDING
     resolved_skill: str = ""

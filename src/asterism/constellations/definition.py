@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -130,6 +130,8 @@ class Constellation:
         deadline_s: float | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
         priority: int = 0,
+        env: Mapping[str, str] = {},
+        working_folder: Path | str = "",
         inputs: Mapping[str, Any] = {},
         **more: Any,
     ) -> Task:
@@ -152,6 +154,8 @@ class Constellation:
             deadline_s: time limit from the start of the run, in seconds.
             retry: its retry policy.
             priority: on a busy device, higher goes first among the tasks of its run; runs take turns.
+            env: environment variables of its process, over those of its device.
+            working_folder: its working folder; a relative path counts from that of its device.
             inputs: arguments that have the name of another parameter of this method.
             more: all other arguments, by name.
 
@@ -162,7 +166,8 @@ class Constellation:
             InvalidInput: an argument is invalid, or a function has no parameter of this name.
         """
         limits = {"timeout_s": timeout_s, "deadline_s": deadline_s, "retry": round_trip(retry), "priority": priority}
-        fields = {"task_id": task_id, "when": when, "join": join, "requires_approval": requires_approval, **limits}
+        process = {"env": env, "folder": str(working_folder)}
+        fields = {"task_id": task_id, "when": when, "join": join, "requires_approval": requires_approval, **limits, **process}
         self._known((*_listed(after), *_listed(even_if_failed), *condition))
         task = self._add(what, device, fields, {**inputs, **more})
         self._depend(task.task_id, self._known(after), self._known(even_if_failed), condition)
@@ -179,6 +184,8 @@ class Constellation:
         when: str = "",
         timeout_s: float | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
+        env: Mapping[str, str] = {},
+        working_folder: Path | str = "",
         inputs: Mapping[str, Any] = {},
         **more: Any,
     ) -> Task:
@@ -187,7 +194,8 @@ class Constellation:
         It changes neither the outcome nor the reason. Its inputs may refer to every task, and to ``${run.error}``,
         ``${run.outcome}`` and ``${run.id}``. Arguments and errors are those of ``task``.
         """
-        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "on_failure"}
+        process = {"env": env, "folder": str(working_folder)}
+        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "on_failure", **process}
         task = self._add(what, device, fields, {**inputs, **more})
         self._depend(task.task_id, self._known(after))
         return task
@@ -203,11 +211,14 @@ class Constellation:
         when: str = "",
         timeout_s: float | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
+        env: Mapping[str, str] = {},
+        working_folder: Path | str = "",
         inputs: Mapping[str, Any] = {},
         **more: Any,
     ) -> Task:
         """Add a task that runs at the end in any case, also after a cancel; otherwise as ``on_failure``."""
-        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "finally"}
+        process = {"env": env, "folder": str(working_folder)}
+        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "finally", **process}
         task = self._add(what, device, fields, {**inputs, **more})
         self._depend(task.task_id, self._known(after))
         return task
@@ -287,7 +298,7 @@ class Constellation:
         if task_id in self._tasks:
             raise InvalidInput(f"task {task_id}: another task of constellation {self.name!r} has this id")
         if not isinstance(what, str | Constellation):
-            _check_names(task_id, what, given)
+            _check_names(task_id, what, given, [name for name, value in fields.items() if value])
             self._keep(called["skill"], what)
         values = {name: as_json(self._written(value, f"{task_id}.{name}"), f"{task_id}.{name}") for name, value in given.items()}
         spec = parse_task({**called, **fields, "task_id": task_id, "inputs": values}, f"task {task_id}")
@@ -367,10 +378,10 @@ def _described(what: Callable[..., Any] | Constellation | str, device: str) -> d
             return {"name": name, "device": device or HERE, "skill": name if device else source_of(what)}
 
 
-def _check_names(task_id: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+def _check_names(task_id: str, function: Callable[..., Any], given: Mapping[str, Any], options: Collection[str]) -> None:
     takes = inspect.signature(function).parameters
     for name, parameter in takes.items():
-        if name in _OPTIONS and name not in given and parameter.default is parameter.empty:
+        if name in _OPTIONS and name not in given and (parameter.default is parameter.empty or name in options):
             raise InvalidInput(
                 f"task {task_id}: its parameter {name!r} has the name of an option of task(…); give it as inputs={{{name!r}: …}}"
             )

@@ -276,6 +276,7 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
             it receives; None for all.
         queued: True if other attempts of this run have all places of the device, so that the attempt
             begins with an ``AttemptBegun``; False if it counts as begun now.
+        env, folder: variables and working folder of the task, as ``TaskStar`` has them.
     """
 
     task_id: str
@@ -291,6 +292,8 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     plan: dict[str, Any] | None = None
     sources: tuple[str, ...] | None = None
     queued: bool = False
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    folder: str = ""
 
     @property
     def actor(self) -> str:

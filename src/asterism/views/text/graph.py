@@ -12,7 +12,7 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, TaskStarLine
 from asterism.constellation.task import TaskStar
-from asterism.views.words import place_of, plain
+from asterism.views.words import place_of, plain, preview
 
 MAX_LANES = 24
 """Lanes of a drawing at most; a wider graph becomes a list with words."""
@@ -179,6 +179,12 @@ def start_words(task: TaskStar) -> list[str]:
     """Return in words what decides that a task starts, apart from its dependencies' types."""
     roles = {"on_failure": ["if the run has failed"], "finally": ["finally"]}
     return [*roles.get(task.role, ()), *(["after any"] if task.join == "any" else []), *([f"when {plain(task.when)}"] if task.when else [])]
+
+
+def process_words(task: TaskStar) -> list[str]:
+    """Return in words what a task sets for its process: its folder, and its variables."""
+    folder = [f"folder {plain(task.folder)}"] if task.folder else []
+    return folder + ([f"env {preview(task.env)}"] if task.env else [])
 
 
 def mermaid_flowchart(constellation: TaskConstellation) -> str:
