@@ -57,7 +57,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         approve_plan: True if a person must approve each constellation before any task of it runs.
         approve_edits: True if a person must approve each change that the planner makes.
         finally_limit_s: limit of all ``on_failure`` tasks together, in seconds, and again of all
-            ``finally`` tasks.
+            ``finally`` tasks. While one of them waits for a person, the time does not count.
     """
 
     replan: Replan = "never"
