@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import msgspec
 
 from asterism.constellation.condition import InputCondition, syntax_error
+from asterism.constellation.environment import check_process
 from asterism.constellation.fan_out import FailedItems, ForEach, as_for_each, check_for_each
 from asterism.constellation.line import DependencyType
 from asterism.constellation.parameters import Param, parse_params
@@ -55,6 +56,8 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     join: Join = "all"
     role: Role = "task"
     for_each: ForEach | None = None
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    folder: str = ""
 
 
 class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -122,6 +125,8 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
     if spec.for_each is not None:
         check_json(spec.for_each.items, f"{where}.for_each.items")
         check_for_each(spec.for_each, f"{where}.for_each")
+    if spec.env or spec.folder:
+        check_process(spec.env, spec.folder, f"{where}.")
     return spec
 
 
@@ -136,10 +141,8 @@ def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
     """Return a task's nested plan as data, with all spellings unified."""
     if depth > MAX_NESTED:
         raise InvalidInput(f"{where}.constellation: more than {MAX_NESTED} constellations within each other")
-    if odd := [field for field in ("device", "skill") if task.get(field)]:
-        raise InvalidInput(
-            f"{where}.{odd[0]}: a task with a constellation cannot have a {odd[0]}; set it in the tasks of the constellation"
-        )
+    if odd := [field for field in ("device", "skill", "env", "folder") if task.get(field)]:
+        raise InvalidInput(f"{where}.{odd[0]}: not for a task with a constellation; set it in the tasks of the constellation")
     plan = parse_plan(task["constellation"], f"{where}.constellation", depth=depth)
     as_journaled: dict[str, Any] = round_trip(plan)
     return as_journaled

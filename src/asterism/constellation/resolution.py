@@ -17,7 +17,7 @@ from asterism.constellation.documents import TaskSpec
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.fan_out import item_id, with_items
 from asterism.constellation.line import TaskStarLine, admits_failure
-from asterism.constellation.profile import AgentProfile, Fleet, Skill, skill_of
+from asterism.constellation.profile import HERE, AgentProfile, Fleet, Skill, skill_of
 from asterism.constellation.references import (
     ERROR,
     FAILED,
@@ -115,6 +115,8 @@ def check_task(
     if skill is not None:
         check_inputs(task.task_id, task.inputs, skill)
         _check_complete(task, skill, constellation, fleet)
+    if task.env or task.folder:
+        _check_has_process(task, fleet)
     if task.when:
         _check_when(task, skill)
     for source, path in references(with_items(task.inputs, task.for_each)):
@@ -153,6 +155,19 @@ def _check_name(task_id: str, source: str, path: tuple[str, ...], names: Collect
         return
     there = did_you_mean(path[0] if path else "", names) or f"; there is {', '.join(names) or 'none'}"
     raise EditRefused("bad_reference", task_id, f"it refers to ${{{'.'.join((source, *path))}}}{there}")
+
+
+def _check_has_process(task: TaskStar, fleet: Fleet) -> None:
+    """Check that a task with variables or a folder has a process of its own to set them in."""
+    what = "env" if task.env else "folder"
+    profile = fleet.get(task.device)
+    if profile is not None and profile.child is not None:
+        why = f"the tasks of {task.device!r}, a device of kind {profile.kind}, are runs of their own"
+    elif task.device == HERE and task.resolved_skill.startswith("<"):
+        why = f"function {task.resolved_skill} runs in a thread of the program; define it at the top level of a file"
+    else:
+        return
+    raise EditRefused("bad_content", task.task_id, f"it cannot have its own {what}: {why}")
 
 
 def _check_when(task: TaskStar, skill: Skill | None) -> None:

@@ -112,6 +112,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         for_each: the list for whose items it is performed; None for a task that is performed once. It is
             RUNNING, without an effect, until its items have settled. All other fields are those of each
             item: approval, ``when``, retries and limits.
+        env: environment variables of its process, over those of its device.
+        folder: its working folder, relative to that of its device; empty for the same.
         status: its state.
         resolved_skill: the resolved skill; empty for agents.
         result: JSON value that it returned.
@@ -143,6 +145,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     join: Join = "all"
     role: Role = "task"
     for_each: ForEach | None = None
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    folder: str = ""
 
     status: TaskStatus = TaskStatus.PENDING
     resolved_skill: str = ""

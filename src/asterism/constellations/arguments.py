@@ -31,15 +31,24 @@ def check_conditions(condition: Any) -> None:
         raise InvalidInput(f"condition: expected a dict of conditions by task, as in {{train: 'accuracy > 0.95'}}, got {condition!r}")
 
 
-def check_names(task_id: str, function: Callable[..., Any], given: Mapping[str, Any], options: Collection[str]) -> None:
-    """Check the names of a function's arguments; ``options`` are the names that mean an option of ``task``.
+def check_names(
+    task_id: str, function: Callable[..., Any], given: Mapping[str, Any], options: Collection[str], chosen: Collection[str]
+) -> None:
+    """Check the names of a function's arguments.
+
+    Args:
+        task_id: id of its task.
+        function: the function.
+        given: its arguments.
+        options: names that mean an option of ``task``.
+        chosen: those of them that are given; a parameter of this name might have been meant.
 
     Raises:
         InvalidInput: the function has no parameter of a name, or a required one has the name of an option.
     """
     takes = inspect.signature(function).parameters
     for name, parameter in takes.items():
-        if name in options and name not in given and parameter.default is parameter.empty:
+        if name in options and name not in given and (parameter.default is parameter.empty or name in chosen):
             raise InvalidInput(
                 f"task {task_id}: its parameter {name!r} has the name of an option of task(…); give it as inputs={{{name!r}: …}}"
             )

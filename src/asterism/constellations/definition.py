@@ -81,6 +81,8 @@ class Constellation:
         deadline_s: float | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
         priority: int = 0,
+        env: Mapping[str, str] = {},
+        working_folder: Path | str = "",
         inputs: Mapping[str, Any] = {},
         **more: Any,
     ) -> Task:
@@ -103,6 +105,8 @@ class Constellation:
             deadline_s: time limit from the start of the run, in seconds.
             retry: its retry policy.
             priority: on a busy device, higher goes first among the tasks of its run; runs take turns.
+            env: environment variables of its process, over those of its device.
+            working_folder: its working folder; a relative path counts from that of its device.
             inputs: arguments that have the name of another parameter of this method.
             more: all other arguments, by name.
 
@@ -113,7 +117,8 @@ class Constellation:
             InvalidInput: an argument is invalid, or a function has no parameter of this name.
         """
         limits = {"timeout_s": timeout_s, "deadline_s": deadline_s, "retry": round_trip(retry), "priority": priority}
-        fields = {"task_id": task_id, "when": when, "join": join, "requires_approval": requires_approval, **limits}
+        process = {"env": env, "folder": str(working_folder)}
+        fields = {"task_id": task_id, "when": when, "join": join, "requires_approval": requires_approval, **limits, **process}
         check_conditions(condition)
         self._known((*_listed(after), *_listed(even_if_failed), *condition))
         task = self._add(what, device, fields, arguments_of(inputs, more))
@@ -131,6 +136,8 @@ class Constellation:
         when: str = "",
         timeout_s: float | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
+        env: Mapping[str, str] = {},
+        working_folder: Path | str = "",
         inputs: Mapping[str, Any] = {},
         **more: Any,
     ) -> Task:
@@ -139,7 +146,8 @@ class Constellation:
         It changes neither the outcome nor the reason. Its inputs may refer to every task, and to ``${run.error}``,
         ``${run.outcome}`` and ``${run.id}``. Arguments and errors are those of ``task``.
         """
-        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "on_failure"}
+        process = {"env": env, "folder": str(working_folder)}
+        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "on_failure", **process}
         task = self._add(what, device, fields, arguments_of(inputs, more))
         self._depend(task.task_id, self._known(after))
         return task
@@ -155,11 +163,14 @@ class Constellation:
         when: str = "",
         timeout_s: float | None = None,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - immutable
+        env: Mapping[str, str] = {},
+        working_folder: Path | str = "",
         inputs: Mapping[str, Any] = {},
         **more: Any,
     ) -> Task:
         """Add a task that runs at the end in any case, also after a cancel; otherwise as ``on_failure``."""
-        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "finally"}
+        process = {"env": env, "folder": str(working_folder)}
+        fields = {"task_id": task_id, "when": when, "timeout_s": timeout_s, "retry": round_trip(retry), "role": "finally", **process}
         task = self._add(what, device, fields, arguments_of(inputs, more))
         self._depend(task.task_id, self._known(after))
         return task
@@ -241,7 +252,7 @@ class Constellation:
         if task_id in self._tasks:
             raise InvalidInput(f"task {task_id}: another task of constellation {self.name!r} has this id")
         if not isinstance(what, str | Constellation):
-            check_names(task_id, what, given, _OPTIONS)
+            check_names(task_id, what, given, _OPTIONS, [name for name, value in fields.items() if value])
             self._keep(called["skill"], what)
         values = {name: self._value(value, f"{task_id}.{name}") for name, value in given.items()}
         whole = {**called, **fields, "task_id": task_id, "inputs": values, "for_each": self._for_each(given, task_id)}

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -57,8 +58,8 @@ class WorkerHandle:
         self.birth = start_mark(process.pid) or "unknown"
 
     @classmethod
-    async def spawn(cls, folder: Path, limit_bytes: int) -> WorkerHandle:
-        """Start a worker whose sources are relative to ``folder``.
+    async def spawn(cls, folder: Path, limit_bytes: int, env: Mapping[str, str] = {}) -> WorkerHandle:
+        """Start a worker whose sources are relative to ``folder``, with these variables over those of this process.
 
         Raises OSError if no process can be started.
         """
@@ -76,7 +77,7 @@ class WorkerHandle:
             process = subprocess.Popen(  # noqa: S603, ASYNC220  our own program; start-up is a few ms, and asyncio's own would block as long
                 # -P: the working directory is the user's, and a json.py there must not shadow ours
                 [sys.executable, "-P", "-m", "asterism.devices.worker", str(there.fileno()), str(lifeline_read), str(folder)],
-                env={**os.environ, DEPTH_VARIABLE: str(worker_depth() + 1)},
+                env={**os.environ, **env, DEPTH_VARIABLE: str(worker_depth() + 1)},
                 stdin=subprocess.DEVNULL,
                 stdout=log_write,
                 stderr=log_write,

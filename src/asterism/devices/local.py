@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from asterism.constellation.environment import check_process
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.devices.command import TEXT_OUTPUT, parameters_schema, placeholders, program_path
@@ -43,10 +44,18 @@ class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class LocalEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of kind ``local``."""
+    """A table of kind ``local``.
+
+    Attributes:
+        env: environment variables of its processes, over those of the process that drives the run.
+        folder: working folder of its skills and commands, relative to the fleet file; empty for the
+            folder where the run was submitted.
+    """
 
     skills: tuple[str, ...] = ()
     commands: tuple[CommandEntry, ...] = ()
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    folder: str = ""
 
 
 class SkillJob(msgspec.Struct, frozen=True):
@@ -57,9 +66,16 @@ class SkillJob(msgspec.Struct, frozen=True):
 
 
 class LocalDevice:
-    """A device whose skills run in workers of a pool."""
+    """A device whose skills run in workers of a pool.
 
-    def __init__(self, profile: AgentProfile, jobs: Mapping[str, SkillJob], settings: WorkerSettings, pool: WorkerPool) -> None:
+    Args:
+        working_folder: absolute path of their working folder; empty for that of the run.
+    """
+
+    def __init__(
+        self, profile: AgentProfile, jobs: Mapping[str, SkillJob], settings: WorkerSettings, pool: WorkerPool, working_folder: str = ""
+    ) -> None:
+        self._working_folder = working_folder
         self._profile = profile
         self._jobs = jobs
         self._settings = settings
@@ -74,6 +90,7 @@ class LocalDevice:
         if job is None:
             message = f"device {self._profile.device_id} has no skill {attempt.skill!r}; it has {', '.join(self._jobs) or 'none'}"
             return AttemptResult(error=TaskError(code="no_device", message=message))
+        attempt = msgspec.structs.replace(attempt, folder=self._working_folder or attempt.folder)
         bound = asyncio.timeout(job.timeout_s)
         try:
             async with bound:
@@ -92,9 +109,13 @@ def local_kind(pool: WorkerPool) -> DeviceKind:
 
 async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDevice:
     """Open the device of a table. Raises InvalidInput that begins with the key."""
+    check_process(entry.env, entry.folder, "")
+    working_folder = folder / entry.folder if entry.folder else None
+    if working_folder and not working_folder.is_dir():
+        raise InvalidInput(f"folder: there is no folder {working_folder}; make it")
     for index, command in enumerate(entry.commands):
-        _check_command(command, f"commands[{index}]", folder)
-    settings = WorkerSettings(folder, tuple(sorted({module_part(source) for source in entry.skills})))
+        _check_command(command, f"commands[{index}]", folder, entry.env)
+    settings = WorkerSettings(folder, tuple(sorted({module_part(source) for source in entry.skills})), tuple(sorted(entry.env.items())))
     answers = await pool.describe(settings, entry.skills) if entry.skills else ()
     skills: dict[str, Skill] = {}
     jobs: dict[str, SkillJob] = {}
@@ -106,7 +127,7 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
     for index, command in enumerate(entry.commands):
         _add(skills, _command_skill(command), f"commands[{index}].name")
         jobs[command.name] = SkillJob(CommandJob(command.argv, command.output), command.timeout_s)
-    return LocalDevice(entry.profile(skills=tuple(skills.values())), jobs, settings, pool)
+    return LocalDevice(entry.profile(skills=tuple(skills.values())), jobs, settings, pool, str(working_folder or ""))
 
 
 def _add(skills: dict[str, Skill], skill: Skill, key: str) -> None:
@@ -115,7 +136,7 @@ def _add(skills: dict[str, Skill], skill: Skill, key: str) -> None:
     skills[skill.name] = skill
 
 
-def _check_command(command: CommandEntry, key: str, folder: Path) -> None:
+def _check_command(command: CommandEntry, key: str, folder: Path, env: Mapping[str, str]) -> None:
     if not command.argv or not command.argv[0]:
         raise InvalidInput(f'{key}.argv: empty; write the program and its arguments, like ["wc", "-l", "{{path}}"]')
     program = command.argv[0]
@@ -124,7 +145,7 @@ def _check_command(command: CommandEntry, key: str, folder: Path) -> None:
     nul = next((index for index, part in enumerate(command.argv) if "\0" in part), None)
     if nul is not None:
         raise InvalidInput(f"{key}.argv[{nul}]: contains a NUL character, which no argument may; remove it")
-    if shutil.which(program_path(program, folder)) is None:
+    if shutil.which(program_path(program, folder), path=env.get("PATH")) is None:
         raise InvalidInput(f"{key}.argv[0]: there is no program {program!r}; name one on the PATH, or a path relative to the fleet file")
 
 

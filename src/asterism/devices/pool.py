@@ -39,10 +39,12 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     Attributes:
         folder: base of relative file sources.
         modules: files and modules that they may import; devices with the same ones share workers.
+        env: environment variables, by name, over those of this process.
     """
 
     folder: Path
     modules: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
 
 
 class WorkerPool:
@@ -147,7 +149,7 @@ class WorkerPool:
         if idle:
             return idle.pop()[1]
         try:
-            worker = await WorkerHandle.spawn(settings.folder, self._result_bytes)
+            worker = await WorkerHandle.spawn(settings.folder, self._result_bytes, dict(settings.env))
         except OSError as error:
             raise NeverStarted(f"no worker could be started: {error}") from error
         self._workers.add(worker)

@@ -38,6 +38,9 @@ class DeclaredDevice:
         loop: a loop that carries out its tasks.
         flow: a flow agent that carries out its tasks.
         concurrency: number of tasks at once.
+        env: environment variables of its processes, over those of the program.
+        folder: working folder of its skills and commands; a relative path counts from the file that
+            declares the device. By default the folder where a run was submitted.
         description, aliases, capabilities, metadata: for planners.
 
     Raises:
@@ -54,6 +57,8 @@ class DeclaredDevice:
         loop: NamedDefinition | str = "",
         flow: type | str = "",
         concurrency: int = 1,
+        env: Mapping[str, str] = {},
+        folder: Path | str = "",
         description: str = "",
         aliases: Sequence[str] = (),
         capabilities: Sequence[str] = (),
@@ -68,6 +73,8 @@ class DeclaredDevice:
             "commands": [dict(command) for command in commands],
             "loop": loop if isinstance(loop, str) else loop.definition,
             "flow": flow and self._source(device_id, flow),
+            "env": dict(env),
+            "folder": folder and str(self.folder / folder),
             "description": description,
             "aliases": list(aliases),
             "capabilities": list(capabilities),

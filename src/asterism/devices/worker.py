@@ -20,7 +20,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -177,11 +177,13 @@ class WorkRunner:
         """Carry out one attempt and return its end."""
         performer = os.getpid()
         try:
-            _go_to(work.attempt.folder or str(self._home))  # an earlier skill may have changed the working directory
-            if isinstance(work.job, CommandJob):
-                result = command.perform(work.job, work.attempt.arguments, self._folder, work.limit_bytes)
-            else:
-                result = self._called(work, work.job)
+            # An earlier skill may have changed the working directory.
+            _go_to(str(self._home.joinpath(work.attempt.folder, work.attempt.task_folder)))
+            with _environment(work.attempt.env):
+                if isinstance(work.job, CommandJob):
+                    result = command.perform(work.job, work.attempt.arguments, self._folder, work.limit_bytes)
+                else:
+                    result = self._called(work, work.job)
             packed = pack_result(result, work.limit_bytes)
             if not isinstance(work.job, CommandJob):
                 check_promise(packed, self._contract(work.job))
@@ -230,7 +232,22 @@ def _go_to(folder: str) -> None:
     try:
         os.chdir(folder)
     except OSError as error:
-        raise AttemptError("raised", f"the folder {folder}, where the run was started: {error.strerror}") from error
+        raise AttemptError("raised", f"its working folder {folder}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _environment(env: Mapping[str, str]) -> Iterator[None]:
+    """Set the variables of a task; the next task of this process has them as they were."""
+    before = {name: os.environ.get(name) for name in env}
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def pack_result(result: object, limit_bytes: int) -> msgspec.Raw:

@@ -58,6 +58,8 @@ _TASK = {
     "constellation": "A plan of tasks and dependencies that carries it out, in place of device and skill.",
     "when": "CEL over its own inputs by name, such as: size(parts) > 2. If it is not met, the task is skipped.",
     "join": "all: it starts when every dependency is satisfied. any: it starts with the first.",
+    "env": "Environment variables of its process, by name; texts.",
+    "folder": "Its working folder, relative to that of its device.",
     "role": "task; on_failure: it runs if the run has failed, finally: in any case, each when the rest is settled.",
     "for_each": "A list, or a reference to one: the task is performed for each item, which its inputs name ${item}.",
 }

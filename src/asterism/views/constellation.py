@@ -152,6 +152,8 @@ class ConstellationRunView(BaseView):
             "device": task.device,
             "skill": task.resolved_skill or task.skill,
             "inputs": brief(task.inputs),
+            "env": brief(task.env),
+            "folder": task.folder,
             "tasks": len(task.constellation["tasks"]) if task.constellation is not None else None,
             "requires_approval": task.requires_approval,
             "status": str(task.status),

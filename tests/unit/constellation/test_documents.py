@@ -52,6 +52,8 @@ def test_a_task_has_every_field() -> None:
         "deadline_s": 60,
         "retry": {"max_attempts": 3, "backoff_s": 0.5, "max_backoff_s": 9, "on": ["timeout", "device_lost"]},
         "requires_approval": True,
+        "env": {"MODE": "fast"},
+        "folder": "data",
     }
     assert parse_task(given) == TaskSpec(
         task_id="a",
@@ -66,6 +68,8 @@ def test_a_task_has_every_field() -> None:
         deadline_s=60.0,
         retry=RetryPolicy(max_attempts=3, backoff_s=0.5, max_backoff_s=9.0, on=("timeout", "device_lost")),
         requires_approval=True,
+        env={"MODE": "fast"},
+        folder="data",
     )
 
 

@@ -70,8 +70,22 @@ def test_a_nested_task_comes_back_from_a_document_and_from_an_edit() -> None:
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        ({"constellation": INNER, "device": "d"}, r"task.device: a task with a constellation cannot have a device"),
-        ({"constellation": INNER, "skill": "do"}, r"task.skill: a task with a constellation cannot have a skill"),
+        (
+            {"constellation": INNER, "device": "d"},
+            r"task.device: not for a task with a constellation; set it in the tasks of the constellation",
+        ),
+        (
+            {"constellation": INNER, "skill": "do"},
+            r"task.skill: not for a task with a constellation; set it in the tasks of the constellation",
+        ),
+        (
+            {"constellation": INNER, "env": {"A": "b"}},
+            r"task.env: not for a task with a constellation; set it in the tasks of the constellation",
+        ),
+        (
+            {"constellation": INNER, "folder": "x"},
+            r"task.folder: not for a task with a constellation; set it in the tasks of the constellation",
+        ),
         ({"constellation": {"tasks": []}}, r"task.constellation.tasks: there is nothing to do"),
         ({"constellation": []}, r"task.constellation: expected an object"),
         ({"constellation": {"tasks": [{"task_id": "p", "timeout_s": -1}]}}, r"task.constellation.tasks\[0\].timeout_s"),

@@ -330,3 +330,28 @@ def test_every_field_of_a_plan_survives_a_file_a_constellation_and_a_run() -> No
     params = {"day": "mon", "tries": 3, "float": 0.5, "bool": True, "list": [], "dict": {}}
     run.take(ConstellationSubmitted(request="x", fleet=(desk,), plan=plan, params=params), at=0.0, actor="")
     assert plan_text(plan_of(run.memory.constellation, "whole", plan.params)) == text
+
+
+def test_a_task_has_variables_and_a_working_folder(tmp_path: Path) -> None:
+    plan = Constellation("all")
+    plan.task(download, url="x", env={"MODE": "fast"}, working_folder="data")
+    plan.on_failure(count, files=[], env={"MODE": "slow"})
+    plan.finally_(publish, first="", files=0, working_folder=tmp_path)
+    assert [(task.env, task.folder) for task in plan.plan().tasks] == [
+        ({"MODE": "fast"}, "data"),
+        ({"MODE": "slow"}, ""),
+        ({}, str(tmp_path)),
+    ]
+    assert Constellation.from_json(plan.to_json(), folder=plan.folder).plan() == plan.plan()
+
+
+def test_an_option_that_a_parameter_has_the_name_of_is_not_taken_for_it() -> None:
+    def deploy(env: str = "test") -> None:
+        """Deploy."""
+
+    plan = Constellation("deploy")
+    with pytest.raises(InvalidInput, match=r"its parameter 'env' has the name of an option of task\(…\); give it as inputs=\{'env': …\}"):
+        plan.task(deploy, env="prod")  # type: ignore[arg-type]
+    assert plan.task(deploy, inputs={"env": "prod"}).task_id == "deploy"
+    with pytest.raises(InvalidInput, match=r"task download\.env: Expected `object`, got `str`"):
+        plan.task(download, url="x", env="prod")  # type: ignore[arg-type]

@@ -78,3 +78,16 @@ def test_a_device_that_cannot_work_is_refused_by_name(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInput, match=why):
             asterism.run(plan, database=tmp_path / "runs.db", fleet=Fleet(*devices))
+
+
+def test_a_device_in_code_has_variables_and_a_folder_that_counts_from_its_file(tmp_path: Path) -> None:
+    where = {"name": "where", "argv": ["sh", "-c", "echo $(basename $PWD) $MODE $SHADE"]}
+    fleet = Fleet(Device("shell", commands=[where], env={"MODE": "device", "SHADE": "device"}, folder=".."))
+    assert fleet.tables[0]["folder"] == f"{ROOT}/tests/unit/devices/.."
+    plan = Constellation("office")
+    plan.task("where", device="shell", env={"SHADE": "task"}, requires_approval=True)
+    waiting = asterism.run(plan, database=tmp_path / "runs.db", fleet=fleet)
+    answer = [sys.executable, "-m", "asterism.cli", "answer", waiting.inquiries[0].inquiry_id, "approve"]
+    environment = {**os.environ, "ASTERISM_DATABASE": "runs.db"}
+    done = subprocess.run(answer, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "unit device task" in done.stdout, done.stderr

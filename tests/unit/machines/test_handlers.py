@@ -122,6 +122,60 @@ def test_handlers_have_a_limit_each_role_its_own() -> None:
     same_on_replay(agent)
 
 
+def gated(**more: Any) -> dict[str, Any]:
+    gate = {"task_id": "gate", "device": "d", "requires_approval": True}
+    return {"tasks": tasks("a"), "finally": [gate, {"task_id": "clean", "device": "d"}], **more}
+
+
+def test_the_time_in_which_a_handler_waits_for_a_person_does_not_count() -> None:
+    agent = Agent(gated(), finally_limit_s=60)
+    agent.ends("a")
+    agent.wait_until(agent.now + 20)
+    agent.ends("clean")
+    agent.wait_until(agent.now + 10_000)
+    agent.answers("approve")
+    assert agent.running() == ["gate"]
+    agent.wait_until(agent.now + 59)
+    assert agent.running() == ["gate"]
+    agent.wait_until(agent.now + 1)
+    agent.finish_cancellations()
+    assert (agent.state, agent.memory.outcome(), agent.statuses()["gate"]) == ("FINISH", "finished", "CANCELLED")
+    assert agent.memory.result()["handlers_failed"] == {"gate": "the finally tasks took longer than 60 s"}
+    same_on_replay(agent)
+
+
+def test_two_handlers_that_wait_for_a_person_share_the_time_that_does_not_count() -> None:
+    second = {"task_id": "second", "device": "d", "requires_approval": True}
+    agent = Agent(gated(on_failure=[second, {**second, "task_id": "third"}]), finally_limit_s=60)
+    agent.ends("a", error="raised")
+    agent.wait_until(agent.now + 100)
+    agent.answers("approve")
+    agent.ends("second")
+    agent.wait_until(agent.now + 100)
+    agent.answers("approve")
+    agent.wait_until(agent.now + 59)
+    agent.ends("third")
+    assert agent.statuses()["third"] == "COMPLETED"
+    assert agent.running() == ["gate", "clean"]
+    same_on_replay(agent)
+
+
+@pytest.mark.parametrize(("options", "after_s"), [({"inquiry_timeout_s": 500}, 500), ({"wall_limit_s": 2000}, 2000)])
+def test_an_approval_of_a_handler_that_expires_fails_its_task_and_the_others_run(options: dict[str, Any], after_s: float) -> None:
+    agent = Agent(gated(), finally_limit_s=60, **options)
+    agent.ends("a")
+    agent.wait_until(agent.now + after_s - 1)
+    assert agent.running() == ["gate", "clean"]
+    assert agent.inquiry().expires_at == agent.now + 1
+    agent.wait_until(agent.now + 1)
+    assert agent.statuses()["gate"] == "FAILED"
+    agent.ends("clean")
+    agent.finish_cancellations()
+    assert (agent.state, agent.memory.outcome()) == ("FINISH", "finished")
+    assert "nobody answered in time" in agent.memory.result()["handlers_failed"]["gate"]
+    same_on_replay(agent)
+
+
 def test_the_wall_limit_is_a_failure_with_handlers_that_it_does_not_bound() -> None:
     agent = Agent(handled(), wall_limit_s=100)
     agent.wait_until(agent.now + 100)

@@ -57,7 +57,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         approve_plan: True if a person must approve each constellation before any task of it runs.
         approve_edits: True if a person must approve each change that the planner makes.
         finally_limit_s: limit of all ``on_failure`` tasks together, in seconds, and again of all
-            ``finally`` tasks.
+            ``finally`` tasks. While one of them waits for a person, the time does not count.
     """
 
     replan: Replan = "never"
@@ -288,6 +288,7 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
             it receives; None for all.
         queued: True if other attempts of this run have all places of the device, so that the attempt
             begins with an ``AttemptBegun``; False if it counts as begun now.
+        env, folder: variables and working folder of the task, as ``TaskStar`` has them.
     """
 
     task_id: str
@@ -303,6 +304,8 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     plan: dict[str, Any] | None = None
     sources: tuple[str, ...] | None = None
     queued: bool = False
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    folder: str = ""
 
     @property
     def actor(self) -> str:

@@ -134,12 +134,14 @@ class DecidedEnd(msgspec.Struct, frozen=True, kw_only=True):
         code, reason: code and reason of the end.
         role: role of the handlers that may run; ``task`` until all cancelled effects have ended.
         until: end of their time, in seconds since the epoch; 0 before they may run.
+        asking_since: time since when one of them waits for a person, which does not count; 0 if none does.
     """
 
     code: str
     reason: str
     role: Role = "task"
     until: float = 0.0
+    asking_since: float = 0.0
 
 
 class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
@@ -212,7 +214,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
 
     def ask(self, prompt: str, subject: dict[str, Any], verbs: tuple[Verb, ...], context: StepContext) -> tuple[str, float]:
         """Ask a person; return the id of the question and its expiry, 0 for never."""
-        expires_at = expiry(context, self.options.inquiry_timeout_s)
+        # Nothing else bounds the question of a handler.
+        expires_at = expiry(context, self.options.inquiry_timeout_s or (self.options.wall_limit_s if self.ending else None))
         inquiry = context.schedule(AskPerson(prompt=prompt, subject=subject, verbs=verbs, risk="high", expires_at=expires_at))
         if expires_at:
             self.wake_up_at(expires_at)
@@ -290,7 +293,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         self.started_at += by_s
         self._timers = [at + by_s for at in self._timers]
         if self.ending is not None and self.ending.until:
-            self.ending = msgspec.structs.replace(self.ending, until=self.ending.until + by_s)
+            asking_since = self.ending.asking_since and self.ending.asking_since + by_s
+            self.ending = msgspec.structs.replace(self.ending, until=self.ending.until + by_s, asking_since=asking_since)
         for task in self.constellation.tasks.values():
             if task.not_before:
                 task.not_before += by_s

@@ -123,8 +123,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         issued: (seq, index) of the effect in its journal; of equal priorities, the lower goes first.
         timeout_s: time limit from the moment the device starts it; None for no limit.
         deadline: seconds since the epoch at which it must end; None for no deadline.
-        folder: base of relative paths in the arguments: where the run was started; empty for the
-            device's own.
+        folder: working folder of a device without one: where the run was started; empty for the
+            driver's.
+        task_folder: working folder of the task, relative to that of the device; empty for the same.
+        env: environment variables of the task.
         queued: True if the journal does not say that the attempt has begun.
         repeatable: True if it may be performed again after a crash.
     """
@@ -143,6 +145,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     deadline: float | None = None
     folder: str = ""
+    task_folder: str = ""
+    env: dict[str, str] = msgspec.field(default_factory=dict)
     queued: bool = False
     repeatable: bool = False
 
@@ -186,6 +190,8 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
         timeout_s=effect.timeout_s,
         deadline=effect.deadline_at,
         folder=run.memory.working_directory,
+        task_folder=effect.folder,
+        env=effect.env,
         queued=effect_id in run.memory.queued,
         repeatable=effect.recovery is not RecoveryPolicy.DO_NOT_RETRY,
     )

@@ -123,15 +123,28 @@ def go_on_ending(memory: ConstellationMemory, schedule: TaskSchedule, ending: De
     if not left:
         return _close(memory, ending, context)
     until = context.at + memory.options.finally_limit_s
-    memory.ending = msgspec.structs.replace(ending, role=left[0], until=until)
+    memory.ending = msgspec.structs.replace(ending, role=left[0], until=until, asking_since=0.0)
     memory.wake_up_at(until)
     schedule.turn_to(left[0], context)
     return ConstellationAgentStatus.CONTINUE
 
 
+def note_asking(memory: ConstellationMemory, context: StepContext) -> bool:
+    """Stop the clock of the handlers while one of them waits for a person; return True if anything changed."""
+    ending, is_asking = memory.ending, bool(memory.questions or memory.blocked_children)
+    if ending is None or is_asking == bool(ending.asking_since):
+        return False
+    if is_asking:
+        memory.ending = msgspec.structs.replace(ending, asking_since=context.at)
+    else:
+        memory.ending = msgspec.structs.replace(ending, until=ending.until + context.at - ending.asking_since, asking_since=0.0)
+        memory.wake_up_at(memory.ending.until)
+    return True
+
+
 def stop_late_handlers(memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext) -> None:
     """Cancel the handlers of the current role once their time is over."""
-    if ending.until and ending.until <= context.at:
+    if ending.until and ending.until <= context.at and not ending.asking_since:
         why = f"the {ending.role} tasks took longer than {memory.options.finally_limit_s:g} s"
         stop_all(memory, schedule, why, context, (ending.role,))
 

@@ -56,7 +56,7 @@ from asterism.machines.constellation_agent.planning import (
 )
 from asterism.machines.constellation_agent.requests import REQUESTS
 from asterism.machines.constellation_agent.retry import retry_tasks
-from asterism.machines.constellation_agent.run_end import end, give_up, go_on_ending, has_handlers, is_done, stop_late_handlers
+from asterism.machines.constellation_agent.run_end import end, give_up, go_on_ending, has_handlers, is_done, note_asking, stop_late_handlers
 from asterism.machines.constellation_agent.tasks import (
     ask_person,
     cancel_attempt,
@@ -172,7 +172,8 @@ def _end_handlers(
     memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext, *, changed: bool
 ) -> Status | None:
     """Run the handlers of a run whose end is decided, and end it after them."""
-    stop_late_handlers(memory, schedule, ending, context)
+    changed = note_asking(memory, context) or changed
+    stop_late_handlers(memory, schedule, memory.ending or ending, context)
     while ending is not None:  # bounded: each iteration but the last begins the handlers of the next role, or skips some
         while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
             changed = True
@@ -185,6 +186,7 @@ def _end_handlers(
         if memory.ending is None or memory.ending.role == before:
             break
         ending, changed = memory.ending, True
+    note_asking(memory, context)
     return CONTINUE if changed or context.effects else None
 
 

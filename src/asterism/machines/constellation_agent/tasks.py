@@ -153,6 +153,8 @@ def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, A
         recovery=RecoveryPolicy.RETRY_SAME_KEY if skill is not None and skill.idempotent else RecoveryPolicy.DO_NOT_RETRY,
         plan=task.constellation,
         sources=tuple(predecessor_results(task, memory.constellation)) if task.join == "any" else None,
+        env=task.env,
+        folder=task.folder,
     )
 
 
@@ -164,7 +166,8 @@ def _shown(attempt: Dispatch) -> str:
 def _subject(attempt: Dispatch) -> dict[str, Any]:
     if attempt.plan is not None:
         return {"task_id": attempt.task_id, "constellation": attempt.plan, "arguments": attempt.arguments}
-    return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments}
+    process = {name: it for name, it in (("env", attempt.env), ("folder", attempt.folder)) if it}
+    return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments, **process}
 
 
 def _where(attempt: Dispatch) -> str:

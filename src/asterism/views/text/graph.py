@@ -13,7 +13,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, TaskStarLine
 from asterism.constellation.task import TaskStar
 from asterism.views.fan_out import task_items_words
-from asterism.views.words import ROLE_WORDS, place_of, plain
+from asterism.views.words import ROLE_WORDS, place_of, plain, preview
 
 MAX_LANES = 24
 """Lanes of a drawing at most; a wider graph becomes a list with words."""
@@ -185,6 +185,12 @@ def start_words(task: TaskStar) -> list[str]:
         task_items_words(task) if task.for_each else "",
     )
     return [it for it in words if it]
+
+
+def process_words(task: TaskStar) -> list[str]:
+    """Return in words what a task sets for its process: its folder, and its variables."""
+    folder = [f"folder {plain(task.folder)}"] if task.folder else []
+    return folder + ([f"env {preview(task.env)}"] if task.env else [])
 
 
 def mermaid_flowchart(constellation: TaskConstellation) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.views.text.constellation import ConstellationHistory
+from asterism.views.text.graph import process_words
 from asterism.views.text.history import HistoryLine, history_line
 from asterism.views.text.item_lines import item_lines, status_word
 from asterism.views.text.metrics import Metrics, TaskMetrics
@@ -43,6 +44,7 @@ def task_lines(
         yield _task_line(task, queued, metrics.by_task[task.task_id])
         if task.inputs:
             yield StyledLine(f"      inputs: {preview(task.inputs)}", "dim")
+        yield from (StyledLine(f"      {words}", "dim") for words in process_words(task))
         yield from item_lines(history, task, metrics)
         yield from (history_line(it, local_time) for it in by_task[task.task_id])
         yield from below(task.task_id)

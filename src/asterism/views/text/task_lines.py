@@ -14,7 +14,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.fan_out import ItemCounts, items_words
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.views.fan_out import result_words
-from asterism.views.text.graph import NODE, GraphRow, draw, start_words
+from asterism.views.text.graph import NODE, GraphRow, draw, process_words, start_words
 from asterism.views.text.styled_line import StyledLine, cell_width
 from asterism.views.words import ROLE_WORDS, count, duration, place_of, plain, preview
 
@@ -57,7 +57,7 @@ def plan_lines(constellation: TaskConstellation) -> list[StyledLine]:
         skill = task.resolved_skill or task.skill
         text.append(f"  {plain(skill, MAX_NAME)}" if skill and skill != task.name else "")
         text.append(f"  {preview(task.inputs)}" if task.inputs else "", "dim")
-        text.append("".join(f"  {words}" for words in start_words(task)), "italic")
+        text.append("".join(f"  {words}" for words in (*start_words(task), *process_words(task))), "italic")
         text.append("  needs approval" if task.requires_approval else "", _PERSON[1])
         for tip in task.tips:
             text.append(f"  ({plain(tip)})", "dim")
