@@ -114,6 +114,23 @@ def test_the_plan_of_a_run_can_be_written_as_a_plan_file_and_run_again(folder: P
     )
 
 
+def test_a_run_whose_file_was_moved_is_refused_and_stays_waiting(folder: Path) -> None:
+    (folder / "jobs.py").write_text(
+        "from asterism import Constellation\n\ndef send() -> str:\n    return 'sent'\n\njobs = Constellation('jobs')\n"
+        "jobs.task(send, requires_approval=True)\n",
+        encoding="utf-8",
+    )
+    run = asterism(folder, "run", "jobs.py:jobs").stdout.split()[1]
+    (folder / "jobs.py").rename(folder / "moved.py")
+    answered = asterism(folder, "answer", run, "approve")
+    assert answered.returncode == 2
+    why = f"run {run}: jobs.py:send: there is no file jobs.py; restore the function, then: asterism resume {run}"
+    assert answered.stderr == f"asterism: {why}\n"
+    assert "waiting" in asterism(folder, "runs").stdout
+    (folder / "moved.py").rename(folder / "jobs.py")
+    assert "1 task: 1 completed" in asterism(folder, "resume").stdout
+
+
 CLEAN = """
 from __future__ import annotations
 
