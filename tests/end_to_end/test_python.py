@@ -114,6 +114,38 @@ def test_the_plan_of_a_run_can_be_written_as_a_plan_file_and_run_again(folder: P
     )
 
 
+def test_a_python_file_means_its_only_constellation_and_may_have_spaces_in_its_name(folder: Path) -> None:
+    (folder / "two words.py").write_text(NIGHTLY + "\nalias = nightly\n", encoding="utf-8")
+    for named in ("two words.py", "two words.py:nightly", "nightly.py"):
+        assert "2 tasks: 2 completed" in asterism(folder, "run", named, "--set", "url=http://y").stdout
+    (folder / "several.py").write_text(NIGHTLY + "\nother = Constellation('other')\n", encoding="utf-8")
+    (folder / "none.py").write_text("", encoding="utf-8")
+    for named, why in (
+        ("several.py", "several.py has 2 constellations; name one: several.py:nightly, several.py:other"),
+        ("none.py", "none.py has no constellation; make one at its top level: nightly = Constellation(…)"),
+        ("nigtly.py", f"nigtly.py: there is no such file (looked in {folder})"),
+    ):
+        refused = asterism(folder, "run", named)
+        assert (refused.returncode, refused.stderr) == (2, f"asterism: {why}\n")
+
+
+def test_a_run_whose_file_was_moved_is_refused_and_stays_waiting(folder: Path) -> None:
+    (folder / "jobs.py").write_text(
+        "from asterism import Constellation\n\ndef send() -> str:\n    return 'sent'\n\njobs = Constellation('jobs')\n"
+        "jobs.task(send, requires_approval=True)\n",
+        encoding="utf-8",
+    )
+    run = asterism(folder, "run", "jobs.py:jobs").stdout.split()[1]
+    (folder / "jobs.py").rename(folder / "moved.py")
+    answered = asterism(folder, "answer", run, "approve")
+    assert answered.returncode == 2
+    why = f"run {run}: jobs.py:send: there is no file jobs.py; restore the function, then: asterism resume {run}"
+    assert answered.stderr == f"asterism: {why}\n"
+    assert "waiting" in asterism(folder, "runs").stdout
+    (folder / "moved.py").rename(folder / "jobs.py")
+    assert "1 task: 1 completed" in asterism(folder, "resume").stdout
+
+
 CLEAN = """
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ WhatToRun = Annotated[
     str,
     Parameter(
         name="REQUEST_OR_PLAN",
-        help="A request in words, a plan file (.json, .yaml, .yml), or a constellation in Python (file.py:name, or package.module:name).",
+        help="A request in words, a plan file (.json, .yaml, .yml), or a constellation in Python "
+        "(file.py:name, file.py if it has only one, or package.module:name).",
     ),
 ]
 FleetFile = Annotated[

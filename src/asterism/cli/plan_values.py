@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -32,20 +32,24 @@ def with_values(goal: Goal, given: Iterable[str], *, asks: bool = False) -> Goal
         InvalidInput: a value is missing, of another type, or of an unknown name.
     """
     params = goal.plan.params if goal.plan else {}
-    texts = {}
+    values: dict[str, Any] = {}
     for one in given:
         name, equals, text = one.partition("=")
-        if not equals:
+        if not equals or not name:
             raise InvalidInput(f"--set {one}: write name=value")
+        if goal.plan is None:
+            raise InvalidInput(f"--set {one}: a request in words has no parameters; write the value into the request")
+        if name in values:
+            raise InvalidInput(f"--set {one}: {name} is set twice; give one value")
         if name not in params:
             has = f"; it has {', '.join(params)}" if params else ""
             raise InvalidInput(f"--set {one}: the plan has no parameter {name!r}{did_you_mean(name, params) or has}")
-        texts[name] = text
-    missing = missing_of(params, texts) if asks else []
+        values[name] = value_of_text(name, params[name], text)
+    missing = missing_of(params, values) if asks else []
     if missing and not (sys.stdin and sys.stdin.isatty()):
         wanted = ", ".join(f"{name} ({params[name].type})" for name in missing)
         raise InvalidInput(f"the plan needs {wanted}; give each with --set name=value")
     for name in missing:
         about = f", {plain(params[name].description)}" if params[name].description else ""
-        texts[name] = input(f"{name} ({params[name].type}{about}): ")
-    return msgspec.structs.replace(goal, params={name: value_of_text(name, params[name], text) for name, text in texts.items()})
+        values[name] = value_of_text(name, params[name], input(f"{name} ({params[name].type}{about}): "))
+    return msgspec.structs.replace(goal, params=values)

@@ -51,8 +51,9 @@ class Goal(msgspec.Struct, frozen=True):
 
 AnyGoal = Goal | Constellation | PlanDocument | Path | str
 """A goal, or what one is made of: a constellation, a plan, a request in words, the path of a plan file, or the name of a
-constellation as ``file.py:name`` or ``package.module:name``."""
-_DEFINED = re.compile(r"(?P<place>[^\s:]+(?:\.py|\.\w+)):(?P<name>[A-Za-z_]\w*)")
+constellation as ``file.py:name``, ``package.module:name``, or ``file.py`` if it has only one."""
+_DEFINED = re.compile(r"(?P<place>.+\.py|[^\s:]+\.\w+):(?P<name>[A-Za-z_]\w*)")
+_NAMED_AS_PYTHON = re.compile(r"\S+\.py")
 
 
 def goal_of(given: AnyGoal, params: Mapping[str, Any] = {}) -> Goal:
@@ -92,10 +93,13 @@ def _goal_of(given: AnyGoal) -> Goal:
 def _named_goal(named: str) -> Goal:
     if path := plan_path(named):
         return _planned_goal(rebase_plan(read_plan(path), path.absolute().parent, Path.cwd()), str(path))
-    if defined := _DEFINED.fullmatch(named):
+    defined = _DEFINED.fullmatch(named)
+    if defined and (" " not in defined["place"] or Path(defined["place"]).is_file()):
         return goal_of(_imported(defined["place"], defined["name"]))
     if named.endswith(".py") and Path(named).is_file():
-        raise InvalidInput(f"{named}: name one of its constellations, as in {named}:NAME; they are: {_constellations_in(named)}")
+        return goal_of(_only_one(named))
+    if _NAMED_AS_PYTHON.fullmatch(named):
+        raise InvalidInput(f"{named}: there is no such file (looked in {Path.cwd()})")
     if not named.strip():
         raise InvalidInput("the request is empty; say what to do, or name a plan file")
     return Goal(title=named, request=named)
@@ -112,8 +116,16 @@ def _imported(place: str, name: str) -> Constellation:
     return found
 
 
-def _constellations_in(place: str) -> str:
-    return ", ".join(_names_in(imported(place, Path.cwd()))) or "none"
+def _only_one(place: str) -> Constellation:
+    """Return the constellation of a Python file that has one. Raises InvalidInput."""
+    module = imported(place, Path.cwd())
+    names = _names_in(module)
+    found: dict[int, Constellation] = {id(it): it for it in (vars(module)[name] for name in names)}
+    if not found:
+        raise InvalidInput(f"{place} has no constellation; make one at its top level: nightly = Constellation(…)")
+    if len(found) > 1:
+        raise InvalidInput(f"{place} has {len(found)} constellations; name one: {', '.join(f'{place}:{name}' for name in names)}")
+    return next(iter(found.values()))
 
 
 def _names_in(module: ModuleType) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.profile import HERE
 from asterism.constellation.task import TaskStar
 from asterism.devices.function_source import is_importable
+from asterism.devices.here import HereDevice, here_of
 from asterism.devices.python_fleet import Fleet
 from asterism.devices.thread import missing_text, registered_function
 from asterism.errors import InvalidInput
@@ -104,19 +105,34 @@ async def check_devices(client: Client, root: RunRow, devices: Mapping[str, Devi
         if row.status != "ended":
             memory = (await client.load(row.run_id)).memory
             if row.machine == CONSTELLATION_AGENT.name:
-                _check_tasks(row, memory.constellation.tasks.values(), devices)
+                functions = [*_check_tasks(row, memory.constellation.tasks.values(), devices)]
+                await _check_functions(row, functions, here_of(devices), memory.working_directory)
 
 
-def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, Device]) -> None:
+async def _check_functions(row: RunRow, sources: Sequence[str], here: HereDevice | None, folder: str) -> None:
+    """Check that the functions of the remaining tasks can be imported, from the folder where the run was submitted."""
+    if not sources or here is None:
+        return
+    try:
+        await here.profile_with(sources, folder)
+    except InvalidInput as error:
+        raise InvalidInput(f"run {row.run_id}: {error}; restore the function, then: asterism resume {row.run_id}") from None
+
+
+def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, Device]) -> Iterator[str]:
+    """Check the remaining tasks; yield the sources of their functions that other processes import."""
     for task in tasks:
         if task.constellation is not None:
             nested = TaskConstellation.from_dict(task.constellation)
-            _check_tasks(row, () if task.settled else nested.tasks.values(), devices)
+            yield from _check_tasks(row, () if task.settled else nested.tasks.values(), devices)
             continue
         device = devices.get(task.device)
         if task.device == HERE:
-            if not task.settled and not is_importable(task.resolved_skill) and registered_function(task.resolved_skill) is None:
-                raise InvalidInput(f"run {row.run_id}: {missing_text(task.resolved_skill)}")
+            source = task.resolved_skill or task.skill or task.name  # a nested plan has not been resolved
+            if not task.settled and is_importable(source):
+                yield source
+            elif not task.settled and registered_function(source) is None:
+                raise InvalidInput(f"run {row.run_id}: {missing_text(source)}")
             continue
         if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
             what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"

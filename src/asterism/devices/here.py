@@ -42,11 +42,12 @@ class HereDevice:
     def profile(self) -> AgentProfile:
         return AgentProfile(device_id=HERE, kind="here", concurrency=max(MIN_CONCURRENCY, os.cpu_count() or 1))
 
-    async def profile_with(self, sources: Iterable[str]) -> AgentProfile:
+    async def profile_with(self, sources: Iterable[str], folder: str = "") -> AgentProfile:
         """Return its profile with these functions as skills.
 
         Args:
-            sources: their sources, relative to the current folder.
+            sources: their sources.
+            folder: base of relative sources; by default the current folder.
 
         Raises:
             InvalidInput: a function cannot be performed; the text names it.
@@ -59,7 +60,7 @@ class HereDevice:
                 found[source] = describe(function) if function else thread.missing_text(source)
         for place in dict.fromkeys(module_part(source) for source in named if source not in found):
             there = [source for source in named if source not in found and module_part(source) == place]
-            found.update(zip(there, await self._pool().describe(_settings(place, ""), there, plain=True), strict=True))
+            found.update(zip(there, await self._pool().describe(_settings(place, folder), there, plain=True), strict=True))
         return msgspec.structs.replace(self.profile, skills=tuple(_named(source, found) for source in named))
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:

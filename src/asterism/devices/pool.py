@@ -20,7 +20,7 @@ from asterism.constellation.profile import Skill
 from asterism.constellation.task import TaskError
 from asterism.devices.handle import NeverStarted, WorkerHandle, exit_text
 from asterism.devices.worker_ledger import WorkerLedger
-from asterism.devices.worker_protocol import DescribeSkills, Job, SkillsDescribed, Work, WorkDone, WorkerExited, WorkFailed
+from asterism.devices.worker_protocol import DescribeSkills, FunctionJob, Job, SkillsDescribed, Work, WorkDone, WorkerExited, WorkFailed
 from asterism.errors import StoreUnavailable
 from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 
@@ -29,7 +29,10 @@ RESULT_BYTES = 1 << 20
 IMPORT_TIMEOUT_S = 120.0
 
 _START_TRIES = 3
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.5, 30.0
+"""Seconds between two looks for a function that cannot be imported: at first, and at most."""
 
+_AttemptEnd = WorkDone | WorkFailed | WorkerExited
 End = TypeVar("End", bound=SkillsDescribed | WorkDone | WorkFailed | WorkerExited)
 
 
@@ -118,11 +121,28 @@ class WorkerPool:
             signs.queued()
         try:
             end = await self._lend(settings, lambda worker: worker.perform(order, signs))
+            if isinstance(job, FunctionJob) and job.plain:
+                end = await self._waited(end, settings, order, signs)
         except NeverStarted as error:
             return AttemptResult(error=TaskError(code="crashed", message=f"it was not started: {error}"))
         if signs.place and isinstance(end, WorkDone | WorkFailed) and end.reusable:
             signs.place.returned()
         return _ended(end)
+
+    async def _waited(self, end: _AttemptEnd, settings: WorkerSettings, order: Work, signs: Signs) -> _AttemptEnd:
+        """Wait while the function of an attempt cannot be imported: its file may have been moved, or be half written.
+
+        No fleet declares such a function, so nothing else notices this before the attempt.
+        """
+        wait_s, said = _FIRST_LOOK_S, ""
+        while isinstance(end, WorkFailed) and end.missing:  # bounded by the timeout of the task and the limit of the run
+            if end.message != said:
+                said = end.message
+                signs.progress(message=f"waits, as its function cannot be imported: {said}")
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LAST_LOOK_S)
+            end = await self._lend(settings, lambda worker: worker.perform(order, signs))
+        return end
 
     async def _lend(self, settings: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
         """Use a worker. Raises NeverStarted if none can be started."""
@@ -196,7 +216,7 @@ class WorkerPool:
         self._ledger.write((worker.pid, worker.birth) for worker in self._workers)
 
 
-def _ended(end: WorkDone | WorkFailed | WorkerExited) -> AttemptResult:
+def _ended(end: _AttemptEnd) -> AttemptResult:
     match end:
         case WorkDone(result):
             return AttemptResult(result=msgspec.json.decode(result))

@@ -111,6 +111,10 @@ def _say(talk: socket.socket, report: Report, *, before: bytes = b"") -> None:
     talk.sendall(before + msgspec.json.encode(report) + b"\n")
 
 
+class _Missing(InvalidInput):
+    """A function is not found, does not import, or is no skill."""
+
+
 class WorkRunner:
     """Processes orders one at a time and reports on them."""
 
@@ -171,7 +175,10 @@ class WorkRunner:
         return self._contracts[job]
 
     def _function(self, job: FunctionJob) -> Callable[..., Any]:
-        return source.load(job.source, self._folder, plain=job.plain)
+        try:
+            return source.load(job.source, self._folder, plain=job.plain)
+        except InvalidInput as error:
+            raise _Missing(str(error)) from error
 
     def _performed(self, work: Work) -> WorkDone | WorkFailed:
         """Carry out one attempt and return its end."""
@@ -191,7 +198,7 @@ class WorkRunner:
         except AttemptError as error:
             end = WorkFailed(error.code, error.message, reusable=error.code == "bad_arguments")
         except InvalidInput as error:
-            end = WorkFailed("raised", str(error))
+            end = WorkFailed("raised", str(error), missing=isinstance(error, _Missing))
         except BaseException as error:  # boundary: user code; SystemExit and the like are failures of the skill too
             end = WorkFailed("raised", source.error_with_line(error))
         if os.getpid() != performer:

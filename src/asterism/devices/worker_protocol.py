@@ -87,11 +87,16 @@ class WorkDone(msgspec.Struct, frozen=True, tag="done"):
 
 
 class WorkFailed(msgspec.Struct, frozen=True, tag="failed"):
-    """The attempt ended with an error."""
+    """The attempt ended with an error.
+
+    Attributes:
+        missing: True if its function was not found or not imported, so that none of its code has run.
+    """
 
     code: ErrorCode
     message: str
     reusable: bool = False
+    missing: bool = False
 
 
 class WorkerExited(msgspec.Struct, frozen=True, tag="exited"):

@@ -15,6 +15,7 @@ from opentelemetry.trace import Status, StatusCode
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import BuildConstellation, EditRefused, Refusal, parse_action
+from asterism.machines.constellation_agent.events import WeavingMode
 from asterism.planner.draft import MemoryDraft
 from asterism.planner.edit_tools import EditTool, edit_tools
 from asterism.planner.excerpt import cut, excerpt, page
@@ -219,7 +220,13 @@ class ConstellationStrategyFactory:
 
     @staticmethod
     def create_all_strategies(weaving_mode: str) -> dict[ProcessingPhase, Strategy]:
-        """Return the strategies of a mode, by phase. Only ACTION_EXECUTION depends on the mode."""
+        """Return the strategies of a mode, by phase. Only ACTION_EXECUTION depends on the mode.
+
+        Raises:
+            ValueError: the mode is unknown.
+        """
+        if weaving_mode not in list(WeavingMode):
+            raise ValueError(f"Unsupported mode: {weaving_mode}; there are {', '.join(WeavingMode)}")
         return {
             ProcessingPhase.CONTEXT_PROVISION: provide_context,
             ProcessingPhase.LLM_INTERACTION: ask_model,

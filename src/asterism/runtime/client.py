@@ -26,6 +26,7 @@ from asterism.runtime.ports.store import ACCEPTED, InboxRow, InquiryRow, RunRow,
 from asterism.runtime.registration import machine_of
 from asterism.runtime.snapshots import load
 from asterism.runtime.submission import check_id, submit_first, submit_whole
+from asterism.runtime.verdicts import accepted, no_verdict
 
 MAX_RUNS = 100_000
 """Runs of one tree that are exported."""
@@ -379,18 +380,6 @@ def _verb_of(answer: InboxRow) -> str:
 def polls(timeout_s: float) -> int:
     """Return the number of looks for a verdict within ``timeout_s``."""
     return max(1, round(timeout_s / VERDICT_POLL_S))
-
-
-def accepted(verdict: str) -> str:
-    """Return a verdict that is ``accepted``; raises Refused with any other."""
-    if verdict != ACCEPTED:
-        raise Refused(verdict)
-    return verdict
-
-
-def no_verdict(run_id: str, timeout_s: float) -> str:
-    """Return the error text for a verdict that did not come in time."""
-    return f"run {run_id} has not processed it within {timeout_s:g} s; its owner still may: `asterism show {run_id}`"
 
 
 def _replayed(machine: Machine[Any], run_id: str, records: Sequence[Record]) -> tuple[Run[Any], list[Entry]]:

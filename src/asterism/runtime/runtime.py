@@ -13,11 +13,12 @@ from asterism.errors import Refused, RunOwned, UnknownMachine
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Machine
 from asterism.kernel.run import Run
-from asterism.runtime.client import VERDICT_POLL_S, Client, accepted, no_verdict, polls
+from asterism.runtime.client import VERDICT_POLL_S, Client, polls
 from asterism.runtime.clock import Clock, SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow, Store
+from asterism.runtime.verdicts import accepted, no_verdict
 
 
 class Runtime(Client):

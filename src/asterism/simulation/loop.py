@@ -36,6 +36,8 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple
 
+from asterism.errors import InvalidInput
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -189,8 +191,16 @@ def run(coro: Coroutine[Any, Any, T], seed: int | random.Random = 0, *, max_step
     """Run a coroutine on a new ``SimLoop``, as ``asyncio.run`` does; the same seed gives the same schedule.
 
     Raises:
+        InvalidInput: an event loop is running.
         Deadlock, Endless: as in ``SimLoop``; also every error of the coroutine.
     """
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        coro.close()
+        raise InvalidInput(
+            "a world has an event loop of its own, in virtual time, and cannot run in one that is running; "
+            "run it in a thread: await asyncio.to_thread(world.run, plan)"
+        )
     collects = gc.isenabled()
     gc.disable()  # it would finalize at a moment that no seed has chosen
     try:

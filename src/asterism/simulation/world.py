@@ -220,7 +220,7 @@ class World:
     async def execute(
         self, plan: PlanDocument | Mapping[str, Any] | None = None, *, request: str = "simulated", options: RunOptions | None = None
     ) -> Ending:
-        """Run a plan as ``run`` does, inside an event loop that is already running."""
+        """Run a plan as ``run`` does, inside a loop in virtual time that is already running (``simulation.loop``)."""
         document = plan if isinstance(plan, PlanDocument) or plan is None else parse_plan(plan)
         submitted = ConstellationSubmitted(
             request=request, fleet=tuple(self.fleet.values()), options=options or RunOptions(), plan=document

@@ -288,3 +288,34 @@ def test_an_app_that_is_closed_or_of_another_event_loop_says_so(tmp_path: Path) 
             await handle.cancel()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("in_one_process", [True, False])
+def test_a_run_waits_for_a_function_whose_file_was_moved(
+    in_one_process: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, moved = tmp_path / "jobs.py", tmp_path / "moved.py"
+    file.write_text("def send() -> str:\n    return 'sent'\n", encoding="utf-8")
+    plan = {"tasks": [{"task_id": "send", "device": "here", "skill": "jobs.py:send", "requires_approval": True}]}
+    monkeypatch.chdir(tmp_path)
+
+    async def asked(app: App) -> None:
+        assert (await app.run(Constellation.from_plan(plan))).outcome == "waiting"
+        file.rename(moved)
+        if in_one_process:  # with a worker that has imported the file
+            await answered(app)
+
+    async def answered(app: App) -> None:
+        handle = app.run_of((await app.runs())[0].run_id)
+        await handle.answer("approve")
+        async for delta in handle.progress():
+            if "waits, as its function cannot be imported: there is no file jobs.py" in delta.text:
+                moved.rename(file)
+        ended = await handle.result()
+        assert (ended.results, ended.errors) == ({"send": "sent"}, {})
+
+    within(asked, tmp_path)
+    if not in_one_process:
+        within(answered, tmp_path)

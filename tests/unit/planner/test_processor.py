@@ -311,6 +311,11 @@ def test_a_mode_has_four_phases_and_differs_in_its_actions_alone() -> None:
     assert [phase for phase in ProcessingPhase if creating[phase] is not editing[phase]] == ["action_execution"]
 
 
+def test_a_mode_that_does_not_exist_is_refused_as_by_the_other_factory() -> None:
+    with pytest.raises(ValueError, match="Unsupported mode: DREAMING; there are CREATION, EDITING"):
+        ConstellationStrategyFactory.create_all_strategies("DREAMING")
+
+
 def context() -> ConstellationProcessorContext:
     asked = creation()
     talk = ModelConversation(access(FakeModel()), asked.key)

@@ -12,6 +12,7 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from asterism.errors import InvalidInput
 from asterism.simulation.loop import Deadlock, Endless, SimLoop, run
 
 TRACE_A_SCHEDULE = """
@@ -198,3 +199,14 @@ def test_a_schedule_is_the_same_in_another_process_under_another_hash_seed() -> 
     assert "failed" in first
     assert trace("2") == first
     assert trace("3") == first
+
+
+def test_a_world_within_a_running_event_loop_is_refused_and_runs_in_a_thread() -> None:
+    async def scene() -> None:
+        with pytest.raises(
+            InvalidInput, match=r"an event loop of its own, .*; run it in a thread: await asyncio\.to_thread\(world\.run, plan\)"
+        ):
+            run(asyncio.sleep(1))
+        assert await asyncio.to_thread(run, asyncio.sleep(1, "slept")) == "slept"
+
+    asyncio.run(scene())

@@ -46,11 +46,14 @@ class LoopHistory(RunHistory):
         return last_lines(lines, limit)
 
     def summary(self) -> str:
-        """Return the number of steps by status."""
-        found = self.memory.findings
-        kinds = {status: sum(1 for it in found if it.status == status) for status in ("ok", "failed", "timeout", "denied")}
-        numbers = ", ".join(f"{number} {status}" for status, number in kinds.items() if number)
-        return f"{count(len(found), 'step')}: {numbers or 'none yet'}"
+        """Return the number of steps by status, including those of a group that is under way."""
+        active = self.memory.active.values()
+        found = [*self.memory.findings, *(it.finding for it in active if it.finding is not None)]
+        numbers = {status: sum(1 for it in found if it.status == status) for status in ("ok", "failed", "timeout", "denied")}
+        open_now = [any(it.questions()) for it in active if not it.settled]
+        numbers |= {"running": open_now.count(False), "waiting for a person": open_now.count(True)}
+        words = ", ".join(f"{number} {status}" for status, number in numbers.items() if number)
+        return f"{count(len(found) + len(open_now), 'step')}: {words or 'none yet'}"
 
     def part_status(self) -> dict[str, str]:
         """Return the status of each step in words, by id."""

@@ -38,3 +38,19 @@ def test_a_step_that_a_fork_cancels_is_not_logged_as_a_failure() -> None:
     loop.finish_cancellations()
     assert "cancelled while running" in told(loop)
     assert not [text for text in told(loop) if "failed" in text]
+
+
+def test_the_summary_counts_the_steps_of_a_group_that_is_under_way() -> None:
+    loop = Loop(*steps("a", "b", group="g"), *steps("c:asks"))
+
+    def summary() -> str:
+        history = unread_history(ORCHESTRATION_LOOP, loop.run.id)
+        history.read(loop.entries)
+        return history.summary()
+
+    assert summary() == "2 steps: 2 running"
+    loop.ends("a")
+    assert summary() == "2 steps: 1 ok, 1 running"
+    loop.ends("b")
+    loop.says("continue")
+    assert summary() == "3 steps: 2 ok, 1 waiting for a person"

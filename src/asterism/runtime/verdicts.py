@@ -1,0 +1,25 @@
+"""Verdicts of runs on commands, as their senders read them."""
+
+from __future__ import annotations
+
+from asterism.constellation.edits import EditRefused, refusal_of
+from asterism.errors import Refused
+from asterism.runtime.ports.store import ACCEPTED
+
+
+def accepted(verdict: str) -> str:
+    """Return a verdict that is ``accepted``.
+
+    Raises:
+        EditRefused: the run has refused edits; ``refusal`` has its code.
+        Refused: the run has refused another command.
+    """
+    if verdict != ACCEPTED:
+        refusal = refusal_of(verdict)
+        raise EditRefused(refusal.code, refusal.what, refusal.why) if refusal else Refused(verdict)
+    return verdict
+
+
+def no_verdict(run_id: str, timeout_s: float) -> str:
+    """Return the error text for a verdict that did not come in time."""
+    return f"run {run_id} has not processed it within {timeout_s:g} s; its owner still may: `asterism show {run_id}`"
