@@ -30,7 +30,7 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
-from asterism.runtime.ports.planner import Planner
+from asterism.runtime.ports.planner import PLANNER_TIMEOUT_S, Planner
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.registration import Registration, registered
 from asterism.settings import database_path, model_choice
@@ -165,6 +165,7 @@ async def open_runtime(
     database: Path,
     *,
     planner: Planner | None = None,
+    planner_timeout_s: float | None = None,
     extractor: Extractor | None = None,
     fleet_file: Path | None = None,
     profiles: Profiles | None = None,
@@ -195,10 +196,11 @@ async def open_runtime(
     if profiles is None:
         profiles = {name: device.profile for name, device in devices.items() if device is not here}
     places = places_of(devices, fleet_file, database)
-    async with Dispatcher(devices, clock.now, places=places) as dispatcher, open_performers() as loops:
+    planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
+    async with Dispatcher(devices, clock.now, places=places) as dispatcher, open_performers() as loops, planning:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
-            AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
+            AskPlanner: planning,
             **loops,
             **flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet),
         }
@@ -311,6 +313,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     *,
     fleet: Path | str | Fleet | None = None,
     planner: Planner | None = None,
+    planner_timeout_s: float | None = PLANNER_TIMEOUT_S,
     extractor: Extractor | None = None,
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
@@ -324,19 +327,23 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
             commands.
         fleet: the devices, as a fleet file or a ``Fleet``; by default none but the device ``here``.
         planner: by default the offline planner, which needs no model.
+        planner_timeout_s: seconds for one answer of ``planner``, after which planning has failed; None
+            for a planner that has a limit of its own.
         extractor: extracts fields from messages; by default by rules, without a model.
         observers: notified of all appended entries and problems.
         machines: the program's own machines, in addition to the built-in ones.
 
     Raises:
         InvalidInput: the fleet file cannot be used, another machine has the name of a registered one,
-            or a module that is being imported calls this.
+            the time limit is not above 0, or a module that is being imported calls this.
         StoreUnavailable: the database cannot be used.
     """
     from asterism.devices.source import refuse_during_import
     from asterism.runtime.runtime import CURRENT
 
     refuse_during_import()
+    if planner_timeout_s is not None and not planner_timeout_s > 0:
+        raise InvalidInput(f"planner_timeout_s: {planner_timeout_s!r} is not a number of seconds above 0; None sets no limit")
     registered(MACHINES, machines)  # refused before a database is made
     path = database_path(database)
     async with contextlib.AsyncExitStack() as stack:
@@ -349,6 +356,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
                 devices,
                 path,
                 planner=planner,
+                planner_timeout_s=planner_timeout_s,
                 extractor=extractor,
                 fleet_file=fleet if isinstance(fleet, Path) else None,
                 profiles=profiles,

@@ -9,13 +9,14 @@ import pytest
 
 from asterism.constellation.documents import parse_plan
 from asterism.kernel.machine import kind_of
-from asterism.machines.constellation_agent.events import RunOptions
+from asterism.machines.constellation_agent.events import PlanningFailed, RunOptions
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import PlannerRequest, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import ScheduledEvent
 from asterism.simulation.planner import Reply, ScriptedPlanner
+from asterism.simulation.program import Program
 from asterism.simulation.world import World
 from tests.simulation.demo_world import DEMO, demo, fleet_of, lines, started, statuses, tasks
 
@@ -51,6 +52,21 @@ def test_the_seeds_story_a_bad_accuracy_has_the_model_retrained_and_not_deployed
     assert statuses(ending) == {"task_001": "COMPLETED", "task_002": "COMPLETED", "task_003": "COMPLETED", "task_005": "COMPLETED"}
     assert set(ending.memory.constellation.lines) == {"task_001->task_002", "task_002->task_003", "task_003->task_005"}
     assert planner.questions[0].batch == ("task_003",)
+
+
+def test_a_planner_that_never_answers_holds_successors_for_its_time_limit_only() -> None:
+    planner = ScriptedPlanner(lambda _: Reply(after_s=86_400))
+    _, ending = live({"tasks": tasks("a", "b"), "dependencies": lines("a>b")}, planner)
+    assert (ending.outcome, statuses(ending)) == ("finished", {"a": "COMPLETED", "b": "COMPLETED"})
+    failed = [entry.event for entry in ending.entries if isinstance(entry.event, PlanningFailed)]
+    assert {(event.code, event.reason) for event in failed} == {("timeout", "the planner has not answered within 600 s")}
+    assert 600 <= ending.task("b").started_at - ending.task("a").ended_at < 601
+
+
+def test_a_planner_that_never_answers_ends_a_run_without_a_plan_at_its_time_limit() -> None:
+    world = World(fleet=fleet_of("d"), planner=ScriptedPlanner([Reply(after_s=86_400)]), program=Program(planner_timeout_s=20))
+    ending = world.run(request="do it")
+    assert (ending.outcome, ending.memory.code, ending.memory.reason) == ("failed", "timeout", "the planner has not answered within 20 s")
 
 
 def test_two_completions_in_one_batch_both_count() -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from types import TracebackType
+from typing import Any, Self
+
 import msgspec
 
 from asterism.constellation.task import TaskError
@@ -20,7 +25,12 @@ from asterism.machines.constellation_agent.events import (
 from asterism.machines.constellation_agent.requests import PlannerRequest
 from asterism.runtime.ports.device import Attempt, Dispatching
 from asterism.runtime.ports.performer import Report
-from asterism.runtime.ports.planner import Planner, PlanningUnavailable
+from asterism.runtime.ports.planner import Planner, PlanningUnavailable, Proposal
+
+log = logging.getLogger("asterism.planner")
+
+GRACE_S = 5.0
+"""Seconds that a cancelled planner may take to end before it is left behind."""
 
 
 class _Signs:
@@ -68,15 +78,32 @@ class AttemptPerformer:
 
 
 class PlannerPerformer:
-    """Performer of ``AskPlanner``: sends requests to the planner."""
+    """Performer of ``AskPlanner``: sends requests to the planner.
 
-    def __init__(self, planner: Planner) -> None:
+    With a time limit, use it as ``async with PlannerPerformer(…)``. Leaving the block waits for planners
+    that were left behind, as that of a dispatcher waits for attempts.
+
+    Args:
+        planner: the planner.
+        timeout_s: seconds for one answer; None for a planner that has a limit of its own.
+    """
+
+    def __init__(self, planner: Planner, timeout_s: float | None = None) -> None:
         self._planner = planner
+        self._timeout_s = timeout_s
+        self._group = asyncio.TaskGroup()
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._group.__aexit__(None, None, None)  # without the error, which a group would wrap
 
     async def perform(self, effect_id: str, request: PlannerRequest, report: Report) -> EffectResult:
         """Make one request, with the facts at the time it was issued."""
         try:
-            proposal = await self._planner.propose(request)
+            proposal = await (self._planner.propose(request) if self._timeout_s is None else self._bounded(request, self._timeout_s))
         except PlanningUnavailable as unavailable:
             return PlanningFailed(
                 effect_id=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage, notes=unavailable.notes
@@ -88,6 +115,37 @@ class PlannerPerformer:
         except InvalidInput as error:
             return PlanningFailed(effect_id=effect_id, code="invalid_reply", reason=str(error), usage=proposal.usage)
         return planned
+
+    async def _bounded(self, request: PlannerRequest, timeout_s: float) -> Proposal:
+        asked = self._group.create_task(self._asked(request), name=f"planner {request.key}")
+        try:
+            await asyncio.wait({asked}, timeout=timeout_s)
+        except asyncio.CancelledError:
+            await self._stop(asked)
+            raise
+        if not asked.done():
+            notes = await self._stop(asked)
+            raise PlanningUnavailable(f"the planner has not answered within {timeout_s:g} s", "timeout", notes=notes)
+        answer = asked.result()
+        if isinstance(answer, Proposal):
+            return answer
+        raise answer
+
+    async def _asked(self, request: PlannerRequest) -> Proposal | BaseException:
+        try:
+            return await self._planner.propose(request)
+        except (Exception, SystemExit) as error:  # boundary: returned, since a task that raises it would end its group
+            return error
+
+    async def _stop(self, asked: asyncio.Task[Any]) -> tuple[str, ...]:
+        """Cancel a request; return a note if the planner has not ended within the grace period."""
+        asked.cancel()
+        await asyncio.wait({asked}, timeout=GRACE_S)
+        if asked.done():
+            return ()
+        note = f"the planner was cancelled, has not ended after {GRACE_S:g} s, and may still be running"
+        log.warning(note)
+        return (note,)
 
 
 def _check_result(result: object) -> None:

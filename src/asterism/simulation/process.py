@@ -142,7 +142,8 @@ class Process:
         world = self.world
         opened = {name: device for name, device in world.devices(self.name).items() if name not in world.program.unopened}
         queue_limit = world.program.queue_limit
-        async with Dispatcher(opened, world.clock.now, queue_limit=queue_limit) as dispatcher, open_performers() as loops:
+        planning = PlannerPerformer(_ProcessPlanner(self), world.program.planner_timeout_s)
+        async with Dispatcher(opened, world.clock.now, queue_limit=queue_limit) as dispatcher, open_performers() as loops, planning:
             self.dispatcher = dispatcher
             for device in opened:
                 if device in world.lost_devices:
@@ -150,7 +151,7 @@ class Process:
             flows = flow_performers(world.secret_store, fleet=[device.profile for device in opened.values()])
             performers: dict[type[Effect], Performer] = {
                 Dispatch: AttemptPerformer(dispatcher),
-                AskPlanner: PlannerPerformer(_ProcessPlanner(self)),
+                AskPlanner: planning,
                 **{kind: _RecordedPerformer(self, kind, performer) for kind, performer in {**loops, **flows}.items()},
                 NotifyHandler: _EntryReporter(self, flows[NotifyHandler]),
             }

@@ -17,6 +17,7 @@ from asterism.kernel.packing import event_body
 from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import AttemptEnded, Edited, Planned
 from asterism.machines.run_control import Answered, EffectCancelled, TransitionFailed, Unpause
+from asterism.runtime.ports.planner import PLANNER_TIMEOUT_S
 from asterism.simulation import validation
 
 _BREAKABLE = (Answered, ChildEnded, Edited, Planned, AttemptEnded, Unpause, EffectCancelled)
@@ -57,6 +58,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         defects: of 1,000 events, the number for which a move raises an error; 0 for none.
         failing: random defects for commands, messages and effect results of every kind.
         observer_fails_after: number of entries after which the observer raises an error; 0 for never.
+        planner_timeout_s: seconds for one answer of the planner, as in ``asterism.open``; None for no limit.
         starts: True to drive runs in the background, as a server does.
     """
 
@@ -65,6 +67,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     defects: int = 0
     failing: FailingMoves = FailingMoves()
     observer_fails_after: int = 0
+    planner_timeout_s: float | None = PLANNER_TIMEOUT_S
     starts: bool = False
 
     def machine(self, sound: Machine[Any]) -> Machine[Any]:

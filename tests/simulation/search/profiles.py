@@ -77,6 +77,7 @@ def _model(rng: random.Random, setting: Setting) -> None:
     )
     script = RandomModel(setting.seed, setting.world["fleet"], trouble=rng.choice((0.0, 0.1, 0.4)), odd=rng.choice((0.0, 0.2, 0.5)))
     setting.world["planner"] = PipelinePlanner(script, choice)
+    setting.world["program"] = Program(planner_timeout_s=None)
     if setting.plan and likely(rng, 0.2):  # longer than a prompt may be, so that the model must read more
         wordy = [msgspec.structs.replace(spec, name=f"{spec.task_id} " * rng.choice((100, 3_000))) for spec in setting.plan.tasks]
         setting.plan = msgspec.structs.replace(setting.plan, tasks=tuple(wordy))
@@ -364,4 +365,7 @@ def setting_of(profile: str, seed: int) -> Setting:
     if setting.plan is not None and likely(apart, 0.35):
         setting.plan = shapes.extended(apart, setting.plan, fleet)
         setting.options = msgspec.structs.replace(setting.options, finally_limit_s=apart.choice((20.0, 60.0, 300.0)))
+    if isinstance(setting.world.get("planner"), ScriptedPlanner):
+        program = setting.world.get("program", Program())
+        setting.world["program"] = msgspec.structs.replace(program, planner_timeout_s=apart.choice((20.0, 600.0, 600.0)))
     return setting

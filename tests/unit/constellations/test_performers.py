@@ -24,6 +24,7 @@ from asterism.machines.constellation_agent.events import (
 from asterism.machines.usage import Usage
 from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns
 from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
+from asterism.simulation.loop import run as run_in_virtual_time
 from tests.constellation_harness import Agent
 from tests.constellations import action, plan
 
@@ -100,6 +101,61 @@ def test_the_machine_accepts_the_result_of_an_attempt() -> None:
     _, outcome, _ = dispatched(agent, AttemptResult(result=1))
     agent.batch(outcome)
     assert agent.state == "FINISH"
+
+
+class SlowPlanner:
+    """Answers after a day; may ignore its cancellations until then, or end the program."""
+
+    def __init__(self, *, stubborn: bool = False, exits: bool = False) -> None:
+        self.stubborn = stubborn
+        self.exits = exits
+        self.ends_at = 0.0
+
+    async def propose(self, question: PlannerRequest) -> Proposal:
+        loop = asyncio.get_running_loop()
+        self.ends_at = loop.time() + 86_400
+        if self.exits:
+            raise SystemExit(3)
+        while loop.time() < self.ends_at:
+            try:
+                await asyncio.sleep(self.ends_at - loop.time())
+            except asyncio.CancelledError:
+                if not self.stubborn:
+                    raise
+        return Proposal()
+
+
+def outlived(planner: SlowPlanner) -> tuple[Any, float]:
+    agent = Agent()
+    (effect_id,) = agent.outstanding(AskPlanner)
+
+    async def main() -> tuple[Any, float]:
+        began = asyncio.get_running_loop().time()
+        async with PlannerPerformer(planner, 600.0) as performer:
+            outcome = await performer.perform(effect_id, agent.run.request(effect_id), lambda event: None)
+            took = asyncio.get_running_loop().time() - began
+        return outcome, took
+
+    found: tuple[Any, float] = run_in_virtual_time(main(), 1)
+    return found
+
+
+def test_a_planner_that_does_not_answer_in_time_is_cancelled() -> None:
+    outcome, took = outlived(SlowPlanner())
+    assert (outcome.code, outcome.reason, outcome.notes) == ("timeout", "the planner has not answered within 600 s", ())
+    assert took == 600
+
+
+def test_a_planner_that_ignores_its_cancellation_is_left_behind_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+    outcome, took = outlived(SlowPlanner(stubborn=True))
+    note = "the planner was cancelled, has not ended after 5 s, and may still be running"
+    assert (outcome.code, outcome.notes, took) == ("timeout", (note,), 605)
+    assert [(record.name, record.message) for record in caplog.records] == [("asterism.planner", note)]
+
+
+def test_a_planner_that_exits_does_not_end_the_event_loop() -> None:
+    with pytest.raises(SystemExit):
+        outlived(SlowPlanner(exits=True))
 
 
 def test_a_planner_is_asked_for_a_constellation() -> None:

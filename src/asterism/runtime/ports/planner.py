@@ -11,7 +11,11 @@ from asterism.errors import AsterismError
 from asterism.machines.constellation_agent.requests import PlannerRequest
 from asterism.machines.usage import Usage
 
-__all__ = ["Planner", "PlannerRequest", "PlanningUnavailable", "Proposal"]
+__all__ = ["PLANNER_TIMEOUT_S", "Planner", "PlannerRequest", "PlanningUnavailable", "Proposal"]
+
+
+PLANNER_TIMEOUT_S = 600.0
+"""Default time limit of one answer of a program's own planner."""
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +40,10 @@ class Planner(Protocol):
     """Plans and replans."""
 
     async def propose(self, question: PlannerRequest) -> Proposal:
-        """Answer a question, within a time limit of its own.
+        """Answer a question.
+
+        A planner that is passed to ``asterism.open`` is cancelled after ``planner_timeout_s``. It must
+        not block the event loop, and it must end when it is cancelled.
 
         Raises:
             PlanningUnavailable: there is no answer.
