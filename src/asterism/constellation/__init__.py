@@ -4,8 +4,8 @@
   shape; ``specs``: a new task or dependency from its specification; ``constellation_snapshot``:
   snapshots.
 - ``condition`` and ``references``: expressions over results.
-- ``documents`` and ``parameters``: plans as people and models write them; ``specs``: new tasks and
-  dependencies of them; ``edits``, ``batch`` and ``changes``: edits of a constellation.
+- ``documents``, ``parameters`` and ``environment``: plans as people and models write them;
+  ``edits``, ``batch`` and ``changes``: edits of a constellation.
 - ``profile``, ``skill_ranker``, ``resolution`` and ``nesting``: devices, skills and checks against
   them.
 """

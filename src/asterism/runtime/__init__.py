@@ -9,5 +9,5 @@
 - ``registration``: a program's own machines. ``code_version``: a fingerprint of the code of a
   machine.
 - ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids.
-  ``private_files``: file modes.
+  ``private_files``: file modes. ``verdicts``: verdicts on commands, for their senders.
 """
