@@ -27,7 +27,8 @@ from asterism.stores.memory import MemoryStore
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.timing import Taken, taking
 
-IDLE = AgentProfile(device_id="idle", skills=(Skill(name="nothing", idempotent=True),), concurrency=10_000)
+_TAKE = Skill(name="take", parameters={"type": "object", "properties": {"x": {"type": "integer"}}}, idempotent=True)
+IDLE = AgentProfile(device_id="idle", skills=(Skill(name="nothing", idempotent=True), _TAKE), concurrency=10_000)
 
 
 class IdleDevice:

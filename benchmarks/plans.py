@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
+import msgspec
+
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.fan_out import ForEach
 
 
 def chain(length: int) -> PlanDocument:
@@ -18,6 +21,21 @@ def fan(width: int) -> PlanDocument:
     """One task, then many at once, then one that waits for all of them."""
     middle = [f"t{number}" for number in range(width)]
     return _plan(["first", *middle, "last"], [*(("first", name) for name in middle), *((name, "last") for name in middle)])
+
+
+def fan_out(width: int) -> PlanDocument:
+    """One task, then one for each item of a list, then one that waits for all of them."""
+    items = TaskSpec(task_id="items", name="take", device="idle", inputs={"x": "${item}"}, for_each=ForEach(items=list(range(width))))
+    whole = _plan(["first", "last"], [("first", "items"), ("items", "last")])
+    return msgspec.structs.replace(whole, tasks=(*whole.tasks, items))
+
+
+def written_out(width: int) -> PlanDocument:
+    """The same with a task for each item."""
+    names = [f"items-{number}" for number in range(width)]
+    items = [TaskSpec(task_id=name, name="take", device="idle", inputs={"x": number}) for number, name in enumerate(names)]
+    whole = _plan(["first", "last"], [*(("first", name) for name in names), *((name, "last") for name in names)])
+    return msgspec.structs.replace(whole, tasks=(*whole.tasks, *items))
 
 
 def layered(layers: int, width: int, degree: int) -> PlanDocument:

@@ -1,8 +1,9 @@
-"""A program of thirty lines, killed at every entry of its journal and resumed."""
+"""Programs of thirty lines, killed at every entry of their journals and resumed."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +72,10 @@ async def main():
 
 asyncio.run(main())
 """
+APPROVED = """run = await app.start(nightly, url="http://x")
+        if (await run.result()).outcome == "waiting":
+            await run.answer("approve")
+        await run.result()"""
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -78,17 +83,17 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def written(folder: Path) -> Path:
+def written(folder: Path, program: str = PROGRAM, killed: str = KILLED) -> Path:
     folder.mkdir()
-    (folder / "nightly.py").write_text(PROGRAM, encoding="utf-8")
-    (folder / "killed.py").write_text(KILLED, encoding="utf-8")
+    (folder / "nightly.py").write_text(program, encoding="utf-8")
+    (folder / "killed.py").write_text(killed, encoding="utf-8")
     return folder
 
 
 def effects(folder: Path) -> Counter[str]:
     """Return the number of keys by task: an effect that is repeated under its key counts once."""
     lines = (folder / "effects.txt").read_text(encoding="utf-8").splitlines()
-    return Counter(line.split()[0] for line in set(lines))
+    return Counter(line.split()[0] for line in {" ".join(line.split()[:2]) for line in lines})
 
 
 ONCE = Counter({"download": 1, "publish": 1, "publish_2": 1, "publish_3": 1, "fail": 1, "end": 1, "alert": 1, "clean": 1})
@@ -110,3 +115,43 @@ def test_each_effect_of_a_program_that_is_killed_at_any_entry_is_made_once(tmp_p
         assert "no runs to resume" in resumed.stdout or "FAIL: failed" in resumed.stdout, (entry, resumed.stdout, resumed.stderr)
         assert effects(folder) == ONCE, entry
     assert entry > 10
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "constellations-in-python.md"
+FAN_OUT_ONCE = Counter({**{f"transform[{number}]": 1 for number in range(3)}, "publish": 1, "clean": 1})
+
+
+def fan_out_of_the_page() -> str:
+    """Return the program of the page, with three items instead of twenty."""
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (program,) = [block for block in blocks if "each(files)" in block]
+    assert sum(bool(line) for line in program.splitlines()) <= 30
+    return program.replace("log.txt", "effects.txt").replace("range(20)", "range(3)").replace(">= 18", ">= 3")
+
+
+def finished(folder: Path) -> str:
+    """Approve what the run of a folder asks for, drive it to its end, and return the output."""
+    resumed = python(folder, "-m", "asterism.cli", "resume").stdout
+    listed = python(folder, "-m", "asterism.cli", "runs").stdout
+    return resumed + (python(folder, "-m", "asterism.cli", "answer", listed.split()[0], "approve").stdout if "waiting" in listed else "")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_each_item_of_the_program_of_the_page_has_one_effect_wherever_it_is_killed(tmp_path: Path) -> None:
+    program = fan_out_of_the_page()
+    killed = KILLED.replace('await app.run(nightly, url="http://x")', APPROVED)
+    whole = written(tmp_path / "whole", program)
+    assert python(whole, "nightly.py").stdout == "waiting None\n"
+    assert "FINISH: finished" in finished(whole)
+    assert effects(whole) == FAN_OUT_ONCE
+    for entry in range(1, 100):  # bounded: no run has more entries
+        folder = written(tmp_path / str(entry), program, killed)
+        ended = python(folder, "killed.py", str(entry))
+        if ended.returncode == 0:
+            break
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        said = finished(folder)
+        assert "FINISH: finished" in said or "no runs to resume" in said, (entry, said)
+        assert effects(folder) == FAN_OUT_ONCE, entry
+    assert entry > 15

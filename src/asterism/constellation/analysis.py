@@ -7,6 +7,7 @@ import graphlib
 from collections.abc import Iterable, Mapping
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.task import TaskStar
 
 
 def critical_path(constellation: TaskConstellation, weights: Mapping[str, float] | None = None) -> tuple[float, list[str]]:
@@ -44,12 +45,22 @@ def parallel_width(constellation: TaskConstellation) -> int:
 
     The level of a task is the number of tasks on the longest chain before it. This is the width of
     a run whose tasks take about equally long. The widest antichain, which may be wider, costs
-    O(n^2.5) to find.
+    O(n^2.5) to find. A task with ``for_each`` counts as its items.
     """
     levels: dict[str, int] = {}
     for task_id in _order(constellation):
         levels[task_id] = max((levels[before] + 1 for before in constellation.predecessors(task_id)), default=0)
-    return max(collections.Counter(levels.values()).values(), default=0)
+    widths: collections.Counter[int] = collections.Counter()
+    for task_id, level in levels.items():
+        widths[level] += _width(constellation.tasks[task_id])
+    return max(widths.values(), default=0)
+
+
+def _width(task: TaskStar) -> int:
+    """Return the number of items of a task that can be under way at a time, as far as they are known; else 1."""
+    each = task.for_each
+    total = task.items.total if task.items else len(each.items) if each and isinstance(each.items, list) else 1
+    return min(total, (each.max_concurrent if each else None) or total)
 
 
 def _order(constellation: TaskConstellation) -> Iterable[str]:

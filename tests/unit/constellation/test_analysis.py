@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from asterism.constellation.analysis import critical_path, parallel_width
@@ -53,3 +55,9 @@ def test_a_cycle_is_found_as_a_path_that_ends_where_it_starts() -> None:
 
 def test_the_longest_path_of_weightless_tasks_weighs_nothing() -> None:
     assert critical_path(constellation("a b", "a>b"), {})[0] == 0.0
+
+
+@pytest.mark.parametrize(("each", "width"), [({"items": [1, 2, 3]}, 3), ({"items": [1, 2, 3], "max_concurrent": 2}, 2), ("${a.files}", 1)])
+def test_the_width_of_a_fan_out_is_the_number_of_its_items_that_can_run_at_once(each: Any, width: int) -> None:
+    tasks = [{"task_id": "a", "device": "d"}, {"task_id": "b", "device": "d", "for_each": each}]
+    assert parallel_width(TaskConstellation.from_dict({"tasks": tasks, "dependencies": [{"from": "a", "to": "b"}]})) == width

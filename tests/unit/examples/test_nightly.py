@@ -35,7 +35,7 @@ def test_a_backup_is_copied_and_verified_and_a_failure_is_reported(tmp_path: Pat
 
 def test_the_program_of_the_page_prints_the_output_shown(tmp_path: Path) -> None:
     program, *_ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (shown,) = re.findall(r"    \$ python nightly\.py\n    (.*)\n", PAGE)
+    shown, *_ = re.findall(r"    \$ python nightly\.py\n    (.*)\n", PAGE)
     (tmp_path / "nightly.py").write_text(program, encoding="utf-8")
     done = do(tmp_path, "nightly.py")
     assert done.stdout == f"{shown}\n", done.stderr

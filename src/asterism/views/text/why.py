@@ -53,7 +53,7 @@ def task_events(task_id: str, history: RunHistory, lines: Iterable[HistoryLine])
     item = history.constellation.tasks.get(task_id)
     if item is not None and item.item_of:
         first = min((it.seq for it in found), default=0)
-        found += [it for it in task_events(item.item_of, history, lines) if not first or it.seq <= first][-1:]
+        found[:0] = [it for it in task_events(item.item_of, history, lines) if not first or it.seq <= first][-1:]
     return sorted(found, key=lambda reason: reason.seq)
 
 

@@ -317,8 +317,7 @@ def test_a_fan_out_is_one_line_with_the_progress_of_its_items() -> None:
 
 
 def test_a_queued_item_is_not_running() -> None:
-    each: dict[str, Any] = {"a": {"for_each": {"items": [1, 2, 3], "max_concurrent": 2}, "requires_approval": False}}
-    written = Written(plan("a", **each), concurrency=1)
+    written = Written(plan("a", a={"for_each": {"items": [1, 2, 3], "max_concurrent": 2}}), concurrency=1)
     history, _ = written.history()
     assert str(history.status_lines(103, 8)[0]).endswith("3.00 s  0 of 3 items, 1 queued")
     task = history.constellation.tasks["a"]
@@ -334,8 +333,7 @@ def test_a_queued_item_is_not_running() -> None:
 
 
 def test_an_item_has_its_own_progress_and_questions() -> None:
-    each: dict[str, Any] = {"a": {"for_each": [1, 2], "requires_approval": True}}
-    written = Written(plan("a", **each))
+    written = Written(plan("a", a={"for_each": [1, 2], "requires_approval": True}))
     tasks = written.run.memory.constellation.tasks
     written.at(1, Answered(effect_id=tasks["a[1]"].effect_id, verb="approve"), "ada")
     written.at(1, BatchEnded())
