@@ -269,6 +269,7 @@ def handlers() -> Sequence[Record]:
             *tasks("a", "b", inputs={"x": "${params.word}"}),
             {"task_id": "c", "device": "d", "skill": "do", "join": "any"},
             {"task_id": "e", "device": "d", "skill": "do", "inputs": {"x": "${a.error}"}, "when": "x != null"},
+            {"task_id": "f", "device": "d", "skill": "do"},
         ],
         "dependencies": stars.lines("a>c b>c a>e:COMPLETION_ONLY"),
         "on_failure": [{"task_id": "alert", "device": "d", "skill": "do", "inputs": {"x": text}}],
@@ -276,7 +277,7 @@ def handlers() -> Sequence[Record]:
     }
 
     def script(attempt: Attempt) -> Behaviour:
-        error = TaskError(code="raised", message="no luck") if attempt.task_id == "b" else None
+        error = TaskError(code="raised", message="no luck") if attempt.task_id in "bf" else None
         return Behaviour(duration_s=5 if error else 10, error=error)
 
     return World(1, fleet=fleet_of("d"), script=script, crashes=[Crash(entry=8, after_s=0.5)]).run(document).records

@@ -43,7 +43,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "mistyped": ("finished", {"a": "COMPLETED"}),
     "handlers": (
         "failed",
-        {"a": "COMPLETED", "b": "FAILED", "c": "COMPLETED", "e": "SKIPPED", "alert": "COMPLETED", "clean": "COMPLETED"},
+        {"a": "COMPLETED", "b": "FAILED", "c": "COMPLETED", "e": "SKIPPED", "f": "FAILED", "alert": "COMPLETED", "clean": "COMPLETED"},
     ),
     "queue": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}),
     "fan_out": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}),

@@ -91,3 +91,26 @@ def test_the_reason_names_the_task_and_why() -> None:
     ended = agent.end_of("a")
     agent.batch(type(ended)(effect_id=ended.effect_id, error=TaskError(code="raised", message="out of memory")))
     assert agent.memory.reason == "a (train) is FAILED: out of memory"
+
+
+@pytest.mark.parametrize(
+    ("ends", "state"),
+    [
+        ([("first", "raised"), ("second", None), ("use", None)], "FINISH"),
+        ([("second", None), ("use", None), ("first", "raised")], "FINISH"),
+        ([("first", "raised"), ("second", None), ("use", "raised")], "FAIL"),
+        ([("first", "raised"), ("second", "raised")], "FAIL"),
+    ],
+)
+def test_the_first_source_that_works_handles_the_failure_of_the_others(ends: list[tuple[str, Any]], state: str) -> None:
+    sources = plan("first second use alert", "first>use second>use")
+    use, alert = sources["tasks"][2:]
+    sources["tasks"] = [*sources["tasks"][:2], {**use, "join": "any"}]
+    agent = Agent({**sources, "on_failure": [alert]})
+    for task_id, how in ends:
+        agent.batch(agent.end_of(task_id, error=how)) if how else agent.ends(task_id, how)
+    if state == "FAIL":
+        assert agent.running() == ["alert"]
+        agent.ends("alert")
+    assert agent.state == state
+    assert agent.task("alert").status == ("COMPLETED" if state == "FAIL" else "SKIPPED")

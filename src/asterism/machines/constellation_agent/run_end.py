@@ -50,14 +50,14 @@ def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContex
 def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
     """Return True for a failed or cancelled task, unless a task that handles it completed.
 
-    The ``on_failure`` tasks handle nothing: a run that they have told about has still failed.
+    A task with ``join: any`` that completed handles the failures of all its predecessors: it needed one of them. The
+    ``on_failure`` tasks handle nothing: a run that they have told about has still failed.
     """
     if task.role != "task" or task.status not in (TaskStatus.FAILED, TaskStatus.CANCELLED):
         return False
-    return not any(
-        line.verdict is not None and line.verdict.satisfied and constellation.tasks[line.target].status is TaskStatus.COMPLETED
-        for line in constellation.lines_out(task.task_id)
-    )
+    lines = constellation.lines_out(task.task_id)
+    completed = [(line, target) for line in lines if (target := constellation.tasks[line.target]).status is TaskStatus.COMPLETED]
+    return not any(target.join == "any" or (line.verdict is not None and line.verdict.satisfied) for line, target in completed)
 
 
 def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState) -> str:

@@ -31,6 +31,7 @@ PLAN: dict[str, Any] = {
     "tasks": [
         {"task_id": "a", **DESK, "inputs": {"url": "${params.url}"}},
         {"task_id": "b", **DESK},
+        {"task_id": "lost", **DESK},
         {"task_id": "first", **DESK, "join": "any"},
         {"task_id": "rare", **DESK, "inputs": {"n": "${params.keep}"}, "when": "n > 10"},
     ],
@@ -38,7 +39,7 @@ PLAN: dict[str, Any] = {
     "on_failure": [{"task_id": "alert", **DESK}],
     "finally": [{"task_id": "clean", **DESK}],
 }
-BROKEN = TaskError(code="raised", message="b broke")
+BROKEN = TaskError(code="raised", message="it broke")
 
 
 class Scene(Written):
@@ -63,6 +64,7 @@ def failed() -> Scene:
     scene = Scene()
     scene.end(1, "a")
     scene.end(2, "b", BROKEN)
+    scene.end(2, "lost", BROKEN)
     scene.end(3, "first")
     return scene
 
@@ -82,16 +84,16 @@ def test_handlers_are_marked_and_counted_apart() -> None:
     history, lines = scene.read()
     drawn = {str(line).split()[1]: str(line) for line in history.status_lines(110, 80) if len(str(line).split()) > 1}
     assert ["on failure" in drawn["alert"], "finally" in drawn["clean"], "finally" in drawn["a"]] == [True, True, False]
-    assert history.summary() == "2 of 4 done, 1 running, 1 failed, 1 skipped"
-    assert str(lines[0].text) == "submitted with a plan of 4 tasks and 2 handlers: views (url=https://x keep=7)"
-    assert str(metric_lines(measure(history, 110))[0]).startswith("  4 tasks and 2 handlers, 4 attempts;")
+    assert history.summary() == "2 of 5 done, 1 running, 2 failed, 1 skipped"
+    assert str(lines[0].text) == "submitted with a plan of 5 tasks and 2 handlers: views (url=https://x keep=7)"
+    assert str(metric_lines(measure(history, 110))[0]).startswith("  5 tasks and 2 handlers, 5 attempts;")
     assert "<br/>on failure" in mermaid_flowchart(history.constellation)
     assert [word for word in ("on failure", "finally") if word in "\n".join(map(str, plan_lines(history.constellation)))] == [
         "on failure",
         "finally",
     ]
     history, _ = to_the_end(scene, "alert", "clean").read()
-    assert history.summary() == "2 of 4 done, 1 failed, 1 skipped; handlers: 2 done"
+    assert history.summary() == "2 of 5 done, 2 failed, 1 skipped; handlers: 2 done"
 
 
 def test_show_has_the_values_of_the_parameters() -> None:
@@ -129,10 +131,10 @@ def test_why_of_a_join_says_which_dependency_admitted_it_and_which_results_it_go
 
 def test_why_of_a_handler_says_why_it_ran_or_did_not() -> None:
     scene = to_the_end(failed(), "alert", "clean")
-    reason = "the run failed: b (work) is FAILED: b broke"
+    reason = "the run failed: lost (work) is FAILED: it broke"
     assert [standing(scene, it) for it in ("alert", "clean")] == [f"COMPLETED: {reason}"] * 2
     scene = Scene()
-    for at, task in enumerate(("a", "b", "first"), 1):
+    for at, task in enumerate(("a", "b", "lost", "first"), 1):
         scene.end(at, task)
     to_the_end(scene, "clean")
     assert [standing(scene, it) for it in ("alert", "clean")] == ["SKIPPED: the run did not fail", "COMPLETED: the run finished"]
