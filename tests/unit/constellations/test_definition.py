@@ -261,6 +261,17 @@ def test_each_makes_a_task_for_each_item_of_a_list() -> None:
     assert Constellation.from_json(plan.to_json(), folder=plan.folder).plan() == plan.plan()
 
 
+def test_each_takes_a_list_whose_parts_may_be_results() -> None:
+    plan = Constellation("lists")
+    files = plan.task(download, url="x")
+    plan.task(publish, first=each([1, files[0]]), files=files)
+    (_, put) = plan.plan().tasks
+    assert put.for_each == ForEach(items=[1, "${download.0}"])
+    assert [line.line_id for line in plan.plan().dependencies] == ["download->publish"]
+    with pytest.raises(InvalidInput, match="10001 items; at most 10000"):
+        plan.task(publish, first=each([0] * 10_001), files=1)
+
+
 def test_each_that_cannot_be_an_input_is_refused() -> None:
     plan = Constellation("odd")
     files = plan.task(download, url="x")
