@@ -13,6 +13,7 @@ from asterism.flows.children import as_child
 
 ENTRY_POINTS = "asterism.flows"
 """Entry point group of agents in installed packages: ``booking = "acme.booking"``, or ``"acme.booking:Booking"``."""
+_ADVICE = "; an agent is a subclass of StandardAgent, of asterism.flows"
 
 
 def agents_of(source: str, folder: Path) -> list[type[StandardAgent]]:
@@ -39,7 +40,7 @@ def agents_of(source: str, folder: Path) -> list[type[StandardAgent]]:
         and name in ("", value.__name__)
     ]
     if not found:
-        raise InvalidInput(f"{place} has no flow agent {name}".rstrip() + did_you_mean(name, vars(module)))
+        raise InvalidInput(f"{place} has no flow agent {name}".rstrip() + (did_you_mean(name, vars(module)) or _ADVICE))
     return found
 
 

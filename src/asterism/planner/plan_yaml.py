@@ -60,7 +60,10 @@ def read_yaml(text: str) -> Any:
         _check_bounds(text)
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:
-        raise InvalidInput(f"not YAML: {' '.join(str(error).split())}") from error
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1} column {mark.column + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise InvalidInput(f"not YAML: {where}{' '.join(str(problem).split())}") from error
 
 
 def yaml_text(value: Any) -> str:

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from asterism import Constellation, InvalidInput, Param, RetryPolicy, each, skill
-from asterism.constellation.documents import parse_plan
+from asterism.constellation.documents import TaskSpec, parse_plan
 from asterism.constellation.fan_out import ForEach
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellations.plans import plan_of, plan_text, rebase_plan
@@ -303,7 +304,16 @@ EVERY_FIELD: dict[str, Any] = {
             "when": "n > 1",
             "join": "any",
             "requires_approval": True,
+            "env": {"LEVEL": "3"},
+            "folder": "sub",
             "retry": {"max_attempts": 3, "backoff_s": 2.0, "max_backoff_s": 5.0, "on": ["raised", "timeout"]},
+        },
+        {
+            "task_id": "each",
+            "device": "desk",
+            "skill": "work",
+            "for_each": {"items": "${params.list}", "max_concurrent": 2, "failed": "omit"},
+            "inputs": {"file": "${item}"},
         },
         {
             "task_id": "inner",
@@ -316,6 +326,7 @@ EVERY_FIELD: dict[str, Any] = {
         },
     ],
     "dependencies": [
+        {"from": "a", "to": "each"},
         {"from": "a", "to": "c", "condition": "n > 0"},
         {"id": "late", "from": "b", "to": "c", "type": "COMPLETION_ONLY"},
         {"from": "inner", "to": "c", "type": "UNCONDITIONAL"},
@@ -330,9 +341,10 @@ def test_every_field_of_a_plan_survives_a_file_a_constellation_and_a_run() -> No
     text = plan_text(plan)
     assert parse_plan(json.loads(text)) == plan
     assert Constellation.from_json(text).to_json() == text
+    assert {field for task in plan.tasks for field in msgspec.to_builtins(task)} == {*TaskSpec.__struct_fields__}
     assert json.loads(text)["params"]["day"] == {"type": "str"}
-    assert json.loads(text)["tasks"][3]["constellation"] == {
-        **EVERY_FIELD["tasks"][3]["constellation"],
+    assert json.loads(text)["tasks"][-1]["constellation"] == {
+        **EVERY_FIELD["tasks"][-1]["constellation"],
         "params": {"day": {"type": "str"}},
     }
 

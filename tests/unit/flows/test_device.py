@@ -108,7 +108,7 @@ def test_its_profile_describes_the_agent(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "why"),
     [
-        ("flow_of_test.py:Nobody", r"flow_of_test\.py has no flow agent Nobody"),
+        ("flow_of_test.py:Nobody", r"flow_of_test\.py has no flow agent Nobody; an agent is a subclass of StandardAgent"),
         ("flow_of_test.py", r"has 2 agents; name one: flow_of_test\.py:Lunch"),
         ("gone.py:Lunch", r"there is no file gone\.py"),
     ],

@@ -38,7 +38,8 @@ def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
     ("name", "text", "why"),
     [
         ("plan.json", "{", "not JSON"),
-        ("plan.yaml", "tasks: [", "not YAML"),
+        ("plan.yaml", "tasks: [", "not YAML: line "),
+        ("plan.yaml", "tasks:\n  - task_id: a\n   name: b\n", "not YAML: line 3 column 4: did not find expected '-' indicator"),
         ("plan.json", '{"tasks": {"a": {}, "a": {}}}', "duplicate name 'a'"),
         ("plan.yml", "tasks:\n  a: {}\n  a: {}\n", "duplicate name 'a'"),
         ("plan.yaml", YAML, "unknown field 'defaults'"),
