@@ -30,16 +30,13 @@ class MissingExtra(AsterismError):
 
 
 class IllegalTransition(AsterismError):
-    """A machine's table has no row for an event, or a move returned a target that its row forbids.
-
-    The state and the journal are unchanged.
+    """A machine's table has no row for an event; the run is unchanged.
 
     Attributes:
         machine: name of the machine.
         state: name of its state.
         event: name of the event that was refused.
-        accepted: names of the events that this state accepts, or of the targets that the row
-            allows.
+        accepted: names of the events that this state accepts.
         history: the last entries of the run, one line each, oldest first.
     """
 
@@ -51,6 +48,14 @@ class IllegalTransition(AsterismError):
         self.history = tuple(story)
         history = "".join(f"\n  {line}" for line in self.history)
         super().__init__(f"{machine} in {state} does not accept {event}; accepted: {', '.join(self.accepted) or 'nothing'}{history}")
+
+
+class ForbiddenTarget(IllegalTransition):
+    """A move returned a target that its row forbids: a defect of the move.
+
+    The state and the journal are unchanged. The memory may have changed: whoever drives the run reads
+    it again from the journal. ``accepted`` has the targets that the row allows.
+    """
 
 
 class RunNotFound(AsterismError):

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, Never, TypeVar
 
 import msgspec
 
-from asterism.errors import VERSION_STEP, IllegalTransition
+from asterism.errors import VERSION_STEP, ForbiddenTarget, IllegalTransition
 from asterism.kernel.start import StartRequest
 
 M = TypeVar("M")
@@ -293,7 +293,8 @@ class Machine(Generic[M]):
             The next state, or None if nothing happened.
 
         Raises:
-            IllegalTransition: the state has no row for the event, or the row forbids the target.
+            IllegalTransition: the state has no row for the event; nothing has changed.
+            ForbiddenTarget: the row forbids the target of the move.
             TypeError: no state has a row for this kind of effect result; or the run would end, and
                 its memory has no valid end.
         """
@@ -312,7 +313,7 @@ class Machine(Generic[M]):
         if target is None or (found.internal and target == state):
             return target
         if target not in found.to:
-            raise IllegalTransition(self.name, state, f"{kind_of(event)} to {target}", sorted(found.to))
+            raise ForbiddenTarget(self.name, state, f"{kind_of(event)} to {target}", sorted(found.to))
         if target in self._terminal and target != state and not context.replayed and (problem := self.check_end(memory)):
             raise TypeError(f"{self.name} ends in {target}: {problem}")
         return target

@@ -84,8 +84,9 @@ class Run(Generic[M]):
         The result of an effect that is not outstanding is noted without a step.
 
         Raises:
-            IllegalTransition: the table has no row for the event (nothing has changed), or its move
-                returned a target that the row forbids (a defect; the memory may have changed).
+            IllegalTransition: the table has no row for the event; nothing has changed.
+            ForbiddenTarget: a move returned a target that its row forbids. Drop this object: its memory
+                may have changed, and the journal has not.
         """
         if isinstance(event, EffectResult) and event.effect_id not in self.outstanding:
             return self.note(event, at=at, actor=actor, key=key, why=f"{event.effect_id} is not outstanding")
@@ -164,7 +165,7 @@ class Run(Generic[M]):
         try:
             target = self.machine.step(self.state, self.memory, event, context)
         except IllegalTransition as error:
-            raise IllegalTransition(error.machine, error.state, error.event, error.accepted, tuple(self.history)) from None
+            raise type(error)(error.machine, error.state, error.event, error.accepted, tuple(self.history)) from None
         if target is None:
             return None
         self.touched = context.touched

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Iterable
+from typing import TypeGuard
 
 import msgspec
 
-from asterism.errors import InvalidInput
+from asterism.errors import ForbiddenTarget, IllegalTransition, InvalidInput, Refused
 from asterism.kernel.data import error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult, Event, kind_of
 from asterism.machines.run_control import TransitionFailed
@@ -33,6 +34,11 @@ class Arrival(msgspec.Struct, frozen=True):
     by: str = ""
     failure: str = ""
     recorded: asyncio.Future[None] | None = None
+
+
+def is_refusal(error: Exception) -> TypeGuard[IllegalTransition | Refused]:
+    """Return True for an error by which a machine refuses an event, so that nothing has changed."""
+    return isinstance(error, IllegalTransition | Refused) and not isinstance(error, ForbiddenTarget)
 
 
 def replacement(arrival: Arrival, reason: str, error: Exception) -> Arrival:

@@ -242,15 +242,14 @@ class Driver:
     async def check_tree(self, root: RunRow) -> None:
         """Check that this program can drive every run of a tree.
 
-        Of an imported tree that nobody has driven yet, only the root is checked.
-
         Raises:
             UnknownMachine: this program lacks one of the machines, and nobody drives the tree.
             RunOwned: it lacks one, and another process drives the tree; that process accepts what
                 is sent.
             RunNewer: a newer program has written to one of the runs.
         """
-        below = await self.store.runs(root=root.run_id, limit=MAX_TREE) if root.epoch else []  # never owned: no children, unless imported
+        is_new = not root.epoch and root.seq == 1  # then it has no children; an imported tree may have some
+        below = [] if is_new else await self.store.runs(root=root.run_id, limit=MAX_TREE)
         for row in (root, *below):
             if row.machine not in self.machines and row is not root and row.status == "ended":
                 continue

@@ -19,7 +19,7 @@ from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy,
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.run_control import BatchEnded, CancelEffect, EffectCancelled, OwnershipAcquired
-from asterism.runtime.arrivals import Arrival, confirm, effect_result, interrupted_result, replacement
+from asterism.runtime.arrivals import Arrival, confirm, effect_result, interrupted_result, is_refusal, replacement
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, Store
@@ -260,7 +260,7 @@ class RunExecutor:
             try:
                 entry = self.run.take(event, at=at, actor=arrival.actor, key=arrival.key)
             except Exception as error:  # boundary: a defect in a move ends its run only, with its name; a command is refused
-                if arrival.key and isinstance(error, IllegalTransition | Refused):
+                if arrival.key and is_refusal(error):
                     entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._refusal(error)))
                     folded.append((arrival.key, entries[-1].note))
                     continue

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from asterism.errors import AsterismError, IllegalTransition, Refused
+from asterism.errors import AsterismError, ForbiddenTarget, IllegalTransition, Refused
 from asterism.kernel.journal import JournalMismatch
 from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, kind_of
 from asterism.kernel.packing import packer
@@ -300,6 +300,8 @@ class SmallRun(ABC, Generic[M]):
         before, look_after = run.state, self.watch(run)
         try:
             entry = run.take(event, at=at, actor="somebody")
+        except ForbiddenTarget as error:
+            raise InvariantViolated(5, f"{kind_of(event)} breaks its move: {error}", run.history) from error
         except (IllegalTransition, Refused) as refused:
             if isinstance(event, EffectResult) and not isinstance(event, Answered):
                 raise InvariantViolated(6, f"an outcome was refused: {refused}", run.history) from None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asterism.errors import IllegalTransition
+from asterism.errors import ForbiddenTarget, IllegalTransition
 from asterism.kernel.machine import Effect, Event, Move, RecoveryPolicy, RequestFactory, Row, StepContext, kind_of, row
 from tests.kettle_machine import (
     KETTLE,
@@ -211,7 +211,7 @@ def test_an_event_without_a_row_raises_and_says_what_was_accepted() -> None:
 
 def test_a_target_that_the_row_forbids_raises() -> None:
     kettle = make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Press: row(astray, Kettle.HEATING)}})
-    with pytest.raises(IllegalTransition, match="does not accept press to HOT; accepted: HEATING"):
+    with pytest.raises(ForbiddenTarget, match="does not accept press to HOT; accepted: HEATING"):
         kettle.step(Kettle.COLD, Memory(), Press(), turn_at())
 
 

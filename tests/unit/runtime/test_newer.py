@@ -101,6 +101,22 @@ def test_a_newer_run_anywhere_in_a_tree_prevents_its_drive_and_every_effect(who:
     asyncio.run(main())
 
 
+def test_a_newer_run_below_an_imported_root_that_was_never_driven_prevents_its_drive() -> None:
+    async def main() -> None:
+        there, here = Memory(), Memory()
+        below = await parked(there)
+        async with process(there) as first, process(here) as second:
+            await second.runtime.import_journals(await first.runtime.export("r"))
+            assert here.runs["r"].epoch == 0
+            outdate(here, below)
+            with pytest.raises(RunNewer) as raised:
+                await second.runtime.drive("r")
+            assert str(raised.value) == in_one_line(below)
+            assert here.runs["r"].epoch == 0, "it was not acquired"
+
+    asyncio.run(main())
+
+
 def test_a_child_that_becomes_newer_after_the_check_is_not_acquired(monkeypatch: pytest.MonkeyPatch) -> None:
     async def looked_at(driver: Driver, root: str) -> None:
         """Found nothing."""

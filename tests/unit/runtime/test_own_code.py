@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from asterism.errors import InvalidInput, RunStuck
+from asterism.errors import InvalidInput, Refused, RunStuck
 from asterism.kernel.journal import Entry
 from asterism.machines import AskPerson, BatchEnded, Cancel, EffectResult, Event, Machine, RecoveryPolicy, StepContext, Unpause, row
 from asterism.runtime.ports.store import InboxRow, RunRow
@@ -333,6 +333,38 @@ def test_a_run_that_accepts_a_command_of_its_machine_waits_for_it(tmp_path: Path
             await came.wait()
             assert await runtime.send("r", Call(), actor="ann") == "accepted"
             assert (await driving).outcome == "finished"
+
+    asyncio.run(main())
+
+
+def test_a_command_whose_move_returns_a_forbidden_target_changes_nothing(tmp_path: Path) -> None:
+    def strays(memory: Basket, event: Call, context: StepContext) -> State:
+        memory.reason = "half done"
+        return State.OUT
+
+    async def main() -> None:
+        machine = errand(back=waits, more={Call: row(strays, State.DONE)})
+        came = asyncio.Event()
+
+        class Watch:
+            def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
+                if entries[-1].state == State.BACK:
+                    came.set()
+
+            def trouble(self, run_id: str, message: str) -> None:
+                """As expected."""
+
+        async with opened(tmp_path, machine) as runtime:
+            runtime.driver.observe(Watch())
+            driving = asyncio.ensure_future(ended(runtime, machine))
+            await came.wait()
+            with pytest.raises(Refused, match=r"^a defect of asterism: call could not be taken: ForbiddenTarget: errand in BACK "):
+                await runtime.send("r", Call(), actor="ann")
+            live = runtime.driver.live("r")
+            assert live is not None
+            assert live.memory.reason == ""
+            await runtime.send("r", Cancel(), actor="ann")
+            assert (await driving).outcome == "cancelled"
 
     asyncio.run(main())
 
