@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.desk import Desk
+from asterism.cli.exit_codes import INTERRUPTED
+from tests.end_to_end.desk import TIMEOUT_S, Desk
 
 SKILLS = """
 import os, signal
@@ -235,3 +236,20 @@ def test_a_folder_that_was_removed_is_told_as_that(desk: Desk) -> None:
     shell = f'rmdir "{gone}" && "{sys.executable}" -m asterism.cli chat orders.py'
     done = subprocess.run(["sh", "-c", shell], env=desk.environment(), cwd=gone, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (2, "asterism: the current folder was removed; change to another one\n")
+
+
+def test_a_cancel_says_that_finally_tasks_still_run(desk: Desk) -> None:
+    plan = desk.folder / "plan.json"
+    wait = {"device": "desk", "skill": "wait"}
+    plan.write_text(json.dumps({"tasks": [{"task_id": "work", **wait}], "finally": [{"task_id": "clean", **wait}]}), encoding="utf-8")
+    with desk.start("run", plan, "--fleet", desk.fleet, gated=True) as run:
+        desk.reach()
+        run_id = desk.runs()[0]["run"]
+        said = desk.do("cancel", run_id).stdout
+        assert said == f"run {run_id} is being cancelled: its finally tasks run now; cancel it again to end it at once\n"
+        desk.reach()
+        assert desk.runs()[0]["status"] != "ended"
+        assert f"run {run_id} is" in desk.do("cancel", run_id).stdout
+        run.communicate(timeout=TIMEOUT_S)
+        assert run.returncode == INTERRUPTED
+    assert desk.runs()[0]["outcome"] == "cancelled"

@@ -335,14 +335,22 @@ async def _cancel(named: str, reason: str, database: Path | None) -> int:
     async with connected(database) as client:
         row = await _unfinished(client, named)
         path = database_path(database)
-        is_unowned = not (await client.describe(row.root)).owner
-        if is_unowned and (row.parent or await has_finally_tasks(client, row)):  # the rest of its tree, and these, need devices
+        is_unowned, goes_on = not (await client.describe(row.root)).owner, await has_finally_tasks(client, row)
+        if is_unowned and (row.parent or goes_on):  # the rest of its tree, and these, need devices
             await _post(client, row, Cancel(reason=reason))
             return await drive_unowned(client, row, path, None, unpause=False)
         async with open_runtime(client.store, {}, path) as runtime:  # drives the run if no process does; a cancel needs no devices
             await runtime.send(row.run_id, Cancel(reason=reason), actor=actor())
-        put(f"run {row.run_id} is cancelled")
+        put(_cancel_words(await client.store.run(row.run_id), goes_on=goes_on))
         return FINISHED
+
+
+def _cancel_words(row: RunRow, *, goes_on: bool) -> str:
+    """Return the effect of a cancel so far; ``goes_on``: the run has ``finally`` tasks."""
+    if row.status == "ended":
+        return f"run {row.run_id} is cancelled" if row.outcome == "cancelled" else f"run {row.run_id} has ended ({row.outcome})"
+    rest = "its finally tasks run now; cancel it again to end it at once" if goes_on else "its process stops the work under way"
+    return f"run {row.run_id} is being cancelled: {rest}"
 
 
 async def _unfinished(client: Client, named: str) -> RunRow:
