@@ -195,7 +195,7 @@ async def open_runtime(
     here = here_of(devices)
     if profiles is None:
         profiles = {name: device.profile for name, device in devices.items() if device is not here}
-    places = places_of(devices, fleet_file, database)
+    places = places_of(devices, profiles, fleet_file, database)
     planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
     async with Dispatcher(devices, clock.now, places=places) as dispatcher, open_performers() as loops, planning:
         performers: dict[type[Effect], Performer] = {

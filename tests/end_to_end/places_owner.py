@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import asterism
+from asterism import Device, Fleet
 from asterism.constellation.documents import parse_plan
 from asterism.errors import RunNotFound
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 
+SKILLS = Path(__file__).with_name("places_skills.py")
+
 
 async def main(database: Path, fleet: Path, run_id: str, skill: str, *seconds: str) -> None:
-    async with asterism.open(database, fleet=fleet) as runtime:
+    named = Fleet(Device("gpu", skills=[f"{SKILLS}:use", f"{SKILLS}:use_once"]), name="lab")
+    async with asterism.open(database, fleet=fleet if fleet.name != "-" else named) as runtime:
         try:
             await runtime.store.run(run_id)
         except RunNotFound:
@@ -26,7 +30,7 @@ async def main(database: Path, fleet: Path, run_id: str, skill: str, *seconds: s
             plan = parse_plan(
                 {"tasks": [{"task_id": f"t{number}", "inputs": {"seconds": float(it)}, **one} for number, it in enumerate(seconds)]}
             )
-            first = ConstellationSubmitted(request="use", fleet=tuple(runtime.fleet.values()), fleet_file=str(fleet), plan=plan)
+            first = ConstellationSubmitted(request="use", fleet=tuple(runtime.fleet.values()), fleet_file=runtime.fleet_file, plan=plan)
             await runtime.submit(CONSTELLATION_AGENT, first, title="use", actor="test", run_id=run_id)
         row = await runtime.drive(run_id)
         print(row.status, row.outcome, flush=True)

@@ -142,6 +142,17 @@ def test_two_processes_take_turns_on_a_device_with_one_place(scene: Scene) -> No
     assert collections.Counter(word for word, _, _ in noted) == {"start": 8, "end": 8}
 
 
+def test_fleets_in_python_with_a_name_share_places_with_each_other_and_with_a_file_of_that_name(scene: Scene) -> None:
+    scene.fleet.write_text('name = "lab"\n' + scene.fleet.read_text(encoding="utf-8"), encoding="utf-8")
+    scene.drive("r0", *[0.1] * 4)
+    scene.fleet = Path("-")
+    for run in ("r1", "r2"):
+        scene.drive(run, *[0.1] * 4)
+    assert [scene.end_of(run) for run in ("r0", "r1", "r2")] == ["ended finished"] * 3
+    assert_never_two_at_once(scene.noted())
+    assert collections.Counter(word for word, _, _ in scene.noted()) == {"start": 12, "end": 12}
+
+
 @pytest.mark.parametrize("victims", ["parent", "guardian", "performer", "all"])
 def test_a_killed_process_frees_its_place_only_when_all_its_work_is_dead(scene: Scene, victims: str) -> None:
     scene.drive("r1", 0.5, 0.5)

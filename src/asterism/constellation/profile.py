@@ -81,6 +81,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         child: the child run that carries out its tasks, if any.
         table: for a device that was declared in Python, its table, from which it is opened again;
             else empty.
+        fleet: name of the fleet that declares it in Python; empty if its places belong to one process.
     """
 
     device_id: str
@@ -94,6 +95,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
     child: ChildSpec | None = None
     table: dict[str, Any] = msgspec.field(default_factory=dict)
+    fleet: str = ""
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill of that name, or None."""

@@ -113,16 +113,19 @@ async def open_tables(entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path
     return devices
 
 
+def shared_name(fleet: str, device_id: str) -> str:
+    """Return the name by which all processes know a device of a fleet with a name."""
+    return f"{fleet} {device_id}"
+
+
 def shared_names(path: Path) -> dict[str, str]:
     """Return the devices of a fleet file, by id, under the names that all processes know them by.
-
-    Such a name is the fleet's name and the device's id.
 
     Raises:
         InvalidInput: the file is missing, or is not TOML.
     """
     document = _document(path)
-    return {str(table.get("id")): f"{document.name or path.stem} {table.get('id')}" for table in document.devices}
+    return {(name := str(table.get("id"))): shared_name(document.name or path.stem, name) for table in document.devices}
 
 
 def _document(path: Path) -> _Document:

@@ -28,7 +28,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from asterism.devices.fleet import shared_names
+from asterism.constellation.profile import Fleet
+from asterism.devices.fleet import shared_name, shared_names
 from asterism.devices.process import group_still_runs, is_deleted_but_open, start_mark
 from asterism.runtime.ports.device import Device
 from asterism.runtime.private_files import make_folder, opener_within
@@ -226,8 +227,9 @@ def _clear(descriptor: int) -> bool:
     return False
 
 
-def places_of(devices: Mapping[str, Device], fleet_file: Path | None, database: Path) -> Mapping[str, Places]:
-    """Return the places that the devices of a fleet file have in all processes that use a database."""
-    names = shared_names(fleet_file) if fleet_file else {}
+def places_of(devices: Mapping[str, Device], profiles: Fleet, fleet_file: Path | None, database: Path) -> Mapping[str, Places]:
+    """Return the places that the devices of a fleet with a name have in all processes that use a database."""
+    declared = {name: shared_name(profile.fleet, name) for name, profile in profiles.items() if profile.fleet}
+    names = shared_names(fleet_file) if fleet_file else declared
     folder = Path(os.path.realpath(database) + ".places")
     return {name: Places(folder, names[name], device.profile.concurrency) for name, device in devices.items() if name in names}

@@ -98,19 +98,23 @@ Device = DeclaredDevice
 class Fleet:
     """The devices of a program.
 
-    Raises:
-        InvalidInput: two devices have the same id, or a value is invalid.
+    Args:
+        devices: its devices.
+        name: name under which all processes that use the same database share the places of its devices,
+            as those of a fleet file of that name; by default each process has places of its own.
     """
 
-    def __init__(self, *devices: DeclaredDevice) -> None:
+    def __init__(self, *devices: DeclaredDevice, name: str = "") -> None:
+        self.name = name
         self.tables = tuple(device.table for device in devices)
         self.folder = devices[0].folder if devices else Path.cwd()
 
     @classmethod
     def from_profiles(cls, profiles: Iterable[AgentProfile]) -> Fleet | None:
         """Return the fleet of the profiles whose devices were declared in Python; None if there are none."""
-        made = cls()
-        made.tables = tuple({profile.device_id: profile.table for profile in profiles if profile.table}.values())
+        declared = {profile.device_id: profile for profile in profiles if profile.table}
+        made = cls(name=next((profile.fleet for profile in declared.values()), ""))
+        made.tables = tuple(profile.table for profile in declared.values())
         return made if made.tables else None
 
     async def open_devices(self, kinds: Kinds) -> dict[str, DevicePort]:
@@ -124,4 +128,6 @@ class Fleet:
     def described(self, devices: Mapping[str, DevicePort]) -> dict[str, AgentProfile]:
         """Return the profiles of devices, each with its table if it has one here."""
         tables = {table["id"]: table for table in self.tables}
-        return {name: msgspec.structs.replace(device.profile, table=tables.get(name, {})) for name, device in devices.items()}
+        return {
+            name: msgspec.structs.replace(device.profile, table=tables.get(name, {}), fleet=self.name) for name, device in devices.items()
+        }

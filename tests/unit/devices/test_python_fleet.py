@@ -80,6 +80,25 @@ def test_a_device_that_cannot_work_is_refused_by_name(tmp_path: Path) -> None:
             asterism.run(plan, database=tmp_path / "runs.db", fleet=Fleet(*devices))
 
 
+def test_the_name_of_a_fleet_in_code_is_that_of_its_places_also_when_its_run_is_resumed(tmp_path: Path) -> None:
+    plan = Constellation("office")
+    plan.task(download, device="laptop", url="x", requires_approval=True)
+    waiting = asterism.run(plan, database=tmp_path / "runs.db", fleet=Fleet(Device("laptop", skills=[download]), name="lab"))
+    places = tmp_path / "runs.db.places"
+    assert not places.exists()
+    answer = [sys.executable, "-m", "asterism.cli", "answer", waiting.inquiries[0].inquiry_id, "approve"]
+    environment = {**os.environ, "ASTERISM_DATABASE": "runs.db"}
+    subprocess.run(answer, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert [it.name for it in places.iterdir()] == ["lab laptop.0"]
+
+
+def test_a_fleet_in_code_without_a_name_shares_no_places(tmp_path: Path) -> None:
+    plan = Constellation("office")
+    plan.task(download, device="laptop", url="x")
+    assert asterism.run(plan, database=tmp_path / "runs.db", fleet=office()).outcome == "finished"
+    assert not (tmp_path / "runs.db.places").exists()
+
+
 def test_a_device_in_code_has_variables_and_a_folder_that_counts_from_its_file(tmp_path: Path) -> None:
     where = {"name": "where", "argv": ["sh", "-c", "echo $(basename $PWD) $MODE $SHADE"]}
     fleet = Fleet(Device("shell", commands=[where], env={"MODE": "device", "SHADE": "device"}, folder=".."))
