@@ -89,6 +89,12 @@ def hold_the_interpreter(context: SkillContext) -> None:
 
 
 @skill
+def leave_the_group(*, session: bool) -> int:
+    own = {"start_new_session": True} if session else {"process_group": 0}
+    return subprocess.Popen(["sleep", "1000"], **own).pid
+
+
+@skill
 def leave_a_child_behind(context: SkillContext) -> int:
     subprocess.run(["sh", "-c", 'sleep 1000 & echo "child $!"'], check=True)
     return os.getpid()

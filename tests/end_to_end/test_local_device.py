@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from asterism.devices.places import Places
 from asterism.devices.pool import WorkerPool, WorkerSettings
 from asterism.devices.process import start_mark
 from asterism.devices.worker_ledger import reap_orphans
@@ -249,6 +250,25 @@ def test_a_child_left_behind_dies_with_its_worker_at_the_end_of_the_attempt(tmp_
         assert end.error is None
         assert all(exits(pid) for pid in [*progress.pids(), end.result])
         assert (await call(pool, "pid")).result != end.result
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("session", [True, False])
+def test_a_process_that_has_left_the_group_of_its_attempt_holds_no_place_and_lives_on(tmp_path: Path, *, session: bool) -> None:
+    async def scenario(pool: WorkerPool) -> None:
+        places = Places(tmp_path / "places", "d", 1)
+        place = places.take()
+        assert place is not None
+        end = await call(pool, "leave_the_group", Heard(place=place), session=session)
+        place.release()
+        try:
+            assert start_mark(end.result)
+            again = places.take()
+            assert again is not None
+            again.release()
+        finally:
+            os.kill(end.result, signal.SIGKILL)
 
     play(tmp_path, scenario)
 
