@@ -44,7 +44,7 @@ def folder(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def task(task_id: str, device: str, **more: object) -> dict[str, object]:
-    return {"task_id": task_id, "device": device, "skill": "say", "inputs": {"file": "who.txt"}, **more}
+    return {"task_id": task_id, "device": device, "skill": "say", "inputs": {"file": "who.txt"}} | more
 
 
 def test_where_and_with_what_skills_run(desk: Desk, folder: Path) -> None:
@@ -71,6 +71,16 @@ def test_where_and_with_what_skills_run(desk: Desk, folder: Path) -> None:
     assert "folder ../data  env MODE=task" in desk.do("plan", plan, "--fleet", "../jobs/fleet.toml").stdout
     written = json.loads(desk.do("show", run, "--plan").stdout)["tasks"]
     assert [(it.get("env"), it.get("folder")) for it in written] == [(it.get("env"), it.get("folder")) for it in tasks]
+
+
+def test_items_run_with_the_variables_and_in_the_folder_of_their_task(desk: Desk, folder: Path) -> None:
+    each = task("e", "set", folder="part", env={"SHADE": "task"}, inputs={"file": "${item}"}, for_each=["who.txt", "../who.txt"])
+    done = desk.do("run", desk.plan(each), "--fleet", "../jobs/fleet.toml", "--json")
+    results = json.loads(done.stdout.splitlines()[-1])["tasks"]["e"]["result"]
+    assert [(it["text"], it["shade"], it["folder"]) for it in results] == [
+        ("data/part", "task", f"{folder}/data/part"),
+        ("data", "task", f"{folder}/data/part"),
+    ]
 
 
 def test_an_approval_covers_variables_and_folder(desk: Desk, folder: Path) -> None:
