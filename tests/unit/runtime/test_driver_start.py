@@ -19,7 +19,7 @@ from tests.errand_machine import Basket, Leave, errand, in_memory, stays_out
 def test_an_error_reaches_the_waiting_caller_and_ends_no_other_run() -> None:
     async def main() -> None:
         driver = Driver(store=MemoryStore(), clock=SystemClock(), machines={}, performers={})
-        with pytest.raises(InvalidInput, match="not open"):
+        with pytest.raises(InvalidInput, match="is closed"):
             await driver.start("nobody")
         async with driver.opened():
             unheard = driver.start("nobody")
