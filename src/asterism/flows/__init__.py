@@ -8,7 +8,8 @@
         async def on_running(self, msg: Message) -> AgentResult:
             return self.make_result(AgentStatus.COMPLETED, f"{self.dish} is on the way.")
 
-- ``agent`` has ``StandardAgent`` and ``@flowagent``; ``fields`` declares what an agent asks for.
+- ``agent`` has ``StandardAgent`` and ``@flowagent``; ``fields`` declares what an agent asks for, and ``declaration``
+  checks the class.
 - ``dialogue_policy`` is the default conversation. ``parsing`` and ``slot_filling`` find values in a message, and
   ``models`` asks a model for them.
 - ``performer`` calls the handlers. ``agent_state`` is the state behind an agent object, ``secret_store`` holds its

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, ClassVar, Self, TypeVar, overload
+from typing import Annotated, Any, ClassVar, Self, TypedDict, TypeVar, Unpack, overload
+
+import msgspec
 
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import InvalidInput
-from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, in_order, restore_state
+from asterism.errors import InvalidInput, did_you_mean
+from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, checked, in_order, restore_state
 from asterism.flows.children import ChildFailed
 from asterism.flows.conversation import Conversation
+from asterism.flows.declaration import check_class, check_options, options_of
 from asterism.flows.dialogue_policy import advance, missing, take_answer, take_approval, take_first_message, take_while_paused
 from asterism.flows.fields import Field, fields_of, json_schema
 from asterism.flows.registry import KNOWN, name_of
@@ -26,12 +29,27 @@ from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, 
 from asterism.runtime.runtime import Runtime
 
 A = TypeVar("A", bound="type[StandardAgent]")
+_Word = Annotated[str, msgspec.Meta(min_length=1)]
+_Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class AgentOptions(TypedDict, total=False):
+    """The options of ``@flowagent``: the class attributes of an agent."""
+
+    triggers: Sequence[str]
+    requires_approval: bool
+    description: str
+    timeout_s: float
+    idempotent: bool
+    resumable: bool
+    approval_timeout_s: float | None
+    idle_timeout_s: float | None
 
 
 class StandardAgent:
     """An agent that collects its input fields, asks for approval if required, and then runs.
 
-    Class attributes (``@flowagent`` sets the first four):
+    Class attributes, which ``@flowagent`` sets, too:
         triggers: words that start a conversation with it.
         requires_approval: a person must approve exactly the values shown before ``on_running`` is entered.
         description: purpose of the agent, for people and for routers.
@@ -43,24 +61,23 @@ class StandardAgent:
         idle_timeout_s: seconds that the agent waits for its user; None for no limit.
     """
 
-    triggers: ClassVar[Sequence[str]] = ()
+    triggers: ClassVar[Sequence[_Word]] = ()
     requires_approval: ClassVar[bool] = False
     description: ClassVar[str] = ""
-    timeout_s: ClassVar[float] = 86_400.0
+    timeout_s: ClassVar[_Seconds] = 86_400.0
     idempotent: ClassVar[bool] = False
     resumable: ClassVar[bool] = False
-    approval_timeout_s: ClassVar[float | None] = 86_400.0
-    idle_timeout_s: ClassVar[float | None] = None
+    approval_timeout_s: ClassVar[_Seconds | None] = 86_400.0
+    idle_timeout_s: ClassVar[_Seconds | None] = None
 
     _state: AgentState
     _conversation: Conversation | None
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        check_class(cls, StandardAgent)
         if "on_running" in vars(cls):
             cls.on_running = _entered_once(cls.on_running)  # type: ignore[method-assign]
-        for field in cls.input_fields().values():
-            field.check_asked()
         KNOWN[name_of(cls)] = cls
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
@@ -315,9 +332,10 @@ def _entered_once(body: Callable[..., Any]) -> Any:
             state.entered = True
         state.depth += 1
         try:
-            return await body(self, msg)
+            result = await body(self, msg)
         finally:
             state.depth -= 1
+        return result if state.depth else checked(self, "on_running", result)
 
     return on_running
 
@@ -330,39 +348,32 @@ def flowagent(agent: A) -> A: ...
 
 
 @overload
-def flowagent(
-    *, triggers: Sequence[str] = (), requires_approval: bool = False, description: str = "", timeout_s: float | None = None
-) -> Callable[[A], A]: ...
+def flowagent(**options: Unpack[AgentOptions]) -> Callable[[A], A]: ...
 
 
-def flowagent(
-    agent: Any = None,
-    *,
-    triggers: Sequence[str] = (),
-    requires_approval: bool = False,
-    description: str = "",
-    timeout_s: float | None = None,
-) -> Any:
-    """Declare a flow agent, with or without arguments.
+def flowagent(agent: Any = None, **options: Any) -> Any:
+    """Declare a flow agent, with or without options.
 
     Args:
-        agent: the class, where the decorator has no arguments.
-        triggers: words or phrases that start a conversation with the agent.
-        requires_approval: a person must approve before ``on_running`` is entered.
-        description: purpose of the agent; by default the first line of its docstring.
-        timeout_s: limit for ``on_running``, in seconds.
+        agent: the class, where the decorator has no options.
+        options: class attributes of ``StandardAgent``; the description is by default the first line of the docstring.
+
+    Raises:
+        InvalidInput: there is no such option, or its value is wrong.
     """
+    known = options_of(StandardAgent)
+    for name in options:
+        if name not in known:
+            raise InvalidInput(f"@flowagent has no option {name}{did_you_mean(name, known)}; it has {', '.join(known)}")
 
     def declare(cls: Any) -> Any:
         if not (isinstance(cls, type) and issubclass(cls, StandardAgent)):
             raise InvalidInput(f"@flowagent is for a subclass of StandardAgent, not for {cls!r}")
-        if isinstance(triggers, str):
-            raise InvalidInput(f"@flowagent(triggers=…) of {cls.__name__} is a list of words, not {triggers!r}")
-        for name, value in {"triggers": tuple(triggers), "requires_approval": requires_approval, "timeout_s": timeout_s}.items():
-            if value or value == 0:
-                setattr(cls, name, value)
+        for name, value in options.items():
+            setattr(cls, name, tuple(value) if isinstance(value, list) else value)
         doc = (cls.__doc__ or "").strip().partition("\n")[0] if "__doc__" in vars(cls) else ""
-        cls.description = description or cls.description or doc
+        cls.description = cls.description or doc
+        check_options(cls, StandardAgent)
         return cls
 
     return declare(agent) if agent is not None else declare

@@ -135,6 +135,21 @@ class AgentState:
         return taken
 
 
+def checked(agent: Any, handler: str, result: Any) -> AgentResult | None:
+    """Return the result of a handler.
+
+    Raises:
+        TypeError: a handler cannot return it.
+    """
+    if result is not None and not isinstance(result, AgentResult):
+        raise TypeError(f"{handler} returned {type(result).__name__}; return self.make_result(…)")
+    if result is not None and result.status is not agent.status:
+        raise TypeError(f"{handler} returned a result of {result.status}, and the agent is {agent.status}; return self.make_result(…)")
+    if result is None and agent._state.entered and agent.status is AgentStatus.RUNNING:
+        raise TypeError("on_running returned nothing; return self.make_result(status=AgentStatus.COMPLETED, raw_message=…)")
+    return result
+
+
 def agent_view(agent: Any) -> AgentView:
     """Return the state of an agent after a handler as JSON data, without secrets.
 

@@ -16,7 +16,7 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import AsterismError, InvalidInput
-from asterism.flows.agent_state import AgentResult, AgentState, agent_view, hide, names_of, plain_data, restore_state, secrets_of
+from asterism.flows.agent_state import AgentResult, AgentState, agent_view, checked, hide, names_of, plain_data, restore_state, secrets_of
 from asterism.flows.children import ChildFailed
 from asterism.flows.dialogue_policy import ask, resume, take_interruption
 from asterism.flows.fields import Field
@@ -277,13 +277,7 @@ async def _call(agent: Any, handler: str, message: Message) -> tuple[AgentResult
     if handler == "resume":
         return resume(agent), False
     result = await (_pause(agent, message) if handler == "pause" else getattr(agent, handler)(message))
-    if result is not None and not isinstance(result, AgentResult):
-        raise TypeError(f"{handler} returned {type(result).__name__}; return self.make_result(…)")
-    if result is not None and result.status is not agent.status:
-        raise TypeError(f"{handler} returned a result of {result.status}, and the agent is {agent.status}; return self.make_result(…)")
-    if result is None and agent._state.entered and agent.status is AgentStatus.RUNNING:
-        raise TypeError("on_running returned nothing; return self.make_result(status=AgentStatus.COMPLETED, raw_message=…)")
-    return result, False
+    return checked(agent, handler, result), False
 
 
 async def _pause(agent: Any, message: Message) -> AgentResult | None:
