@@ -252,7 +252,7 @@ class StandardAgent:
         when the child has ended. Any other agent waits in memory, and is interrupted if its process ends.
 
         Args:
-            key: name of the child, unique in this conversation.
+            key: name of the child, unique in this conversation; the same key with another start is an error.
             start: the child to run: ``constellation(…)``, ``flow(…)``, or any machine of the runtime.
 
         Returns:
@@ -260,7 +260,7 @@ class StandardAgent:
 
         Raises:
             ChildFailed: the child failed or was cancelled.
-            InvalidInput: called outside a handler.
+            InvalidInput: called outside a handler, or the child of this key was started with another plan or request.
         """
         if self._state.host is None:
             raise InvalidInput(f"{type(self).__name__}.child was called outside a handler; call it only in a handler, such as on_running")

@@ -97,6 +97,24 @@ def _defined(agent: Any) -> dict[str, Any]:
     return event_data(FlowDefinition(agent=name_of(agent), limits=limits, requires_approval=agent.requires_approval))
 
 
+def check_same_child(key: str, started: StartChild, asked: StartChild) -> None:
+    """Check that the child of a key is asked for as it was started; the devices of a constellation may have changed since.
+
+    Raises:
+        InvalidInput: another child is asked for.
+    """
+    was, now = _parts(started), _parts(asked)
+    if changed := [part for part in was if was[part] != now[part]]:
+        raise InvalidInput(
+            f"child {key} was started before, and differs from this one in its {' and '.join(changed)}; give the new child a key of its own"
+        )
+
+
+def _parts(child: StartChild) -> dict[str, Any]:
+    plan = {name: value for name, value in child.start.definition.items() if name != "fleet"}
+    return {"machine": child.machine, "plan or agent": plan, "request": child.start.request, "inputs": child.start.inputs}
+
+
 def question_of(asked: InquiryRow) -> str:
     """Return the question of a child run, with the arguments that a yes approves."""
     subject = msgspec.json.decode(asked.subject or "{}", type=dict[str, Any])

@@ -17,7 +17,7 @@ import msgspec
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.agent_state import AgentResult, AgentState, agent_view, checked, hide, names_of, plain_data, restore_state, secrets_of
-from asterism.flows.children import ChildFailed
+from asterism.flows.children import ChildFailed, check_same_child
 from asterism.flows.dialogue_policy import ask, resume, take_interruption
 from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
@@ -95,6 +95,7 @@ class HandlerExecution:
         self.timeout: asyncio.Timeout | None = None
         self._entered = call.entered and not call.entering
         self._cancel_requested = call.cancel_requested
+        self._started = dict(call.started)
         self._ended = dict(call.ended)
         self._notified = asyncio.Event()
         self._report = report
@@ -142,7 +143,11 @@ class HandlerExecution:
             await self._until(lambda: self._entered)
 
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
-        """Start the child of a key unless it was started, wait for it, and return its end."""
+        """Start the child of a key unless it was started, wait for it, and return its end.
+
+        Raises:
+            InvalidInput: the start has a secret or no JSON, or the child of the key was started with another request.
+        """
         self._check_cancel()
         asked = start.start
         given = [key, start.title, asked.definition, asked.request, asked.inputs]
@@ -152,6 +157,7 @@ class HandlerExecution:
             asked = msgspec.structs.replace(asked, fleet_file=self._fleet_file)
         data = as_json(asked, f"the start of child {key}")
         start = msgspec.structs.replace(start, start=msgspec.convert(data, StartRequest))
+        check_same_child(key, self._started.setdefault(key, start), start)
         if key not in self._ended:
             self._report(ChildRequested(effect_id=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable))
             await self._until(lambda: key in self._ended)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.machines.children import ChildEnded
+from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import AgentStatus, AgentView, ConversationLimits, Handler, Message
 from asterism.machines.run_control import RunMemory
 
@@ -96,10 +96,12 @@ class ChildRun(msgspec.Struct, kw_only=True):
 
     Attributes:
         effect_id: id of the effect that started it.
+        start: that effect.
         ended: its end; None before.
     """
 
     effect_id: str
+    start: StartChild
     ended: ChildEnded | None = None
 
 

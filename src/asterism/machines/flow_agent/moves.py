@@ -313,7 +313,7 @@ def child_requested(memory: FlowMemory, event: ChildRequested, context: StepCont
     if memory.requested_action == "cancel":
         context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
     elif child is None:
-        memory.children[event.key] = ChildRun(effect_id=context.schedule(event.start))
+        memory.children[event.key] = ChildRun(effect_id=context.schedule(event.start), start=event.start)
     elif child.ended:
         context.schedule(NotifyHandler(effect_id=event.effect_id, child_key=event.key))
     return context.state

@@ -8,7 +8,7 @@ import msgspec
 
 from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
-from asterism.machines.children import ChildEnded
+from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import RUNNING, AgentStatus, AgentView, CallHandler, Handler, Message, NotifyHandler
 from asterism.machines.flow_agent.memory import FlowMemory, HandlerRunning
 
@@ -24,7 +24,8 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
         entered: True if the handler had entered the body of ``on_running``, or was about to.
         entering: True if some transitions that lead there have no entry yet; a notification
             follows.
-        ended: ends of the conversation's children, by key.
+        started: starts of the conversation's children, by key.
+        ended: ends of those that have ended, by key.
     """
 
     agent: str
@@ -38,6 +39,7 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
     entered: bool = False
     entering: bool = False
     cancel_requested: bool = False
+    started: dict[str, StartChild] = msgspec.field(default_factory=dict)
     ended: dict[str, ChildEnded] = msgspec.field(default_factory=dict)
 
 
@@ -68,6 +70,7 @@ def _handler_call(run: Run[FlowMemory], effect_id: str, effect: CallHandler) -> 
         entered=entered,
         entering=entered and bool(memory.transitions),
         cancel_requested=memory.requested_action == "cancel",
+        started={key: child.start for key, child in memory.children.items()},
         ended={key: child.ended for key, child in memory.children.items() if child.ended},
     )
 
