@@ -98,6 +98,8 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened
     async with opened as (runtime, services):
         orchestrator = Orchestrator(agents, runtime=runtime, router=services.router)
         put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. Type /help for commands.")
+        for run, agent in (await orchestrator.missing(user)).items():
+            put(f"(run {run} waits: the agent {plain(agent)} cannot be found; restore it, or cancel the run: asterism cancel {run})")
         if conversation := await orchestrator.current(user):
             _print_result(await conversation.settle())  # an interrupted answer is completed first
         while (line := await _next_message(orchestrator, runtime, user)) is not None:  # until the person leaves

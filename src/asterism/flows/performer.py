@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import AsterismError, InvalidInput
+from asterism.errors import AsterismError, DefinitionMissing, InvalidInput
 from asterism.flows.agent_state import AgentResult, AgentState, agent_view, checked, hide, names_of, plain_data, restore_state, secrets_of
 from asterism.flows.children import ChildFailed, check_same_child
 from asterism.flows.dialogue_policy import ask, resume, take_interruption
 from asterism.flows.fields import Field
-from asterism.flows.registry import agent_class
+from asterism.flows.resumption import fitting_class
 from asterism.flows.secret_store import SecretStore
 from asterism.kernel.data import as_json, error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult, run_id_of
@@ -191,10 +191,18 @@ class HandlerPerformer(msgspec.Struct, eq=False):
     executions: dict[str, HandlerExecution] = msgspec.field(default_factory=dict)
 
     async def perform(self, effect_id: str, request: HandlerCall, report: Report) -> EffectResult:
-        """Call the handler; return its result, or its failure."""
+        """Call the handler; return its result, or its failure.
+
+        Raises:
+            DefinitionMissing: its class is missing or does not fit the journal; the conversation waits.
+        """
         try:
-            agent = agent_class(request.agent)()
-        except Exception as error:  # boundary: an error in a user's module or class ends only its conversation
+            agent = _class_of(request)()
+        except DefinitionMissing as error:
+            if request.cancel_requested:
+                return HandlerEnded(effect_id=effect_id, interrupted=True, reason=str(error))
+            raise DefinitionMissing(f"run {run_id_of(effect_id)} waits: {error}") from error
+        except Exception as error:  # boundary: an error in a user's class ends only its conversation
             return _failed(effect_id, "no_agent", error_text(error), request)
         if request.entered and not (agent.idempotent or agent.resumable):
             return HandlerEnded(effect_id=effect_id, interrupted=True, reason="its process ended while on_running was under way")
@@ -260,6 +268,10 @@ def flow_performers(
     """
     handles = HandlerPerformer(vault, extractor, Devices(tuple(fleet), fleet_file))
     return {CallHandler: handles, NotifyHandler: NotifyPerformer(handles.executions)}
+
+
+def _class_of(call: HandlerCall) -> Any:
+    return fitting_class(call.agent, call.declared, call.view, requires_approval=call.requires_approval)
 
 
 async def _run_handler(agent: Any, execution: HandlerExecution, message: Message) -> HandlerEnded:

@@ -109,7 +109,7 @@ class FlowMemory(RunMemory, kw_only=True):
     """The memory of one conversation.
 
     Attributes:
-        agent, tenant, limits, requires_approval: as in ``ConversationStarted``.
+        agent, tenant, limits, requires_approval, declared: as in ``ConversationStarted``.
         view: state of the agent that the last handler left.
         history: the last ``HISTORY`` utterances.
         utterances: number of utterances in all.
@@ -132,6 +132,7 @@ class FlowMemory(RunMemory, kw_only=True):
     tenant: str = ""
     limits: ConversationLimits = ConversationLimits()
     requires_approval: bool = False
+    declared: dict[str, str] = msgspec.field(default_factory=dict)
     view: AgentView = AgentView()
     history: list[Utterance] = msgspec.field(default_factory=list)
     utterances: int = 0

@@ -17,7 +17,7 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call of a handler. After a crash it also has the progress of that handler.
 
     Attributes:
-        agent: the class of the agent, as ``module:name``.
+        agent, declared, requires_approval: as in ``ConversationStarted``.
         handler, message: handler and message; ``on_running`` if the handler had entered it.
         status, view, prompt: the agent as journaled; RUNNING if ``entered``.
         before, before_prompt: the paused state, and the agent's message in it.
@@ -30,6 +30,8 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
 
     agent: str
     handler: Handler
+    declared: dict[str, str] = msgspec.field(default_factory=dict)
+    requires_approval: bool = False
     message: Message = Message()
     status: AgentStatus = AgentStatus.INITIALIZING
     view: AgentView = AgentView()
@@ -60,6 +62,8 @@ def _handler_call(run: Run[FlowMemory], effect_id: str, effect: CallHandler) -> 
     entered = isinstance(memory.handler, HandlerRunning)
     return HandlerCall(
         agent=memory.agent,
+        declared=memory.declared,
+        requires_approval=memory.requires_approval,
         handler="on_running" if entered else effect.handler,
         message=memory.message if entered else effect.message,
         status=RUNNING if entered else AgentStatus(run.state),
