@@ -172,6 +172,9 @@ class StandardAgent:
         """
         if status is not None and AgentStatus(status) is not self.status:
             self.transition_to(status)
+        if status == AgentStatus.WAITING_FOR_INPUT and self._state.entered and not self._state.asked_field:
+            left = self._get_missing_fields()  # on_running has dropped its value, and asks for it in its own words
+            self._state.asked_field = left[0] if len(left) == 1 else ""
         self.metadata.update(metadata or {})
         return self._result(raw_message, data or {})
 
@@ -210,7 +213,7 @@ class StandardAgent:
         return await take_while_paused(self, msg)
 
     async def on_error(self, msg: Message) -> AgentResult | None:  # noqa: ARG002 - for overrides
-        """Handle a failure. By default the error message is the answer."""
+        """Handle a failure, and then each message after it. By default the error message is the answer."""
         return None
 
     def get_approval_prompt(self) -> str:
@@ -237,6 +240,23 @@ class StandardAgent:
     async def proceed(self, msg: Message) -> AgentResult | None:
         """Take the next step: ask for a missing field, ask for approval, or run."""
         return await advance(self, msg)
+
+    def ask(self, field: str, question: str = "") -> AgentResult:
+        """Ask for a field, and drop the value that it has; the answer becomes its value.
+
+        Args:
+            field: name of an input field.
+            question: the question; by default that of the field.
+
+        Raises:
+            InvalidInput: there is no such field.
+            IllegalTransition: the agent cannot wait for input now.
+        """
+        if (asked := self.input_fields().get(field)) is None:
+            raise InvalidInput(f"{type(self).__name__} has no field {field!r} to ask for{did_you_mean(field, self.input_fields())}")
+        self.collected_fields.pop(field, None)
+        self._state.asked_field, self._state.retries = field, 0
+        return self.make_result(AgentStatus.WAITING_FOR_INPUT, question or asked.prompt)
 
     def report(self, text: str) -> None:
         """Report the progress of a handler to its observers."""

@@ -147,7 +147,7 @@ class Conversation:
         """
         replies.check_length(text)
         row = await self._row(client)
-        if row.status == "ended":
+        if row.status == "ended" and row.state != AgentStatus.ERROR:
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self.asked(client)
         is_new = asked is not None and "approve" in asked.verbs and self._shown.get(self.run_id, asked.inquiry_id) != asked.inquiry_id

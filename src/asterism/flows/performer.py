@@ -217,6 +217,7 @@ class HandlerPerformer(msgspec.Struct, eq=False):
         restore_state(agent, call.view, self.vault.of(run))
         state.status, state.prompt, state.host = call.status, call.prompt, execution
         state.approval_required = agent.requires_approval and is_before_approval(call.handler, call.status, call.before)
+        state.approved = call.approved
         state.before, state.before_prompt, state.at = call.before, call.before_prompt, call.message.at
         message = self.vault.original(call.message) if call.message.secret else call.message
         handled: HandlerEnded

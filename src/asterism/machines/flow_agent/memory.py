@@ -111,6 +111,7 @@ class FlowMemory(RunMemory, kw_only=True):
     Attributes:
         agent, tenant, limits, requires_approval, declared: as in ``ConversationStarted``.
         view: state of the agent that the last handler left.
+        approved: values of the approval under which the agent entered RUNNING; None without one.
         history: the last ``HISTORY`` utterances.
         utterances: number of utterances in all.
         queue: messages that no handler has received.
@@ -134,6 +135,7 @@ class FlowMemory(RunMemory, kw_only=True):
     requires_approval: bool = False
     declared: dict[str, str] = msgspec.field(default_factory=dict)
     view: AgentView = AgentView()
+    approved: dict[str, Any] | None = None
     history: list[Utterance] = msgspec.field(default_factory=list)
     utterances: int = 0
     queue: list[Message] = msgspec.field(default_factory=list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -21,6 +22,7 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
         handler, message: handler and message; ``on_running`` if the handler had entered it.
         status, view, prompt: the agent as journaled; RUNNING if ``entered``.
         before, before_prompt: the paused state, and the agent's message in it.
+        approved: values of the approval that still holds; None without one.
         entered: True if the handler had entered the body of ``on_running``, or was about to.
         entering: True if some transitions that lead there have no entry yet; a notification
             follows.
@@ -38,6 +40,7 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str = ""
     before: AgentStatus = AgentStatus.INITIALIZING
     before_prompt: str = ""
+    approved: dict[str, Any] | None = None
     entered: bool = False
     entering: bool = False
     cancel_requested: bool = False
@@ -71,6 +74,7 @@ def _handler_call(run: Run[FlowMemory], effect_id: str, effect: CallHandler) -> 
         prompt=memory.prompt,
         before=memory.before,
         before_prompt=memory.before_prompt,
+        approved=memory.approved if run.state == AgentStatus.WAITING_FOR_INPUT else None,
         entered=entered,
         entering=entered and bool(memory.transitions),
         cancel_requested=memory.requested_action == "cancel",
