@@ -12,9 +12,10 @@
   checks the class.
 - ``dialogue_policy`` is the default conversation. ``parsing`` and ``slot_filling`` find values in a message, and
   ``models`` asks a model for them.
-- ``performer`` calls the handlers. ``agent_state`` is the state behind an agent object, ``secret_store`` holds its
-  secrets, ``children`` starts runs below it, ``registry`` finds its class, ``resumption`` checks it, and ``source`` finds
-  the agents of a file and makes them devices.
+- ``performer`` calls the handlers, and ``blocking`` those that are plain functions. ``agent_state`` is the state behind an
+  agent object, ``secret_store`` holds its secrets, and ``children`` starts runs below it.
+- ``registry`` finds the class of an agent, ``resumption`` checks that it fits its journals, and ``source`` finds the
+  agents of a file and makes them devices.
 - ``conversation`` is one agent from its user's side, ``orchestrator`` routes many users to many agents, ``stream``
   reports progress.
 """

@@ -7,17 +7,19 @@ An instance that you create yourself is a conversation (``reply``, ``stream``, `
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Annotated, Any, ClassVar, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Annotated, Any, ClassVar, Self, TypeVar, Unpack, overload
 
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, checked, in_order, restore_state
+from asterism.flows.blocking import in_thread
 from asterism.flows.children import ChildFailed
 from asterism.flows.conversation import Conversation
-from asterism.flows.declaration import check_class, check_options, options_of
+from asterism.flows.declaration import AgentOptions, check_class, check_options, handlers_of, options_of
 from asterism.flows.dialogue_policy import advance, missing, take_answer, take_approval, take_first_message, take_while_paused
 from asterism.flows.fields import Field, fields_of, json_schema
 from asterism.flows.registry import KNOWN, name_of
@@ -31,19 +33,6 @@ from asterism.runtime.runtime import Runtime
 A = TypeVar("A", bound="type[StandardAgent]")
 _Word = Annotated[str, msgspec.Meta(min_length=1)]
 _Seconds = Annotated[float, msgspec.Meta(gt=0)]
-
-
-class AgentOptions(TypedDict, total=False):
-    """The options of ``@flowagent``: the class attributes of an agent."""
-
-    triggers: Sequence[str]
-    requires_approval: bool
-    description: str
-    timeout_s: float
-    idempotent: bool
-    resumable: bool
-    approval_timeout_s: float | None
-    idle_timeout_s: float | None
 
 
 class StandardAgent:
@@ -76,6 +65,9 @@ class StandardAgent:
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         check_class(cls, StandardAgent)
+        for name in handlers_of(StandardAgent) & vars(cls).keys():
+            if not inspect.iscoroutinefunction(vars(cls)[name]):
+                setattr(cls, name, in_thread(vars(cls)[name]))
         if "on_running" in vars(cls):
             cls.on_running = _entered_once(cls.on_running)  # type: ignore[method-assign]
         KNOWN[name_of(cls)] = cls

@@ -10,8 +10,8 @@ import difflib
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -22,6 +22,19 @@ VALIDATOR = "validate_"
 """Begin of the names of methods that validate a field."""
 TYPO = 0.85
 """Similarity from which on a name counts as a misspelt option or handler of the base class."""
+
+
+class AgentOptions(TypedDict, total=False):
+    """The options of ``@flowagent``: the class attributes of an agent."""
+
+    triggers: Sequence[str]
+    requires_approval: bool
+    description: str
+    timeout_s: float
+    idempotent: bool
+    resumable: bool
+    approval_timeout_s: float | None
+    idle_timeout_s: float | None
 
 
 @functools.cache

@@ -7,7 +7,9 @@ RUNNING is journaled. An exception leads to ERROR with a message for the person;
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import threading
 import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
@@ -98,6 +100,7 @@ class HandlerExecution:
         self._started = dict(call.started)
         self._ended = dict(call.ended)
         self._notified = asyncio.Event()
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._report = report
         self._extractor = extractor
 
@@ -164,8 +167,13 @@ class HandlerExecution:
         return self._ended[key]
 
     def report(self, agent: Any, text: str) -> None:
-        """Report the progress of the handler."""
-        self._report(HandlerReported(effect_id=self.key, text=hide(text, secrets_of(agent))))
+        """Report the progress of the handler, from any thread."""
+        reported = read_back(HandlerReported(effect_id=self.key, text=hide(text, secrets_of(agent))))
+        if threading.get_ident() == self._thread:
+            self._report(reported)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the thread has outlived it
+                self._loop.call_soon_threadsafe(self._report, reported)
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
         """Return the values that the model finds, without secret fields; None if there is no model, or it is unavailable."""
