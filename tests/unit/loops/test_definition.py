@@ -290,3 +290,9 @@ def test_an_unknown_reflection_continues_and_is_recorded(said: Any, told: str) -
     ending = World(7).run_loop(OrchestrationLoop(plan=[{"worker": "look", "intent": "it"}], workers={"look": look}, reflect=reflect))
     assert (ending.outcome, ending.memory.answer) == ("finished", None)
     assert f'\\"reply\\":\\"{told}\\"' in ending.journal.decode()
+
+
+def test_what_workers_and_planning_functions_return_can_be_written_with_positions() -> None:
+    assert Later("parcel-1") == Later(key="parcel-1")
+    assert Finding("found") == Finding(output="found")
+    assert Step("searcher", "search") == Step(worker="searcher", intent="search")
