@@ -276,6 +276,10 @@ class StandardAgent:
         """
         if self._state.host is None:
             raise InvalidInput(f"{type(self).__name__}.child was called outside a handler; call it only in a handler, such as on_running")
+        given: object = start
+        if not isinstance(given, StartChild):
+            what = type(given).__name__
+            raise InvalidInput(f"child {key} is started with constellation(…), flow(…) or the start(…) of a loop, not with a {what}")
         ended = await self._state.host.child(self, key, start)
         if ended.outcome != "finished":
             raise ChildFailed(key, ended)

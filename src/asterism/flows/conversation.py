@@ -264,7 +264,8 @@ class Conversation:
             own = Conversation(
                 self.agent, runtime=runtime, run_id=self.run_id, user=self.user, tenant=self.tenant, vault=self.vault, shown=self._shown
             )
-            watcher = StreamWatcher(lambda: own.run_id, events)
+            state = (await self._row(runtime)).state if self.run_id else ""
+            watcher = StreamWatcher(lambda: own.run_id, events, state)
             runtime.driver.observe(watcher)
             try:
                 async with asyncio.TaskGroup() as group:

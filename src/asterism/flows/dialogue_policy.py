@@ -181,7 +181,7 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
     if refusal is not None:
         state = agent._state
         state.code, state.reason = "rejected", refusal or "rejected"
-        answer = "All right, it is not done" + (f": {refusal}." if refusal else ".")
+        answer = "All right, it is not done" + (f": {refusal.rstrip('.')}." if refusal else ".")
         return agent.make_result(AgentStatus.CANCELLED, raw_message=answer)
     return await _discuss(agent, msg, text, asks=asks)
 

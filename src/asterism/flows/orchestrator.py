@@ -57,6 +57,13 @@ class Router(Protocol):
         ...
 
 
+def _question(agent: Any, result: AgentResult) -> str:
+    """Return the question of a conversation, without a complaint about an earlier answer."""
+    fields = agent.input_fields()
+    asked = [fields[name].prompt for name in result.missing_fields if name in fields and result.raw_message.endswith(fields[name].prompt)]
+    return asked[0] if asked else result.raw_message
+
+
 class Orchestrator:
     """Routes the messages of users to their conversations.
 
@@ -229,8 +236,9 @@ class Orchestrator:
         (await self._known()).get(person.session, {}).pop(result.run_id, None)
         if not rest:
             return result
-        back = await self._conversation(rest[-1], person).result(self.runtime, rest[-1])
-        return msgspec.structs.replace(result, raw_message=f"{result.raw_message} Back to where we were: {back.raw_message}".strip())
+        conversation = self._conversation(rest[-1], person)
+        back = _question(conversation.agent, await conversation.result(self.runtime, rest[-1]))
+        return msgspec.structs.replace(result, raw_message=f"{result.raw_message} Back to where we were: {back}".strip())
 
     def _agent_of(self, row: RunRow) -> type[StandardAgent] | None:
         return self._by_name.get((self._open or {}).get(row.session, {}).get(row.run_id, ""))

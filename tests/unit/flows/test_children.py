@@ -42,7 +42,7 @@ def test_a_child_with_data_that_cannot_be_journaled_is_rejected(odd: Any) -> Non
     starts: list[Callable[[], StartChild]] = [
         lambda: flow(Colour, colour=odd),
         lambda: constellation({"tasks": [{"task_id": "a"}]}, inputs={"x": odd}),
-        lambda: OrchestrationLoop(plan=[], workers={}).start("x", {"x": odd}),
+        lambda: OrchestrationLoop(plan="openai:x", workers={}).start("x", {"x": odd}),
     ]
     for start in starts:
         with pytest.raises(InvalidInput, match=r"^a field of \w+ is not JSON: [^\n]+$"):
@@ -120,6 +120,15 @@ def test_a_key_that_an_earlier_turn_used_for_another_plan_is_refused_in_every_pr
     _, turns = talk(Rooms, "go", "14:30", "15:30", "15:30")
     assert turns[1].raw_message == "Taken. When else?"
     assert "child booking was started before, and differs from this one in its plan or agent;" in turns[-1].reason
+
+
+def test_a_child_that_is_only_a_plan_is_an_error_that_says_how_to_start_it() -> None:
+    class Bare(StandardAgent):
+        async def on_running(self, msg: Message) -> AgentResult:
+            return AgentResult(status=await self.child("k", {"tasks": []}))  # type: ignore[arg-type]
+
+    said = talk(Bare, "go")[1][-1].reason
+    assert said == "InvalidInput: child k is started with constellation(…), flow(…) or the start(…) of a loop, not with a dict"
 
 
 def test_the_same_plan_with_other_devices_is_the_same_child() -> None:
