@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import resource
 import tempfile
 import time
 import tracemalloc
@@ -47,11 +48,11 @@ async def measure(count: int) -> list[str]:
                 async with places:
                     return await desk.handle(text, user=f"user {user}")
 
-            async def everybody(text: str) -> tuple[list[AgentResult], float]:
-                started = time.perf_counter()
+            async def everybody(text: str) -> tuple[list[AgentResult], float, float]:
+                started, used = time.perf_counter(), time.process_time()
                 async with asyncio.TaskGroup() as group:
                     turns = [group.create_task(say(user, text.format(user))) for user in range(count)]
-                return [turn.result() for turn in turns], time.perf_counter() - started
+                return [turn.result() for turn in turns], time.perf_counter() - started, time.process_time() - used
 
             gc.collect()
             tracemalloc.start()
@@ -60,15 +61,18 @@ async def measure(count: int) -> list[str]:
             gc.collect()
             after, _ = tracemalloc.get_traced_memory()
             tracemalloc.stop()
-            _, second_s = await everybody("word {}")
-            said, third_s = await everybody("2")
+            _, second_s, second_cpu_s = await everybody("word {}")
+            said, third_s, third_cpu_s = await everybody("2")
             right = sum(result.raw_message == f"word {user} word {user}" for user, result in enumerate(said))
             if right != count:
                 raise RuntimeError(f"{count - right} conversations have got another one's words")
     return [
         f"| a waiting conversation | {(after - before) / count / 1000:,.1f} kB |",
         f"| a message after which the agent asks for the next field | {second_s / count * 1000:,.2f} ms |",
+        f"| its processor time | {second_cpu_s / count * 1000:,.2f} ms |",
         f"| a message after which `on_running` completes | {third_s / count * 1000:,.2f} ms |",
+        f"| its processor time | {third_cpu_s / count * 1000:,.2f} ms |",
+        f"| resident memory of the process afterwards, at most | {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:,.0f} MB |",
         f"| conversations that received their own messages | {right:,} of {count:,} |",
     ]
 

@@ -254,18 +254,20 @@ async def open_driver_for(
             the environment.
 
     Raises:
-        InvalidInput: the fleet file, or the definition of a loop, is missing or has changed; names
-            the run.
+        InvalidInput: the fleet file, the definition of a loop, or the class of a conversation is
+            missing or has changed; names the run.
         JournalMismatch: a journal cannot be replayed.
         MissingExtra: the model's client is not installed.
     """
     from asterism.constellations.resumption import check_devices, declared_fleet, first_event_of, fleet_file_below, fleet_file_of, model_of
+    from asterism.flows.resumption import check_agents
     from asterism.loops.resumption import check_definitions
 
     first = await first_event_of(client, root)
     fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)
     fleet = fleet_file or await declared_fleet(client, root)
     await check_definitions(client, root)
+    await check_agents(client, root)
     model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))
     async with open_model_services(model) as services, open_devices(fleet, database) as (profiles, devices):
         await check_devices(client, root, devices)

@@ -65,7 +65,11 @@ class RunNotFound(AsterismError):
         super().__init__(f"there is no run {run_id!r}; `asterism runs` lists them")
 
 
-class UnknownMachine(InvalidInput):
+class DefinitionMissing(InvalidInput):
+    """The code of a run cannot be imported, or does not fit its journal; the run waits until it does."""
+
+
+class UnknownMachine(DefinitionMissing):
     """The machine of a run is registered by another program, and not by this one."""
 
     def __init__(self, run_id: str, machine: str) -> None:

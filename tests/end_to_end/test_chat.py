@@ -104,3 +104,64 @@ def test_ctrl_c_leaves_at_once_and_leaves_the_conversation_open(terminal: Termin
         again.process.kill()
         again.process.wait()
         os.close(again.keys)
+
+
+WORK = """
+import asyncio
+from pathlib import Path
+from asterism.flows import AgentStatus, StandardAgent, flowagent
+
+
+@flowagent(triggers=["work"], description="Work")
+class Work(StandardAgent):
+    async def on_running(self, msg):
+        Path("begun").touch()
+        while not Path("open").exists():
+            await asyncio.sleep(0.02)
+        if self.metadata.setdefault("step", msg.get_text()) == msg.get_text():
+            return self.make_result(AgentStatus.WAITING_FOR_INPUT, "Half of it is done. Go on?")
+        return self.make_result(AgentStatus.COMPLETED, "All of it is done.")
+"""
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Terminal]:
+    (tmp_path / "work.py").write_text(WORK, encoding="utf-8")
+    terminal = Terminal(tmp_path, "chat", "work.py", "--user", "ann")
+    try:
+        terminal.read_until("Type /help for commands.\r\n> ")
+        terminal.type("work\r")
+        deadline = time.monotonic() + WITHIN_S
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < deadline, terminal.shown
+            time.sleep(0.02)
+        yield terminal
+    finally:
+        terminal.process.kill()
+        terminal.process.wait()
+        os.close(terminal.keys)
+
+
+def test_ctrl_c_while_the_agent_works_pauses_after_the_handler(worker: Terminal, tmp_path: Path) -> None:
+    worker.type("\x03")
+    worker.read_until("pausing: the running handler finishes first; press Ctrl-C again to stop now")
+    (tmp_path / "open").touch()
+    assert "[PAUSED]" in worker.read_until("paused; nothing is lost. Continue with the same command, or with: asterism resume ")
+    assert worker.process.wait(WITHIN_S) == 130
+    again = Terminal(tmp_path, "chat", "work.py", "--user", "ann")
+    try:
+        again.read_until("[PAUSED]\r\n> ")
+        assert "Half of it is done. Go on?" in again.say("resume")
+        assert "All of it is done." in again.say("yes")
+    finally:
+        again.process.kill()
+        again.process.wait()
+        os.close(again.keys)
+
+
+def test_a_second_ctrl_c_stops_at_once(worker: Terminal) -> None:
+    worker.type("\x03")
+    worker.read_until("press Ctrl-C again to stop now")
+    worker.type("\x03")
+    worker.read_until("asterism: interrupted")
+    assert worker.process.wait(WITHIN_S) == 130

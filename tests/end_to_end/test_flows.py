@@ -210,3 +210,29 @@ def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     assert "on_running started" in desk.do("log", run)
     assert "never had a field or child 'x'" in desk.do("why", run, "x", code=2)
     assert "machine 'flow agent'; this works only for constellations" in desk.do("follow", run, "more", code=2)
+
+
+def test_a_conversation_waits_while_its_class_is_broken_renamed_or_changed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    (tmp_path / "quick").touch()
+    run = desk.do("flow", "run", "agents.py:Pay", "--field", "amount=40", code=3).split()[1]
+    agents = tmp_path / "agents.py"
+    agents.write_text(AGENT + "def (:", encoding="utf-8")
+    said = desk.do("answer", run, "approve", "--all", code=2)
+    assert said.startswith(f"asterism: run {run} waits: the agent {agents}:Pay cannot be found (")
+    agents.write_text(AGENT.replace("class Pay(", "class Paid(").replace("(Pay)", "(Paid)"), encoding="utf-8")
+    assert f"run {run} waits: the agent {agents}:Pay cannot be found" in desk.do("resume", run, code=2)
+    agents.write_text(AGENT.replace("amount: int", "sum: int"), encoding="utf-8")
+    assert "has changed since the conversation started: it has no field amount any more" in desk.do("resume", run, code=2)
+    agents.write_text(AGENT, encoding="utf-8")
+    assert "Paid 40." in desk.do("resume", run)
+
+
+def test_chat_names_the_conversations_whose_class_is_gone(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.chat("pay")
+    agents = tmp_path / "agents.py"
+    agents.write_text(AGENT.replace("class Pay(", "class Paid(").replace("(Pay)", "(Paid)"), encoding="utf-8")
+    assert f"waits: the agent {agents}:Pay cannot be found; restore it, or cancel the run: asterism cancel " in desk.chat()[0]
+    agents.write_text(AGENT, encoding="utf-8")
+    assert desk.chat() == ["How much?"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json as json_text
+import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
 from asterism.cli.run_access import actor, connected
 from asterism.constellations.resumption import fleet_file_below
-from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
+from asterism.errors import AsterismError, InvalidInput, StoreUnavailable, first_of
 from asterism.flows.agent import StandardAgent
 from asterism.flows.agent_state import AgentResult
 from asterism.flows.conversation import Conversation
@@ -30,6 +31,7 @@ from asterism.flows.slot_filling import value_words
 from asterism.flows.source import agent_of, agents_of
 from asterism.machines.flow_agent.events import AgentStatus
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.machines.run_control import Pause
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.lookup import MAX_RUNS
 from asterism.runtime.runtime import Runtime
@@ -70,6 +72,7 @@ def chat(
 ) -> int:
     """Chat with flow agents. An open conversation continues; /quit leaves it open.
 
+    Ctrl-C while the agent works pauses the conversation; a second one stops at once.
     At a terminal, a line typed before an approval is shown does not answer it. Lines from a pipe are read in order.
     """
     if sys.stdin is None:
@@ -98,16 +101,63 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened
     async with opened as (runtime, services):
         orchestrator = Orchestrator(agents, runtime=runtime, router=services.router)
         put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. Type /help for commands.")
+        for run, agent in (await orchestrator.missing(user)).items():
+            put(f"(run {run} waits: the agent {plain(agent)} cannot be found; restore it, or cancel the run: asterism cancel {run})")
         if conversation := await orchestrator.current(user):
             _print_result(await conversation.settle())  # an interrupted answer is completed first
         while (line := await _next_message(orchestrator, runtime, user)) is not None:  # until the person leaves
             if line.strip() == "/quit":
                 break
             try:
-                await _handle(orchestrator, runtime, user, line)
+                is_paused = await _interruptible(_handle(orchestrator, runtime, user, line), orchestrator, user)
             except AsterismError as error:
                 put(f"({plain(str(error).partition(chr(10))[0], MAX_SHOWN)})")
+                continue
+            if is_paused:
+                return INTERRUPTED
     return FINISHED
+
+
+async def _interruptible(turn: Coroutine[Any, Any, None], orchestrator: Orchestrator, user: str) -> bool:
+    """Take a turn. The first Ctrl-C pauses the conversation after the running handler, a second one stops at once.
+
+    Returns:
+        True if Ctrl-C has paused the conversation.
+    """
+    pressed, before = asyncio.Queue[None](), signal.getsignal(signal.SIGINT)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, pressed.put_nowait, None)
+    paused: list[str] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            taken = group.create_task(turn)
+            pausing = group.create_task(_pause_at_ctrl_c(pressed, taken, orchestrator, user, paused))
+            await asyncio.wait([taken])
+            pausing.cancel()
+    except* AsterismError as failed:
+        raise first_of(failed) from None
+    finally:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+    if taken.cancelled():
+        raise KeyboardInterrupt
+    for run in paused:
+        if (await orchestrator.runtime.describe(run)).status == "paused":
+            put(f"paused; nothing is lost. Continue with the same command, or with: asterism resume {run}")
+            return True
+    return False
+
+
+async def _pause_at_ctrl_c(
+    pressed: asyncio.Queue[None], taken: asyncio.Task[None], orchestrator: Orchestrator, user: str, paused: list[str]
+) -> None:
+    await pressed.get()
+    put("pausing: the running handler finishes first; press Ctrl-C again to stop now")
+    if conversation := await orchestrator.current(user):
+        runtime = orchestrator.runtime
+        await runtime.post(conversation.run_id, Pause(reason="Ctrl-C"), actor=user, key=runtime.clock.new_id())
+        paused.append(conversation.run_id)
+    await pressed.get()
+    taken.cancel()
 
 
 async def _next_message(orchestrator: Orchestrator, runtime: Runtime, user: str) -> str | None:

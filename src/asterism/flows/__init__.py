@@ -8,12 +8,14 @@
         async def on_running(self, msg: Message) -> AgentResult:
             return self.make_result(AgentStatus.COMPLETED, f"{self.dish} is on the way.")
 
-- ``agent`` has ``StandardAgent`` and ``@flowagent``; ``fields`` declares what an agent asks for.
+- ``agent`` has ``StandardAgent`` and ``@flowagent``; ``fields`` declares what an agent asks for, and ``declaration``
+  checks the class.
 - ``dialogue_policy`` is the default conversation. ``parsing`` and ``slot_filling`` find values in a message, and
   ``models`` asks a model for them.
-- ``performer`` calls the handlers. ``agent_state`` is the state behind an agent object, ``secret_store`` holds its
-  secrets, ``children`` starts runs below it, ``registry`` finds its class, and ``source`` finds the agents of a file and
-  makes them devices.
+- ``performer`` calls the handlers, and ``blocking`` those that are plain functions. ``agent_state`` is the state behind an
+  agent object, ``secret_store`` holds its secrets, and ``children`` starts runs below it.
+- ``registry`` finds the class of an agent, ``resumption`` checks that it fits its journals, and ``source`` finds the
+  agents of a file and makes them devices.
 - ``conversation`` is one agent from its user's side, ``orchestrator`` routes many users to many agents, ``stream``
   reports progress.
 """

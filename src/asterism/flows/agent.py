@@ -7,14 +7,19 @@ An instance that you create yourself is a conversation (``reply``, ``stream``, `
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, ClassVar, Self, TypeVar, overload
+from typing import Annotated, Any, ClassVar, Self, TypeVar, Unpack, overload
+
+import msgspec
 
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import InvalidInput
-from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, in_order, restore_state
+from asterism.errors import InvalidInput, did_you_mean
+from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, checked, in_order, restore_state
+from asterism.flows.blocking import in_thread
 from asterism.flows.children import ChildFailed
 from asterism.flows.conversation import Conversation
+from asterism.flows.declaration import AgentOptions, check_class, check_options, handlers_of, options_of
 from asterism.flows.dialogue_policy import advance, missing, take_answer, take_approval, take_first_message, take_while_paused
 from asterism.flows.fields import Field, fields_of, json_schema
 from asterism.flows.registry import KNOWN, name_of
@@ -26,12 +31,14 @@ from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, 
 from asterism.runtime.runtime import Runtime
 
 A = TypeVar("A", bound="type[StandardAgent]")
+_Word = Annotated[str, msgspec.Meta(min_length=1)]
+_Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class StandardAgent:
     """An agent that collects its input fields, asks for approval if required, and then runs.
 
-    Class attributes (``@flowagent`` sets the first four):
+    Class attributes, which ``@flowagent`` sets, too:
         triggers: words that start a conversation with it.
         requires_approval: a person must approve exactly the values shown before ``on_running`` is entered.
         description: purpose of the agent, for people and for routers.
@@ -43,24 +50,26 @@ class StandardAgent:
         idle_timeout_s: seconds that the agent waits for its user; None for no limit.
     """
 
-    triggers: ClassVar[Sequence[str]] = ()
+    triggers: ClassVar[Sequence[_Word]] = ()
     requires_approval: ClassVar[bool] = False
     description: ClassVar[str] = ""
-    timeout_s: ClassVar[float] = 86_400.0
+    timeout_s: ClassVar[_Seconds] = 86_400.0
     idempotent: ClassVar[bool] = False
     resumable: ClassVar[bool] = False
-    approval_timeout_s: ClassVar[float | None] = 86_400.0
-    idle_timeout_s: ClassVar[float | None] = None
+    approval_timeout_s: ClassVar[_Seconds | None] = 86_400.0
+    idle_timeout_s: ClassVar[_Seconds | None] = None
 
     _state: AgentState
     _conversation: Conversation | None
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        check_class(cls, StandardAgent)
+        for name in handlers_of(StandardAgent) & vars(cls).keys():
+            if not inspect.iscoroutinefunction(vars(cls)[name]):
+                setattr(cls, name, in_thread(vars(cls)[name]))
         if "on_running" in vars(cls):
             cls.on_running = _entered_once(cls.on_running)  # type: ignore[method-assign]
-        for field in cls.input_fields().values():
-            field.check_asked()
         KNOWN[name_of(cls)] = cls
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
@@ -155,6 +164,9 @@ class StandardAgent:
         """
         if status is not None and AgentStatus(status) is not self.status:
             self.transition_to(status)
+        if status == AgentStatus.WAITING_FOR_INPUT and self._state.entered and not self._state.asked_field:
+            left = self._get_missing_fields()  # on_running has dropped its value, and asks for it in its own words
+            self._state.asked_field = left[0] if len(left) == 1 else ""
         self.metadata.update(metadata or {})
         return self._result(raw_message, data or {})
 
@@ -193,7 +205,7 @@ class StandardAgent:
         return await take_while_paused(self, msg)
 
     async def on_error(self, msg: Message) -> AgentResult | None:  # noqa: ARG002 - for overrides
-        """Handle a failure. By default the error message is the answer."""
+        """Handle a failure, and then each message after it. By default the error message is the answer."""
         return None
 
     def get_approval_prompt(self) -> str:
@@ -221,6 +233,23 @@ class StandardAgent:
         """Take the next step: ask for a missing field, ask for approval, or run."""
         return await advance(self, msg)
 
+    def ask(self, field: str, question: str = "") -> AgentResult:
+        """Ask for a field, and drop the value that it has; the answer becomes its value.
+
+        Args:
+            field: name of an input field.
+            question: the question; by default that of the field.
+
+        Raises:
+            InvalidInput: there is no such field.
+            IllegalTransition: the agent cannot wait for input now.
+        """
+        if (asked := self.input_fields().get(field)) is None:
+            raise InvalidInput(f"{type(self).__name__} has no field {field!r} to ask for{did_you_mean(field, self.input_fields())}")
+        self.collected_fields.pop(field, None)
+        self._state.asked_field, self._state.retries = field, 0
+        return self.make_result(AgentStatus.WAITING_FOR_INPUT, question or asked.prompt)
+
     def report(self, text: str) -> None:
         """Report the progress of a handler to its observers."""
         if self._state.host is not None:
@@ -235,7 +264,7 @@ class StandardAgent:
         when the child has ended. Any other agent waits in memory, and is interrupted if its process ends.
 
         Args:
-            key: name of the child, unique in this conversation.
+            key: name of the child, unique in this conversation; the same key with another start is an error.
             start: the child to run: ``constellation(…)``, ``flow(…)``, or any machine of the runtime.
 
         Returns:
@@ -243,10 +272,14 @@ class StandardAgent:
 
         Raises:
             ChildFailed: the child failed or was cancelled.
-            InvalidInput: called outside a handler.
+            InvalidInput: called outside a handler, or the child of this key was started with another plan or request.
         """
         if self._state.host is None:
             raise InvalidInput(f"{type(self).__name__}.child was called outside a handler; call it only in a handler, such as on_running")
+        given: object = start
+        if not isinstance(given, StartChild):
+            what = type(given).__name__
+            raise InvalidInput(f"child {key} is started with constellation(…), flow(…) or the start(…) of a loop, not with a {what}")
         ended = await self._state.host.child(self, key, start)
         if ended.outcome != "finished":
             raise ChildFailed(key, ended)
@@ -315,9 +348,10 @@ def _entered_once(body: Callable[..., Any]) -> Any:
             state.entered = True
         state.depth += 1
         try:
-            return await body(self, msg)
+            result = await body(self, msg)
         finally:
             state.depth -= 1
+        return result if state.depth else checked(self, "on_running", result)
 
     return on_running
 
@@ -330,39 +364,32 @@ def flowagent(agent: A) -> A: ...
 
 
 @overload
-def flowagent(
-    *, triggers: Sequence[str] = (), requires_approval: bool = False, description: str = "", timeout_s: float | None = None
-) -> Callable[[A], A]: ...
+def flowagent(**options: Unpack[AgentOptions]) -> Callable[[A], A]: ...
 
 
-def flowagent(
-    agent: Any = None,
-    *,
-    triggers: Sequence[str] = (),
-    requires_approval: bool = False,
-    description: str = "",
-    timeout_s: float | None = None,
-) -> Any:
-    """Declare a flow agent, with or without arguments.
+def flowagent(agent: Any = None, **options: Any) -> Any:
+    """Declare a flow agent, with or without options.
 
     Args:
-        agent: the class, where the decorator has no arguments.
-        triggers: words or phrases that start a conversation with the agent.
-        requires_approval: a person must approve before ``on_running`` is entered.
-        description: purpose of the agent; by default the first line of its docstring.
-        timeout_s: limit for ``on_running``, in seconds.
+        agent: the class, where the decorator has no options.
+        options: class attributes of ``StandardAgent``; the description is by default the first line of the docstring.
+
+    Raises:
+        InvalidInput: there is no such option, or its value is wrong.
     """
+    known = options_of(StandardAgent)
+    for name in options:
+        if name not in known:
+            raise InvalidInput(f"@flowagent has no option {name}{did_you_mean(name, known)}; it has {', '.join(known)}")
 
     def declare(cls: Any) -> Any:
         if not (isinstance(cls, type) and issubclass(cls, StandardAgent)):
             raise InvalidInput(f"@flowagent is for a subclass of StandardAgent, not for {cls!r}")
-        if isinstance(triggers, str):
-            raise InvalidInput(f"@flowagent(triggers=…) of {cls.__name__} is a list of words, not {triggers!r}")
-        for name, value in {"triggers": tuple(triggers), "requires_approval": requires_approval, "timeout_s": timeout_s}.items():
-            if value or value == 0:
-                setattr(cls, name, value)
+        for name, value in options.items():
+            setattr(cls, name, tuple(value) if isinstance(value, list) else value)
         doc = (cls.__doc__ or "").strip().partition("\n")[0] if "__doc__" in vars(cls) else ""
-        cls.description = description or cls.description or doc
+        cls.description = cls.description or doc
+        check_options(cls, StandardAgent)
         return cls
 
     return declare(agent) if agent is not None else declare

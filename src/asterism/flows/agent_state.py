@@ -85,6 +85,7 @@ class AgentState:
         prompt: last message of the agent.
         at: time of the message, in seconds since the epoch.
         approval_required: True while nobody has approved a transition to RUNNING.
+        approved: values of an approval that still holds; None without one.
         before, before_prompt: status and prompt before a pause.
         depth: nesting depth in bodies of ``on_running`` (of the class and its parents).
         entered: True once a body of ``on_running`` was entered.
@@ -104,6 +105,7 @@ class AgentState:
         self.prompt = ""
         self.at = 0.0
         self.approval_required = False
+        self.approved: dict[str, Any] | None = None
         self.before = AgentStatus.INITIALIZING
         self.before_prompt = ""
         self.depth = 0
@@ -120,7 +122,7 @@ class AgentState:
             IllegalTransition: the table has no such edge, the agent's ``can_transition`` forbids it, or a required approval
                 is missing; nothing has changed.
         """
-        if to is AgentStatus.RUNNING and self.approval_required:
+        if to is AgentStatus.RUNNING and self.approval_required and not self.is_approved(agent):
             others = [target for target in STATE_TRANSITIONS[self.status] if target is not to and agent.can_transition(self.status, target)]
             raise IllegalTransition(type(agent).__name__, self.status, "a transition to RUNNING without an approval", others)
         if to not in STATE_TRANSITIONS[self.status] or not agent.can_transition(self.status, to):
@@ -129,10 +131,29 @@ class AgentState:
         self.status = to
         self.transitions.append(to)
 
+    def is_approved(self, agent: Any) -> bool:
+        """Return True if an earlier approval covers the present values."""
+        return self.approved is not None and agent_view(agent).shown == self.approved
+
     def take_transitions(self) -> tuple[AgentStatus, ...]:
         """Return the transitions since the last call, and clear them."""
         taken, self.transitions = tuple(self.transitions), []
         return taken
+
+
+def checked(agent: Any, handler: str, result: Any) -> AgentResult | None:
+    """Return the result of a handler.
+
+    Raises:
+        TypeError: a handler cannot return it.
+    """
+    if result is not None and not isinstance(result, AgentResult):
+        raise TypeError(f"{handler} returned {type(result).__name__}; return self.make_result(…)")
+    if result is not None and result.status is not agent.status:
+        raise TypeError(f"{handler} returned a result of {result.status}, and the agent is {agent.status}; return self.make_result(…)")
+    if result is None and agent._state.entered and agent.status is AgentStatus.RUNNING:
+        raise TypeError("on_running returned nothing; return self.make_result(status=AgentStatus.COMPLETED, raw_message=…)")
+    return result
 
 
 def agent_view(agent: Any) -> AgentView:

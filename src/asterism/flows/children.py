@@ -11,12 +11,14 @@ from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.registry import name_of
+from asterism.flows.resumption import declared_fields
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild, child_start, event_data
 from asterism.machines.constellation_agent.events import ConstellationDefinition, RunOptions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import ConversationLimits, FlowDefinition
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports.store import InquiryRow
 
 
@@ -94,7 +96,32 @@ def as_child(agent: type) -> ChildSpec:
 
 def _defined(agent: Any) -> dict[str, Any]:
     limits = ConversationLimits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
-    return event_data(FlowDefinition(agent=name_of(agent), limits=limits, requires_approval=agent.requires_approval))
+    declared = declared_fields(agent)
+    return event_data(FlowDefinition(agent=name_of(agent), limits=limits, requires_approval=agent.requires_approval, declared=declared))
+
+
+def check_same_child(key: str, started: StartChild, asked: StartChild) -> None:
+    """Check that the child of a key is asked for as it was started; its devices, limits and options may have changed.
+
+    Raises:
+        InvalidInput: another child is asked for.
+    """
+    was, now = _parts(started), _parts(asked)
+    if changed := [part for part in was if was[part] != now[part]]:
+        raise InvalidInput(
+            f"child {key} was started before, and differs from this one in its {' and '.join(changed)}; give the new child a key of its own"
+        )
+
+
+_WHAT = {CONSTELLATION_AGENT.name: ("plan",), FLOW_AGENT.name: ("agent",), ORCHESTRATION_LOOP.name: ("definition", "plan")}
+"""The parts of a definition that say what is to be done. The rest, such as limits, may change with the code."""
+
+
+def _parts(child: StartChild) -> dict[str, Any]:
+    definition = child.start.definition
+    if names := _WHAT.get(child.machine):
+        definition = {name: definition.get(name) for name in names}
+    return {"machine": child.machine, "plan or agent": definition, "request": child.start.request, "inputs": child.start.inputs}
 
 
 def question_of(asked: InquiryRow) -> str:

@@ -18,6 +18,7 @@ from asterism.flows.agent_state import HIDDEN, AgentResult, in_order
 from asterism.flows.children import question_of
 from asterism.flows.performer import flow_performers
 from asterism.flows.registry import agent_class, name_of
+from asterism.flows.resumption import class_of, declared_fields
 from asterism.flows.secret_store import PLACEHOLDER, SecretStore, process_secret_store
 from asterism.flows.stream import StreamEvent, StreamWatcher
 from asterism.kernel.data import as_json
@@ -111,6 +112,7 @@ class Conversation:
             limits=limits,
             fleet_file=client.fleet_file,
             requires_approval=agent.requires_approval,
+            declared=declared_fields(agent),
         )
         title = agent.description or agent.__name__
         return await client.submit(FLOW_AGENT, begun, title=title, actor=self.user, run_id=self.run_id, session=session, tenant=self.tenant)
@@ -145,7 +147,7 @@ class Conversation:
         """
         replies.check_length(text)
         row = await self._row(client)
-        if row.status == "ended":
+        if row.status == "ended" and row.state != AgentStatus.ERROR:
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self.asked(client)
         is_new = asked is not None and "approve" in asked.verbs and self._shown.get(self.run_id, asked.inquiry_id) != asked.inquiry_id
@@ -212,7 +214,7 @@ class Conversation:
             return self.agent
         if (await client.store.run(asked.run_id)).machine != FLOW_AGENT.name:
             return None
-        return agent_class((await _load_run(client, asked.run_id)).memory.agent)
+        return class_of(asked.run_id, (await _load_run(client, asked.run_id)).memory)
 
     def _without_secrets(
         self, agent: Any, client: Client, text: str, values: dict[str, Any], *, in_confidence: bool = False
@@ -262,7 +264,8 @@ class Conversation:
             own = Conversation(
                 self.agent, runtime=runtime, run_id=self.run_id, user=self.user, tenant=self.tenant, vault=self.vault, shown=self._shown
             )
-            watcher = StreamWatcher(lambda: own.run_id, events)
+            state = (await self._row(runtime)).state if self.run_id else ""
+            watcher = StreamWatcher(lambda: own.run_id, events, state)
             runtime.driver.observe(watcher)
             try:
                 async with asyncio.TaskGroup() as group:

@@ -34,7 +34,11 @@ MAX_PLAIN_RETRIES = 3
 
 def missing(agent: DialogueAgent) -> list[str]:
     """Return the names of the fields that are still to be asked for, in order."""
-    return [name for name, field in agent.input_fields().items() if field.asked and name not in agent.collected_fields]
+    return [
+        name
+        for name, field in agent.input_fields().items()
+        if (field.asked or name == agent._state.asked_field) and name not in agent.collected_fields
+    ]
 
 
 async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) -> AgentResult | None:
@@ -44,7 +48,7 @@ async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) 
     if wanted:
         return ask(agent, wanted[0], sentences)
     agent._state.asked_field = ""
-    if agent.requires_approval:
+    if agent.requires_approval and not agent._state.is_approved(agent):
         return agent.make_result(AgentStatus.WAITING_FOR_APPROVAL, raw_message=" ".join([*sentences, agent.get_approval_prompt()]))
     agent.transition_to(AgentStatus.RUNNING)
     return await agent.on_running(msg)
@@ -177,7 +181,7 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
     if refusal is not None:
         state = agent._state
         state.code, state.reason = "rejected", refusal or "rejected"
-        answer = "All right, it is not done" + (f": {refusal}." if refusal else ".")
+        answer = "All right, it is not done" + (f": {refusal.rstrip('.')}." if refusal else ".")
         return agent.make_result(AgentStatus.CANCELLED, raw_message=answer)
     return await _discuss(agent, msg, text, asks=asks)
 

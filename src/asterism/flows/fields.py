@@ -29,12 +29,6 @@ PATTERN_TIMEOUT_S = 0.5
 """Time limit for one search, in seconds: a pattern and a hostile text may take arbitrarily long."""
 
 
-def _compiled(pattern: str) -> regex.Pattern[str]:
-    import regex  # noqa: PLC0415 - slow to import, and few fields have a pattern
-
-    return regex.compile(pattern, regex.IGNORECASE)
-
-
 class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
     """An input field: its declaration, and a descriptor for its value. Made by :func:`InputField`."""
 
@@ -44,7 +38,7 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
     description: str
     default: Any
     required: bool | None
-    pattern: regex.Pattern[str] | None
+    pattern: str
     secret: bool
     name: str = ""
     owner: type = object
@@ -107,19 +101,36 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
         """Return the type with its bounds, for msgspec and JSON Schema."""
         return Annotated[self.kind, msgspec.Meta(**self.bounds)] if self.bounds else self.kind
 
+    @functools.cached_property
+    def compiled(self) -> regex.Pattern[str] | None:
+        """Return the compiled pattern; None without one.
+
+        Raises:
+            InvalidInput: it is not a regular expression.
+        """
+        if not self.pattern:
+            return None
+        import regex  # noqa: PLC0415 - slow to import, and few fields have a pattern
+
+        try:
+            return regex.compile(self.pattern, regex.IGNORECASE)
+        except (regex.error, TypeError) as error:
+            where = f"{self.owner.__name__}.{self.name}"
+            raise InvalidInput(f"{where}: the pattern {self.pattern!r} is not a regular expression: {error}") from None
+
     def search(self, text: str) -> regex.Match[str] | None:
         """Return the match of the pattern in a message; None without a match or a pattern.
 
         Raises:
             TimeoutError: the search took longer than ``PATTERN_TIMEOUT_S``.
         """
-        return self.pattern.search(text, timeout=PATTERN_TIMEOUT_S) if self.pattern else None
+        return self.compiled.search(text, timeout=PATTERN_TIMEOUT_S) if self.compiled else None
 
     def without(self, text: str) -> str:
         """Return a message without the match of the pattern; unchanged if the search takes too long."""
-        if self.pattern:
+        if self.compiled:
             with contextlib.suppress(TimeoutError):
-                return self.pattern.sub(" ", text, count=1, timeout=PATTERN_TIMEOUT_S)
+                return self.compiled.sub(" ", text, count=1, timeout=PATTERN_TIMEOUT_S)
         return text
 
     def parse(self, agent: Any, text: str, at: float) -> Any:
@@ -235,7 +246,7 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
         description=description,
         default=default,
         required=required,
-        pattern=_compiled(pattern) if pattern else None,
+        pattern=pattern,
         secret=secret,
     )
 
@@ -271,6 +282,8 @@ def rule(field: str, *, needs: Sequence[str] = ()) -> Callable[[F], F]:
         field: name of the field that is asked for again if the rule is broken.
         needs: names of the other fields of the rule.
     """
+    if not isinstance(field, str):
+        raise InvalidInput(f'@rule of {getattr(field, "__qualname__", field)} needs the name of a field: @rule("name")')
 
     def mark(method: F) -> F:
         method.__asterism_rule__ = (field, *needs)  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ from asterism.errors import InvalidInput, Refused
 from asterism.flows.agent import StandardAgent
 from asterism.flows.agent_state import AgentResult
 from asterism.flows.conversation import Conversation
-from asterism.flows.registry import name_of
+from asterism.flows.registry import KNOWN, name_of
 from asterism.flows.secret_store import SecretStore, process_secret_store
 from asterism.language import replies
 from asterism.language.tokens import plain
@@ -55,6 +55,13 @@ class Router(Protocol):
     async def choose(self, text: str, agents: Sequence[type[StandardAgent]], context: dict[str, Any]) -> type[StandardAgent] | None:
         """Return the agent for a message, or None, within bounded time."""
         ...
+
+
+def _question(agent: Any, result: AgentResult) -> str:
+    """Return the question of a conversation, without a complaint about an earlier answer."""
+    fields = agent.input_fields()
+    asked = [fields[name].prompt for name in result.missing_fields if name in fields and result.raw_message.endswith(fields[name].prompt)]
+    return asked[0] if asked else result.raw_message
 
 
 class Orchestrator:
@@ -93,6 +100,7 @@ class Orchestrator:
         self._shown: dict[str, str] = {}
         self._by_name = {name_of(agent): agent for agent in agents}
         self._open: dict[str, dict[str, str]] | None = None  # session -> run id -> agent name, from the journals
+        self._missing: dict[str, dict[str, str]] = {}  # as _open
         self._reading = asyncio.Lock()
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: collections.Counter[str] = collections.Counter()
@@ -181,6 +189,14 @@ class Orchestrator:
         stack = await self.stack(user, tenant)
         return self._conversation(stack[-1], _Person(user=user, tenant=tenant)) if stack else None
 
+    async def missing(self, user: str, tenant: str = "") -> dict[str, str]:
+        """Return the open conversations of a user whose class is gone from the modules of the agents: its name, by run id.
+
+        They wait, and continue once the class is back.
+        """
+        await self._known()
+        return self._missing.get(_Person(user=user, tenant=tenant).session, {})
+
     async def expire_idle(self) -> int:
         """Cancel the conversations without a message for ``idle_s``; return their number."""
         expired = 0
@@ -220,8 +236,9 @@ class Orchestrator:
         (await self._known()).get(person.session, {}).pop(result.run_id, None)
         if not rest:
             return result
-        back = await self._conversation(rest[-1], person).result(self.runtime, rest[-1])
-        return msgspec.structs.replace(result, raw_message=f"{result.raw_message} Back to where we were: {back.raw_message}".strip())
+        conversation = self._conversation(rest[-1], person)
+        back = _question(conversation.agent, await conversation.result(self.runtime, rest[-1]))
+        return msgspec.structs.replace(result, raw_message=f"{result.raw_message} Back to where we were: {back}".strip())
 
     def _agent_of(self, row: RunRow) -> type[StandardAgent] | None:
         return self._by_name.get((self._open or {}).get(row.session, {}).get(row.run_id, ""))
@@ -239,11 +256,15 @@ class Orchestrator:
         async with self._reading:
             if self._open is None:
                 found: dict[str, dict[str, str]] = {}
+                places = {name.rpartition(":")[0] for name in self._by_name}
                 for row in await self.runtime.runs(limit=MAX_RUNS):
                     if row.machine == FLOW_AGENT.name and row.status != "ended" and not row.parent:
                         (first, *_) = await self.runtime.store.records(row.run_id, limit=1)
-                        if (name := msgspec.json.decode(first.body)["event"].get("agent")) in self._by_name:
+                        name = msgspec.json.decode(first.body)["event"]["agent"]
+                        if name in self._by_name:
                             found.setdefault(row.session, {})[row.run_id] = name
+                        elif name.rpartition(":")[0] in places and name not in KNOWN:
+                            self._missing.setdefault(row.session, {})[row.run_id] = name
                 self._open = found
         return self._open
 

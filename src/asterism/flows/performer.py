@@ -7,7 +7,9 @@ RUNNING is journaled. An exception leads to ERROR with a message for the person;
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import threading
 import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
@@ -15,12 +17,12 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import AsterismError, InvalidInput
-from asterism.flows.agent_state import AgentResult, AgentState, agent_view, hide, names_of, plain_data, restore_state, secrets_of
-from asterism.flows.children import ChildFailed
+from asterism.errors import AsterismError, DefinitionMissing, InvalidInput
+from asterism.flows.agent_state import AgentResult, AgentState, agent_view, checked, hide, names_of, plain_data, restore_state, secrets_of
+from asterism.flows.children import ChildFailed, check_same_child
 from asterism.flows.dialogue_policy import ask, resume, take_interruption
 from asterism.flows.fields import Field
-from asterism.flows.registry import agent_class
+from asterism.flows.resumption import fitting_class
 from asterism.flows.secret_store import SecretStore
 from asterism.kernel.data import as_json, error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult, run_id_of
@@ -95,8 +97,10 @@ class HandlerExecution:
         self.timeout: asyncio.Timeout | None = None
         self._entered = call.entered and not call.entering
         self._cancel_requested = call.cancel_requested
+        self._started = dict(call.started)
         self._ended = dict(call.ended)
         self._notified = asyncio.Event()
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._report = report
         self._extractor = extractor
 
@@ -142,7 +146,11 @@ class HandlerExecution:
             await self._until(lambda: self._entered)
 
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
-        """Start the child of a key unless it was started, wait for it, and return its end."""
+        """Start the child of a key unless it was started, wait for it, and return its end.
+
+        Raises:
+            InvalidInput: the start has a secret or no JSON, or the child of the key was started with another request.
+        """
         self._check_cancel()
         asked = start.start
         given = [key, start.title, asked.definition, asked.request, asked.inputs]
@@ -152,14 +160,20 @@ class HandlerExecution:
             asked = msgspec.structs.replace(asked, fleet_file=self._fleet_file)
         data = as_json(asked, f"the start of child {key}")
         start = msgspec.structs.replace(start, start=msgspec.convert(data, StartRequest))
+        check_same_child(key, self._started.setdefault(key, start), start)
         if key not in self._ended:
             self._report(ChildRequested(effect_id=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable))
             await self._until(lambda: key in self._ended)
         return self._ended[key]
 
     def report(self, agent: Any, text: str) -> None:
-        """Report the progress of the handler."""
-        self._report(HandlerReported(effect_id=self.key, text=hide(text, secrets_of(agent))))
+        """Report the progress of the handler, from any thread."""
+        reported = read_back(HandlerReported(effect_id=self.key, text=hide(text, secrets_of(agent))))
+        if threading.get_ident() == self._thread:
+            self._report(reported)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the thread has outlived it
+                self._loop.call_soon_threadsafe(self._report, reported)
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
         """Return the values that the model finds, without secret fields; None if there is no model, or it is unavailable."""
@@ -185,10 +199,18 @@ class HandlerPerformer(msgspec.Struct, eq=False):
     executions: dict[str, HandlerExecution] = msgspec.field(default_factory=dict)
 
     async def perform(self, effect_id: str, request: HandlerCall, report: Report) -> EffectResult:
-        """Call the handler; return its result, or its failure."""
+        """Call the handler; return its result, or its failure.
+
+        Raises:
+            DefinitionMissing: its class is missing or does not fit the journal; the conversation waits.
+        """
         try:
-            agent = agent_class(request.agent)()
-        except Exception as error:  # boundary: an error in a user's module or class ends only its conversation
+            agent = _class_of(request)()
+        except DefinitionMissing as error:
+            if request.cancel_requested:
+                return HandlerEnded(effect_id=effect_id, interrupted=True, reason=str(error))
+            raise DefinitionMissing(f"run {run_id_of(effect_id)} waits: {error}") from error
+        except Exception as error:  # boundary: an error in a user's class ends only its conversation
             return _failed(effect_id, "no_agent", error_text(error), request)
         if request.entered and not (agent.idempotent or agent.resumable):
             return HandlerEnded(effect_id=effect_id, interrupted=True, reason="its process ended while on_running was under way")
@@ -203,6 +225,7 @@ class HandlerPerformer(msgspec.Struct, eq=False):
         restore_state(agent, call.view, self.vault.of(run))
         state.status, state.prompt, state.host = call.status, call.prompt, execution
         state.approval_required = agent.requires_approval and is_before_approval(call.handler, call.status, call.before)
+        state.approved = call.approved
         state.before, state.before_prompt, state.at = call.before, call.before_prompt, call.message.at
         message = self.vault.original(call.message) if call.message.secret else call.message
         handled: HandlerEnded
@@ -256,6 +279,10 @@ def flow_performers(
     return {CallHandler: handles, NotifyHandler: NotifyPerformer(handles.executions)}
 
 
+def _class_of(call: HandlerCall) -> Any:
+    return fitting_class(call.agent, call.declared, call.view, requires_approval=call.requires_approval)
+
+
 async def _run_handler(agent: Any, execution: HandlerExecution, message: Message) -> HandlerEnded:
     """Run the handler under its timeout and return its result; it may be cancelled, or ask for a lost secret again."""
     state: AgentState = agent._state
@@ -277,13 +304,7 @@ async def _call(agent: Any, handler: str, message: Message) -> tuple[AgentResult
     if handler == "resume":
         return resume(agent), False
     result = await (_pause(agent, message) if handler == "pause" else getattr(agent, handler)(message))
-    if result is not None and not isinstance(result, AgentResult):
-        raise TypeError(f"{handler} returned {type(result).__name__}; return self.make_result(…)")
-    if result is not None and result.status is not agent.status:
-        raise TypeError(f"{handler} returned a result of {result.status}, and the agent is {agent.status}; return self.make_result(…)")
-    if result is None and agent._state.entered and agent.status is AgentStatus.RUNNING:
-        raise TypeError("on_running returned nothing; return self.make_result(status=AgentStatus.COMPLETED, raw_message=…)")
-    return result, False
+    return checked(agent, handler, result), False
 
 
 async def _pause(agent: Any, message: Message) -> AgentResult | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.devices.source import imported
-from asterism.errors import InvalidInput
+from asterism.errors import DefinitionMissing, InvalidInput
 
 KNOWN: dict[str, Any] = {}
 """Agent classes by name, including classes local to a function."""
@@ -26,7 +26,7 @@ def agent_class(name: str) -> Any:
     """Return the agent class of a name, importing its module if necessary.
 
     Raises:
-        InvalidInput: there is no such class.
+        DefinitionMissing: there is no such class.
     """
     if name in KNOWN:
         return KNOWN[name]
@@ -34,4 +34,4 @@ def agent_class(name: str) -> Any:
     try:
         return functools.reduce(getattr, path.split("."), imported(place, Path.cwd()))
     except (InvalidInput, AttributeError) as error:
-        raise InvalidInput(f"the agent {name} cannot be found ({error}); import its module first") from None
+        raise DefinitionMissing(f"the agent {name} cannot be found ({error}); import its module first") from None

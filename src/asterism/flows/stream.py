@@ -31,12 +31,13 @@ class StreamWatcher:
     Args:
         run: returns the id of the streamed run; empty before it starts.
         events: queue of the stream, with ``STREAMED`` events at most.
+        state: state of the run before; empty before it starts.
     """
 
-    def __init__(self, run: Callable[[], str], events: asyncio.Queue[StreamEvent | None]) -> None:
+    def __init__(self, run: Callable[[], str], events: asyncio.Queue[StreamEvent | None], state: str) -> None:
         self._run = run
         self._events = events
-        self._state = ""
+        self._state = state
 
     def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
         """Add the events of new entries."""

@@ -14,10 +14,10 @@ import msgspec
 
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.machine import Effect
+from asterism.kernel.machine import Effect, Event
 from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
-from asterism.loops.models import ModelName, supervising
+from asterism.loops.models import ModelName, last_outputs, planned_before, supervising
 from asterism.loops.outcome import LoopResult, Supervising, Transition
 from asterism.loops.performers import loop_performers, steps_of
 from asterism.loops.resources import open_resources
@@ -31,7 +31,7 @@ from asterism.machines.orchestration_loop.model import Decision, LoopOptions, St
 from asterism.machines.orchestration_loop.steps import MAX_TITLE, USER
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.orchestration_loop.view import LoopView
-from asterism.machines.run_control import Unpause, Verb
+from asterism.machines.run_control import Cancel, Pause, Unpause, Verb
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
 from asterism.runtime.ports.performer import Performer
@@ -86,17 +86,17 @@ class OrchestrationLoop:
         _check_kind(workers, Mapping, "workers must be a mapping from names, as {'look': look}")
         _check_options(options or LoopOptions())
         self.steps: tuple[Step, ...] = ()
-        self.plan: Supervising = _planned_before
-        if isinstance(plan, Sequence) and not isinstance(plan, str):
+        self.plan: Supervising = planned_before
+        if isinstance(plan, Sequence) and plan and not isinstance(plan, str):
             self.steps = steps_of(plan)
         else:
-            self.plan = supervising(plan, "plan") or _planned_before
+            self.plan = supervising(plan, "plan") or planned_before
         self.workers: Mapping[str, AnyWorker] = {name: _as_worker(it) for name, it in workers.items()}
         if USER in self.workers:
             raise InvalidInput(f"{USER!r} is the name of the person; give the worker another name")
         self._nested = tuple(it for it in workers.values() if isinstance(it, OrchestrationLoop))
         self.reflect: Supervising = supervising(reflect, "reflect") or self._unreflected
-        self.synthesize: Supervising = supervising(synthesize, "synthesize") or _last_outputs
+        self.synthesize: Supervising = supervising(synthesize, "synthesize") or last_outputs
         self.critique: Supervising | None = supervising(critique, "critique")
         named = (plan, reflect, synthesize, critique, *(it.model for it in self.workers.values() if isinstance(it, ModelWorker)))
         self.models = [it for it in named if isinstance(it, str | ModelChoice)]
@@ -179,6 +179,19 @@ class OrchestrationLoop:
             if memory.paused:
                 await there.post(run_id, Unpause(), actor="user", key=there.clock.new_id())
             return await self._driven(there, run_id)
+
+    async def pause(self, run_id: str = "", *, reason: str = "") -> None:
+        """Pause a run, by default the last one: running steps continue to their end, and ``resume`` continues the run."""
+        await self._send(run_id, Pause(reason=reason))
+
+    async def cancel(self, run_id: str = "", *, reason: str = "") -> None:
+        """Cancel a run, by default the last one; raises Refused if it has ended."""
+        await self._send(run_id, Cancel(reason=reason))
+
+    async def _send(self, run_id: str, event: Event) -> None:
+        async with _runtime_of(self._runtime) as runtime:
+            with self.here():
+                await runtime.send(self._named(run_id), event, actor="user")
 
     async def step_once(self, run_id: str = "") -> Transition | None:
         """Drive a run by one transition; return None if it has ended or waits for a person."""
@@ -306,16 +319,6 @@ def _as_worker(given: AnyWorker | WorkerFunction | OrchestrationLoop) -> AnyWork
     if isinstance(given, OrchestrationLoop):
         return ChildWorker(given.child())
     return given if isinstance(given, AnyWorker) else Worker(given)
-
-
-async def _planned_before(view: LoopView) -> list[Step]:  # noqa: ARG001 - as every planning function
-    raise InvalidInput("the loop has fixed steps and cannot make a new plan; define plan as a function or a model")
-
-
-async def _last_outputs(view: LoopView) -> Any:
-    """Return the output of the last steps, as the answer of a loop without a synthesis."""
-    outputs = [finding.output for finding in view.latest]
-    return outputs[0] if len(outputs) == 1 else outputs
 
 
 # -- where definitions are -------------------------------------------------------------------------

@@ -14,9 +14,9 @@ import msgspec
 
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.loops.outcome import Metered, Supervising
-from asterism.machines.orchestration_loop.model import Finding
+from asterism.machines.orchestration_loop.model import Finding, Step
 from asterism.machines.orchestration_loop.view import LoopView
-from asterism.planner.model_choice import ModelChoice, choose_by_name
+from asterism.planner.model_choice import ModelChoice, choose_by_name, split_model
 
 ModelName = Any
 """``provider:name`` (the environment sets the rest), ``ModelChoice``, or a pydantic-ai model."""
@@ -52,7 +52,18 @@ Otherwise say briefly what is to be better."""
 
 
 def supervising(given: Supervising | ModelName | None, role: str) -> Supervising | None:
-    """Return a supervising function as given, or that of a model; None for neither."""
+    """Return a supervising function as given, or that of a model; None for neither.
+
+    Raises:
+        InvalidInput: a plan is empty, or the name of a model is invalid.
+    """
+    if role == "plan" and not given:
+        raise InvalidInput("the plan is empty; give steps, an async function that returns steps, or a model")
+    if isinstance(given, str):
+        try:
+            split_model(given)
+        except InvalidInput as error:
+            raise InvalidInput(f"{role}: {error}") from None
     is_model = not (given is None or callable(given) or isinstance(given, list | tuple))  # check_async refuses a list
     if not is_model:
         return given
@@ -66,6 +77,17 @@ def supervising(given: Supervising | ModelName | None, role: str) -> Supervising
         return Metered(shape(text), tokens)
 
     return supervise
+
+
+async def planned_before(view: LoopView) -> list[Step]:  # noqa: ARG001 - as every planning function
+    """Refuse to plan: a loop with fixed steps cannot make a new plan."""
+    raise InvalidInput("the loop has fixed steps and cannot make a new plan; define plan as a function or a model")
+
+
+async def last_outputs(view: LoopView) -> Any:
+    """Return the output of the last steps, as the answer of a loop without a synthesis."""
+    outputs = [finding.output for finding in view.latest]
+    return outputs[0] if len(outputs) == 1 else outputs
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ import logging
 import os
 import string
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,19 +48,23 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         folder: working folder of the program; empty for the current one.
 
     Raises:
-        InvalidInput: a gate is unknown.
+        InvalidInput: a gate is unknown, or the command is a text.
     """
 
-    command: tuple[str, ...] = ()
+    command: Sequence[str] = ()
     url: str = ""
     headers: dict[str, str] = {}
-    allow: tuple[str, ...] = ()
+    allow: Sequence[str] = ()
     gates: dict[str, Gate] = {}
     scopes: dict[str, Scope] = {}
     env: dict[str, str] = {}
     folder: str = ""
 
     def __post_init__(self) -> None:
+        if isinstance(self.command, str):
+            raise InvalidInput(f"the command of an MCP server is a list, program and arguments, not {self.command!r}")
+        for name in ("command", "allow"):
+            msgspec.structs.force_setattr(self, name, tuple(getattr(self, name)))
         for name, gate in self.gates.items():
             check_gate(name, gate)
 
@@ -87,7 +91,11 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         except Exception as error:  # boundary: a server may raise anything
             pool.forget(self.key)
             why = first_of(error)
-            hint = "" if self.url or isinstance(why, OSError) else "; its own output is in the log (ASTERISM_LOG=info)"
+            hint = (
+                ""
+                if self.url or isinstance(why, OSError)
+                else "; its own output is in the log asterism.loops, at level INFO (in a command: ASTERISM_LOG=info)"
+            )
             reason = error_text(why).partition("\n")[0]  # further lines describe how the answer was parsed
             raise InvalidInput(f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {reason}{hint}") from error
         there = {found.name: found for found in listed}

@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from asterism.errors import AsterismError, IllegalTransition, Refused, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine
+from asterism.errors import AsterismError, DefinitionMissing, IllegalTransition, Refused, RunNewer, RunStuck, StaleOwner, StoreUnavailable
 from asterism.kernel.data import error_text, read_back
 from asterism.kernel.journal import Entry, JournalMismatch, version_of
 from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, kind_of
@@ -35,9 +35,9 @@ CLOCK_DRIFT_S = 0.05
 """How far the wall clock may drift from the loop's time before a timer is set again."""
 MAX_BATCH = 1000
 """Arrivals in one batch; the rest wait for the next one."""
-_RELEASING_ERRORS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
-"""Errors from a child that are not its result: this process releases the tree, so that another
-process can acquire it."""
+_RELEASING_ERRORS = (DefinitionMissing, JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable)
+"""Errors that are no result of an effect: this process releases the tree, so that another process
+can acquire it."""
 
 
 class RunExecutor:
@@ -150,6 +150,7 @@ class RunExecutor:
             StoreUnavailable: every attempt to write a journal failed.
             RunStuck: no possible event would advance the run, or a child of it.
             JournalMismatch: the journal of a child cannot be replayed.
+            DefinitionMissing: the code of the run, or of a child, is missing or does not fit the journal.
         """
         while True:
             await self._step(self._next_arrivals(), ends_batch=True)

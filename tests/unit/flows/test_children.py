@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, ChildFailed, InputField, Message, StandardAgent, flow, flowagent
-from asterism.flows.children import constellation
+from asterism.flows.children import check_same_child, constellation
 from asterism.loops import OrchestrationLoop
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import first_event
@@ -41,7 +42,7 @@ def test_a_child_with_data_that_cannot_be_journaled_is_rejected(odd: Any) -> Non
     starts: list[Callable[[], StartChild]] = [
         lambda: flow(Colour, colour=odd),
         lambda: constellation({"tasks": [{"task_id": "a"}]}, inputs={"x": odd}),
-        lambda: OrchestrationLoop(plan=[], workers={}).start("x", {"x": odd}),
+        lambda: OrchestrationLoop(plan="openai:x", workers={}).start("x", {"x": odd}),
     ]
     for start in starts:
         with pytest.raises(InvalidInput, match=r"^a field of \w+ is not JSON: [^\n]+$"):
@@ -75,6 +76,66 @@ class Careful(Paint):
             return await super().on_running(msg)
         except ChildFailed as failed:
             return self.make_result(AgentStatus.COMPLETED, f"Not painted: {failed}.")
+
+
+class Greeting(StandardAgent):
+    name: str = InputField("Who?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        return self.make_result(AgentStatus.COMPLETED, f"Hi {self.name}.")
+
+
+class Host(StandardAgent):
+    resumable = True
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        first = await self.child("greet", flow(Greeting, name="Ann"))
+        assert first == await self.child("greet", flow(Greeting, name="Ann"))
+        second = await self.child("greet", flow(Greeting, name="Bob"))
+        return self.make_result(AgentStatus.COMPLETED, f"{first['text']} {second['text']}")
+
+
+class Rooms(StandardAgent):
+    start = InputField("When?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        plan = {"tasks": [{"task_id": "check", "device": "calendar", "skill": "check", "inputs": {"start": self.start}}]}
+        try:
+            await self.child("booking", constellation(plan, self.fleet))
+        except ChildFailed:
+            del self.collected_fields["start"]
+            return self.make_result(AgentStatus.WAITING_FOR_INPUT, "Taken. When else?")
+        return self.make_result(AgentStatus.COMPLETED, "Booked.")
+
+
+def test_a_key_that_was_used_for_another_child_is_refused() -> None:
+    answer = talk(Host, "go")[1][-1]
+    assert answer.status == "ERROR"
+    assert answer.reason.startswith(
+        "InvalidInput: child greet was started before, and differs from this one in its inputs; give the new child"
+    )
+
+
+def test_a_key_that_an_earlier_turn_used_for_another_plan_is_refused_in_every_process() -> None:
+    _, turns = talk(Rooms, "go", "14:30", "15:30", "15:30")
+    assert turns[1].raw_message == "Taken. When else?"
+    assert "child booking was started before, and differs from this one in its plan or agent;" in turns[-1].reason
+
+
+def test_a_child_that_is_only_a_plan_is_an_error_that_says_how_to_start_it() -> None:
+    class Bare(StandardAgent):
+        async def on_running(self, msg: Message) -> AgentResult:
+            return AgentResult(status=await self.child("k", {"tasks": []}))  # type: ignore[arg-type]
+
+    said = talk(Bare, "go")[1][-1].reason
+    assert said == "InvalidInput: child k is started with constellation(…), flow(…) or the start(…) of a loop, not with a dict"
+
+
+def test_the_same_plan_with_other_devices_is_the_same_child() -> None:
+    plan = {"tasks": [{"task_id": "a", "device": "d"}]}
+    check_same_child("a", constellation(plan), constellation(plan, [AgentProfile(device_id="d")]))
+    with pytest.raises(InvalidInput, match="in its machine and plan or agent;"):
+        check_same_child("a", constellation(plan), flow(Greeting))
 
 
 LINES = ("paint", "the fence", "red", "yes")

@@ -358,6 +358,20 @@ def test_a_stream_has_each_status_and_report_and_ends_with_the_result() -> None:
     ]
 
 
+def test_a_stream_of_a_later_turn_does_not_begin_with_the_state_it_is_in() -> None:
+    stage = Stage(Pay)
+
+    async def play() -> list[StreamEvent]:
+        await act(stage, "pay")
+        async with stage.process() as (_, conversation, _):
+            return [event async for event in conversation.stream("40")]
+
+    assert [(event.kind, str(event.status)) for event in stage.play(play())] == [
+        ("status", "WAITING_FOR_APPROVAL"),
+        ("result", "WAITING_FOR_APPROVAL"),
+    ]
+
+
 def test_a_cancel_during_the_body_takes_effect_at_its_end() -> None:
     stage = Stage(Pay)
 

@@ -290,3 +290,42 @@ def test_an_unknown_reflection_continues_and_is_recorded(said: Any, told: str) -
     ending = World(7).run_loop(OrchestrationLoop(plan=[{"worker": "look", "intent": "it"}], workers={"look": look}, reflect=reflect))
     assert (ending.outcome, ending.memory.answer) == ("finished", None)
     assert f'\\"reply\\":\\"{told}\\"' in ending.journal.decode()
+
+
+def test_what_workers_and_planning_functions_return_can_be_written_with_positions() -> None:
+    assert Later("parcel-1") == Later(key="parcel-1")
+    assert Finding("found") == Finding(output="found")
+    assert Step("searcher", "search") == Step(worker="searcher", intent="search")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"plan": []}, "the plan is empty; give steps, an async function that returns steps, or a model"),
+        ({"plan": None}, "the plan is empty; give steps, an async function that returns steps, or a model"),
+        ({"plan": "make one"}, "plan: "),
+        ({"plan": "openai:x", "reflect": "done"}, "reflect: "),
+    ],
+)
+def test_a_plan_or_model_that_cannot_work_is_refused_where_the_loop_is_defined(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{said}"):
+        OrchestrationLoop(workers={}, **given)
+
+
+def test_a_program_pauses_and_cancels_a_run() -> None:
+    async def scene() -> list[str]:
+        loop = OrchestrationLoop(plan=[{"worker": "w", "intent": "x"}], workers={"w": work})
+        await loop.submit("x")
+        await loop.pause()
+        states = [(await loop.resume()).outcome]
+        await loop.submit("y")
+        await loop.cancel(reason="enough")
+        with pytest.raises(Refused):
+            await loop.cancel()
+        return [*states, (await loop.resume()).outcome]
+
+    assert asyncio.run(scene()) == ["finished", "cancelled"]
+
+
+async def work(_: Handoff) -> str:
+    return "done"

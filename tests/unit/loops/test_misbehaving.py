@@ -94,7 +94,9 @@ def called(memory: LoopMemory, *, confirmed: bool) -> Any:
     effect = CallTool(step_id="a", worker="m", call_id="c", tool="pay", arguments={}, confirmed=confirmed)
     run = Run(ORCHESTRATION_LOOP, "r")
     run.memory, run.outstanding = memory, {"r:1.0": effect}
-    loop = OrchestrationLoop(plan=[], workers={"m": ModelWorker("x", "y", tools=[tool(pay, gate="destructive")])})
+    loop = OrchestrationLoop(
+        plan=[{"worker": "m", "intent": "x"}], workers={"m": ModelWorker("x", "y", tools=[tool(pay, gate="destructive")])}
+    )
 
     async def scene() -> Any:
         async with open_resources() as keeper:

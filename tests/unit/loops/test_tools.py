@@ -273,7 +273,9 @@ def test_other_output_of_a_server_reaches_only_the_log(capfd: pytest.CaptureFixt
     server = McpServer(command=(sys.executable, "-c", "import sys; print('no such table', file=sys.stderr)"), allow=("x",))
 
     def told() -> str:
-        with pytest.raises(InvalidInput, match=r"Connection closed; its own output is in the log \(ASTERISM_LOG=info\)$"):
+        with pytest.raises(
+            InvalidInput, match=r"Connection closed; its own output is in the log asterism.loops, at level INFO \(.*ASTERISM_LOG=info\)$"
+        ):
             asyncio.run(tools_of(server))
         return capfd.readouterr().err
 
@@ -405,3 +407,10 @@ def test_an_invalid_json_plan_is_asked_for_again() -> None:
 
     loop = OrchestrationLoop(plan=supervised(["let me think", '[{"worker": "look", "intent": "x"}]'])(), workers={"look": look})
     assert asyncio.run(loop.run("x")).outcome == "finished"
+
+
+def test_the_command_of_a_server_can_be_a_list_and_is_no_text() -> None:
+    listed, as_tuple = McpServer(command=["server", "--fast"], allow=["x"]), McpServer(command=("server", "--fast"), allow=("x",))
+    assert (listed, listed.key) == (as_tuple, as_tuple.key)
+    with pytest.raises(InvalidInput, match="the command of an MCP server is a list, program and arguments, not 'server --fast'"):
+        McpServer(command="server --fast")

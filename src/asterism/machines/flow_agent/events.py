@@ -138,6 +138,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
             none.
         requires_approval: True if a person must answer a question for approval before any handler
             enters RUNNING.
+        declared: types of the agent's fields in words, by name.
     """
 
     agent: str
@@ -146,6 +147,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
     limits: ConversationLimits = ConversationLimits()
     fleet_file: str = ""
     requires_approval: bool = False
+    declared: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
@@ -325,12 +327,13 @@ class FlowDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     Attributes:
         agent: the class of the agent, as ``module:name``.
-        requires_approval: as in ``ConversationStarted``.
+        requires_approval, declared: as in ``ConversationStarted``.
     """
 
     agent: str
     limits: ConversationLimits = ConversationLimits()
     requires_approval: bool = False
+    declared: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def first_event(start: StartRequest) -> ConversationStarted:
@@ -348,4 +351,5 @@ def first_event(start: StartRequest) -> ConversationStarted:
         limits=msgspec.structs.replace(defined.limits, wall_s=limit_s),
         fleet_file=start.fleet_file,
         requires_approval=defined.requires_approval,
+        declared=defined.declared,
     )

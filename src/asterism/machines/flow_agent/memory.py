@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.machines.children import ChildEnded
+from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import AgentStatus, AgentView, ConversationLimits, Handler, Message
 from asterism.machines.run_control import RunMemory
 
@@ -96,10 +96,12 @@ class ChildRun(msgspec.Struct, kw_only=True):
 
     Attributes:
         effect_id: id of the effect that started it.
+        start: that effect.
         ended: its end; None before.
     """
 
     effect_id: str
+    start: StartChild
     ended: ChildEnded | None = None
 
 
@@ -107,8 +109,9 @@ class FlowMemory(RunMemory, kw_only=True):
     """The memory of one conversation.
 
     Attributes:
-        agent, tenant, limits, requires_approval: as in ``ConversationStarted``.
+        agent, tenant, limits, requires_approval, declared: as in ``ConversationStarted``.
         view: state of the agent that the last handler left.
+        approved: values of the approval under which the agent entered RUNNING; None without one.
         history: the last ``HISTORY`` utterances.
         utterances: number of utterances in all.
         queue: messages that no handler has received.
@@ -130,7 +133,9 @@ class FlowMemory(RunMemory, kw_only=True):
     tenant: str = ""
     limits: ConversationLimits = ConversationLimits()
     requires_approval: bool = False
+    declared: dict[str, str] = msgspec.field(default_factory=dict)
     view: AgentView = AgentView()
+    approved: dict[str, Any] | None = None
     history: list[Utterance] = msgspec.field(default_factory=list)
     utterances: int = 0
     queue: list[Message] = msgspec.field(default_factory=list)

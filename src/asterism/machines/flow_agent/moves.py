@@ -21,6 +21,7 @@ from asterism.machines.flow_agent.events import (
     RUNNING,
     STATE_TRANSITIONS,
     WAITING_FOR_APPROVAL,
+    WAITING_FOR_INPUT,
     AgentStatus,
     AgentView,
     CallHandler,
@@ -59,7 +60,7 @@ def begin(memory: FlowMemory, event: ConversationStarted, context: StepContext) 
     if memory.agent:
         raise Refused("this conversation has begun already")
     memory.agent, memory.tenant, memory.limits = event.agent, event.tenant, event.limits
-    memory.requires_approval = event.requires_approval
+    memory.requires_approval, memory.declared = event.requires_approval, event.declared
     memory.ends_at = None if event.limits.wall_s is None else context.at + event.limits.wall_s
     # A message from another run has no time.
     enqueue_message(memory, event.message if event.message.at else msgspec.structs.replace(event.message, at=context.at))
@@ -101,24 +102,27 @@ def request_cancel(memory: FlowMemory, reason: str, context: StepContext) -> Non
 # -- what handlers did -----------------------------------------------------------------------------
 
 
-def check_transitions(memory: FlowMemory, state: AgentStatus, path: Iterable[AgentStatus]) -> None:
+def check_transitions(memory: FlowMemory, state: AgentStatus, path: Iterable[AgentStatus], view: AgentView) -> None:
     """Check that a handler's transitions are edges, and that no handler enters RUNNING too early.
 
     Where approval is required, a handler may enter RUNNING only if it was called with an answer to
-    the approval question, or the conversation was paused in RUNNING. The agent decides whether the
-    answer is a yes.
+    the approval question, the conversation was paused in RUNNING, or ``on_running`` has asked
+    something and the approved values are unchanged. The agent decides whether the answer is a yes.
 
     Raises:
         IllegalTransition: one fails the check; nothing has changed.
     """
     handler = "on_running" if isinstance(memory.handler, NoHandler) else memory.handler.handler
     is_unapproved = memory.requires_approval and is_before_approval(handler, state, memory.before)
+    is_unapproved = is_unapproved and not (state is WAITING_FOR_INPUT and memory.approved == view.shown)
     for target in path:
         if target is RUNNING and is_unapproved:
             others = [other for other in STATE_TRANSITIONS[state] if other is not RUNNING]
             raise IllegalTransition("flow agent", state, "a transition to RUNNING without an approval", others)
         if target not in STATE_TRANSITIONS[state]:
             raise IllegalTransition("flow agent", state, f"a transition to {target}", STATE_TRANSITIONS[state])
+        if target is RUNNING and handler == "on_waiting_for_approval":
+            memory.approved = view.shown
         state = target
 
 
@@ -163,6 +167,8 @@ def step_on(memory: FlowMemory, state: AgentStatus, context: StepContext) -> Age
 
 def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, context: StepContext) -> AgentStatus:
     """Update the memory for a new state, and return the state."""
+    if now is WAITING_FOR_APPROVAL:
+        memory.approved = None
     if now is PAUSED and was is not PAUSED:
         memory.before = was
     memory.paused = now is PAUSED and not memory.transitions
@@ -211,8 +217,7 @@ def schedule_next(memory: FlowMemory, event: BatchEnded, context: StepContext) -
     if memory.requested_action == "cancel":
         return leave(memory, state, context)
     queued = len(memory.queue)
-    if called := _next_handler(memory, state):
-        _call(memory, *called, context)
+    if call_next(memory, state, context):
         return state
     if not memory.open_question and state not in (PAUSED, ERROR):
         _ask(memory, state, context)
@@ -248,8 +253,7 @@ def _is_handler_ending(context: StepContext) -> bool:
 def _next_handler(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Message] | None:
     """Return the handler to call with its message; None if the run waits only for the person."""
     if state is ERROR:
-        was_reported, memory.error_reported = memory.error_reported, True
-        return None if was_reported else ("on_error", memory.message)
+        return _next_in_error(memory)
     if memory.last_running == "again" or (state is RUNNING and memory.last_running == "none"):
         return "on_running", memory.message
     if memory.requested_action == "pause" and not (state is INITIALIZING and memory.queue):
@@ -265,6 +269,22 @@ def _next_handler(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Mess
         if not needs_answer or (message.inquiry_id and message.inquiry_id == memory.last_question):
             return "on_interrupted" if is_interrupted else HANDLERS[state], message
     return None
+
+
+def _next_in_error(memory: FlowMemory) -> tuple[Handler, Message] | None:
+    """Return ``on_error`` with the message that led to the error, and then with each later one."""
+    if memory.error_reported:
+        return ("on_error", memory.queue.pop(0)) if memory.queue else None
+    memory.error_reported = True
+    return "on_error", memory.message
+
+
+def call_next(memory: FlowMemory, state: AgentStatus, context: StepContext) -> bool:
+    """Call the next handler; return False if the run waits only for the person."""
+    called = _next_handler(memory, state)
+    if called:
+        _call(memory, *called, context)
+    return called is not None
 
 
 def _call(memory: FlowMemory, handler: Handler, message: Message, context: StepContext) -> None:
@@ -313,7 +333,7 @@ def child_requested(memory: FlowMemory, event: ChildRequested, context: StepCont
     if memory.requested_action == "cancel":
         context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
     elif child is None:
-        memory.children[event.key] = ChildRun(effect_id=context.schedule(event.start))
+        memory.children[event.key] = ChildRun(effect_id=context.schedule(event.start), start=event.start)
     elif child.ended:
         context.schedule(NotifyHandler(effect_id=event.effect_id, child_key=event.key))
     return context.state

@@ -46,6 +46,7 @@ from asterism.machines.flow_agent.moves import (
     ASIDE,
     arrive,
     begin,
+    call_next,
     check_transitions,
     child_blocked,
     child_ended,
@@ -69,7 +70,7 @@ def _entered(memory: FlowMemory, event: RunningEntered, context: StepContext) ->
     if event.effect_id != memory.handler_effect:
         return None
     state = AgentStatus(context.state)
-    check_transitions(memory, state, event.transitions)
+    check_transitions(memory, state, event.transitions, event.view)
     if memory.requested_action == "cancel":  # the handler is cancelled where it waits to enter
         context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
         return state
@@ -83,7 +84,7 @@ def _entered(memory: FlowMemory, event: RunningEntered, context: StepContext) ->
 
 def _handled(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> AgentStatus:
     state = AgentStatus(context.state)
-    check_transitions(memory, state, event.transitions)
+    check_transitions(memory, state, event.transitions, event.view or memory.view)
     take_result(memory, event, context)
     return step_on(memory, state, context)
 
@@ -111,6 +112,13 @@ def _message_received(memory: FlowMemory, event: MessageReceived, context: StepC
     said = {**msgspec.structs.asdict(event), "inquiry_id": event.inquiry_id or memory.open_question}
     enqueue_message(memory, Message(by=context.actor, at=context.at, **said))
     return context.state
+
+
+def _message_in_error(memory: FlowMemory, event: MessageReceived, context: StepContext) -> AgentStatus:
+    _message_received(memory, event, context)
+    if not memory.handler_effect:  # the run has ended, so no BatchEnded follows
+        call_next(memory, ERROR, context)
+    return ERROR
 
 
 def _paused(memory: FlowMemory, event: Pause, context: StepContext) -> None:
@@ -187,6 +195,7 @@ FLOW_AGENT: Machine[FlowMemory] = define_machine(
         COMPLETED: {},
         ERROR: {
             **_handler_rows(ERROR),
+            MessageReceived: row(_message_in_error),
             Cancel: row(_cancelled_in_error, CANCELLED, internal=True),
             TransitionFailed: row(_transition_failed),
         },

@@ -90,7 +90,7 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     when_stalled: Strategy | None = None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Step(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One step of a plan.
 
     Attributes:
@@ -136,7 +136,7 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 FindingStatus = Literal["ok", "failed", "timeout", "denied"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of a step.
 
     Attributes:
@@ -161,7 +161,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.status in ("failed", "timeout")
 
 
-class Later(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Later(msgspec.Struct, frozen=True, omit_defaults=True):
     """The return value of a worker whose result comes later, from outside.
 
     Attributes:

@@ -34,6 +34,7 @@ class FlowChecks(RunChecks[FlowMemory]):
         super().__init__(*given)
         self._asked_in: dict[str, str] = {}  # state in which each inquiry was opened
         self._used_approvals: set[str] = set()  # inquiries whose approval was used
+        self._approved: object = None
         self._entered: set[str] = set()
         self._uncertain: set[str] = set()
         self._needs_confirmation = False  # interrupted while acting, and not yet confirmed by a person
@@ -105,7 +106,8 @@ class FlowChecks(RunChecks[FlowMemory]):
     def _check_approved(self, agent: Any, message: Message, fields: dict[str, Any]) -> None:
         """Check that an agent that requires approval has one for exactly these fields, and uses it once."""
         resumed = self.replayed.state == "PAUSED" and self._paused_in == "RUNNING"  # approved before the pause
-        if not agent.requires_approval or resumed:
+        is_step = self.replayed.state == "WAITING_FOR_INPUT" and canonical(fields) == self._approved  # of the work approved before
+        if not agent.requires_approval or resumed or is_step:
             return
         asked = self.effects.get(message.inquiry_id)
         if not isinstance(asked, AskPerson) or self._asked_in[message.inquiry_id] != "WAITING_FOR_APPROVAL":
@@ -118,6 +120,7 @@ class FlowChecks(RunChecks[FlowMemory]):
         if message.inquiry_id in self._used_approvals:
             raise self.fail(9, f"the agent acts twice on one approval ({message.inquiry_id})")
         self._used_approvals.add(message.inquiry_id)
+        self._approved = canonical(fields)
 
 
 def _is_approval(message: Message) -> bool:

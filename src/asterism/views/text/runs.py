@@ -27,6 +27,8 @@ def run_lines(rows: Sequence[RunSummary], local_time: TimeFormat) -> list[Styled
     for row, (words, style) in zip(rows, states, strict=True):
         line = StyledLine(f"{plain(row.run_id)}  ").append(f"{words:<{width}}", style)
         line.append(f"  {local_time(row.created_at, MOMENT)}  ", "dim").append(plain(row.title, 100))
-        session = f"  (session {plain(row.session)})" if row.session not in ("", row.run_id) and not row.parent else ""
+        session = (
+            f"  (session {plain(row.session)})" if row.session not in ("", row.run_id) and "/" not in row.session and not row.parent else ""
+        )
         lines.append(line.append(session, "dim"))
     return lines
