@@ -331,6 +331,13 @@ def test_finish_is_accepted_when_no_work_is_left() -> None:
     }  # fmt: skip
 
 
+def test_finish_is_accepted_over_a_failed_task_which_nothing_handles() -> None:
+    agent = Agent(plan("a"), replan="always")
+    agent.ends("a", error="raised")
+    agent.plans(status="FINISH", result={"summary": "good enough"})
+    assert (agent.state, agent.memory.outcome(), agent.memory.result()["failed"]) == ("FINISH", "finished", 1)
+
+
 def test_finish_may_remove_what_has_not_started() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always")
     agent.ends("a")
