@@ -118,7 +118,7 @@ def test_an_agent_that_acts_again_after_a_crash_and_asks_nobody_is_found(monkeyp
     async def carefree(self: HandlerPerformer, effect_id: str, request: Any, report: Any) -> Any:
         known = agent_class(request.agent)
         again = type("Again", (known,), {"idempotent": True, "__module__": __name__})
-        monkeypatch.setattr(performer, "agent_class", lambda name: again)
+        monkeypatch.setattr(performer, "_class_of", lambda call: again)
         return await perform(self, effect_id, request, report)
 
     monkeypatch.setattr(HandlerPerformer, "perform", carefree)
