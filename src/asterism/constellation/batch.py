@@ -268,13 +268,13 @@ class _Batch:
     # -- lookups -----------------------------------------------------------------------------------
 
     def _known(self, task_id: str) -> TaskStar:
+        task = self._it.tasks.get(task_id)
+        if task is not None and not task.item_of:
+            return task
         of, bracket, _ = task_id.partition("[")
         if bracket and of in self._it.tasks:
             raise EditRefused("read_only", task_id, f"it is an item of {of}, and items cannot be edited; {of} can be until it starts")
-        task = self._it.tasks.get(task_id)
-        if task is None:
-            raise EditRefused("unknown_task", task_id, "there is no such task")
-        return task
+        raise EditRefused("unknown_task", task_id, "there is no such task")
 
     def _editable(self, task_id: str) -> TaskStar:
         task = self._known(task_id)

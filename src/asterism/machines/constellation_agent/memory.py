@@ -266,8 +266,9 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
 
     def _count_busy(self, effect_id: str, by: int) -> None:
         device = self.attempts[effect_id].device
-        self.busy[device] = self.busy.get(device, 0) + by
-        if not self.busy[device]:
+        if busy := self.busy.get(device, 0) + by:
+            self.busy[device] = busy
+        else:
             del self.busy[device]
 
     def recovery_of(self, effect_id: str, effect: Effect) -> RecoveryPolicy:
