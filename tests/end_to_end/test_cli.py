@@ -299,6 +299,7 @@ def test_the_beginning_of_an_id_must_mean_one_run(desk: Desk) -> None:
         desk.do("run", plan, "--fleet", desk.fleet)
     day = desk.runs()[0]["run"].partition("-")[0]
     assert "give more of the id" in desk.do("show", day, code=2).stderr
+    assert "give more of the id" in desk.do("answer", day, "approve", code=2).stderr, "although only one run may ask"
     assert "there is no run 'zzz'" in desk.do("show", "zzz", code=2).stderr
 
 

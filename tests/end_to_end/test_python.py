@@ -138,7 +138,8 @@ def test_a_run_whose_file_was_moved_is_refused_and_stays_waiting(folder: Path) -
     run = asterism(folder, "run", "jobs.py:jobs").stdout.split()[1]
     (folder / "jobs.py").rename(folder / "moved.py")
     answered = asterism(folder, "answer", run, "approve")
-    assert answered.returncode == 2
+    assert answered.returncode == 1
+    assert answered.stdout.endswith("approve, recorded; it takes effect when the run continues\n")
     why = f"run {run}: jobs.py:send: there is no file jobs.py; restore the function, then: asterism resume {run}"
     assert answered.stderr == f"asterism: {why}\n"
     assert "waiting" in asterism(folder, "runs").stdout
@@ -258,3 +259,66 @@ def test_a_failed_item_is_retried_in_a_copy_of_the_run(folder: Path) -> None:
     assert (refused.returncode, "did you mean transform" in refused.stderr.lower()) == (1, True)
     assert asterism(folder, "retry", run, "transform[1]").returncode == 0
     assert (folder / "work.log").read_text() == "1\n2\n2\n3\n"
+
+
+REDEFINED = """
+import asterism
+from asterism import Constellation
+
+
+def step() -> str:
+    return "old"
+
+
+first = Constellation("first")
+first.task(step)
+if __name__ == "__main__":
+    print(asterism.run(first).results)
+
+
+def step() -> str:
+    return "new"
+
+
+second = Constellation("second")
+second.task(step)
+if __name__ == "__main__":
+    print(asterism.run(second).results)
+"""
+
+
+def test_a_function_whose_name_the_file_defines_again_is_the_one_that_was_passed(folder: Path) -> None:
+    (folder / "twice.py").write_text(REDEFINED, encoding="utf-8")
+    done = do(folder, "twice.py")
+    assert (done.stdout, done.returncode) == ("{'step': 'old'}\n{'step': 'new'}\n", 0), done.stderr
+
+
+def test_a_script_that_catches_the_refusal_of_its_own_run_is_refused_all_the_same(folder: Path) -> None:
+    swallows = "try:\n    print(asterism.run(nightly).results)\nexcept Exception as error:\n    print(error)\n"
+    (folder / "nightly.py").write_text(NIGHTLY + swallows, encoding="utf-8")
+    done = do(folder, "nightly.py")
+    assert done.stdout.endswith('it starts a run when it is imported; put that code under `if __name__ == "__main__":`\n'), done.stdout
+
+
+SEEN = """
+import sys
+import asterism
+from asterism import Constellation
+
+GIVEN = sys.argv[1:]
+
+
+def look() -> list[str]:
+    return GIVEN
+
+
+seen = Constellation("seen")
+seen.task(look)
+if __name__ == "__main__":
+    print(asterism.run(seen).results)
+"""
+
+
+def test_a_file_that_a_worker_imports_sees_no_arguments_of_the_worker(folder: Path) -> None:
+    (folder / "seen.py").write_text(SEEN, encoding="utf-8")
+    assert do(folder, "seen.py", "5").stdout == "{'look': []}\n"

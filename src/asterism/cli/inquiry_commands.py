@@ -153,6 +153,9 @@ async def _answer(
             code = await drive_unowned(client, root, path, fleet, unpause=False, as_json=as_json)
         except RunOwned as owned:  # another process has started to drive it, and reads the answers
             return await answers.report(f"delivered to {owned.owner}")
+        except InvalidInput as error:  # a definition or the fleet is missing
+            await answers.report("recorded; it takes effect when the run continues", delivered=False)
+            raise Refused(str(error)) from None
         await answers.verdicts(timeout_s=0.1)
         return code
 

@@ -103,11 +103,15 @@ class PlannerPerformer:
     async def perform(self, effect_id: str, request: PlannerRequest, report: Report) -> EffectResult:
         """Make one request, with the facts at the time it was issued."""
         try:
-            proposal = await (self._planner.propose(request) if self._timeout_s is None else self._bounded(request, self._timeout_s))
+            asked = self._planner.propose(request) if self._timeout_s is None else self._bounded(request, self._timeout_s)
+            proposal: object = await asked  # a program's own planner may return anything
         except PlanningUnavailable as unavailable:
             return PlanningFailed(
                 effect_id=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage, notes=unavailable.notes
             )
+        if not isinstance(proposal, Proposal):
+            reason = f"the planner returned a {type(proposal).__name__}, not a Proposal"
+            return PlanningFailed(effect_id=effect_id, code="invalid_reply", reason=reason)
         fields = msgspec.structs.asdict(proposal)
         planned = Planned(effect_id=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})
         try:
@@ -127,9 +131,9 @@ class PlannerPerformer:
             notes = await self._stop(asked)
             raise PlanningUnavailable(f"the planner has not answered within {timeout_s:g} s", "timeout", notes=notes)
         answer = asked.result()
-        if isinstance(answer, Proposal):
-            return answer
-        raise answer
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     async def _asked(self, request: PlannerRequest) -> Proposal | BaseException:
         try:

@@ -12,6 +12,8 @@ journal, from the working directory of the run.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -24,11 +26,14 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def source_of(function: Callable[..., Any]) -> str:
-    """Return the source of a function, with an absolute path."""
-    module = sys.modules.get(function.__module__)
-    names = vars(module) if module else {}
-    name = function.__name__ if names.get(function.__name__) is function else next((key for key, it in names.items() if it is function), "")
-    place = _place(module) if module and name.isidentifier() else ""
+    """Return the source of a function, with an absolute path.
+
+    It names a file or a module only if an import of it finds this very function under its name: not
+    another one that the file defines later, and not one that a function has made.
+    """
+    module, name = sys.modules.get(function.__module__), function.__qualname__
+    is_global = module is not None and name.isidentifier() and vars(module).get(name) is function
+    place = _place(module) if module and is_global and not _is_defined_later(function, module) else ""
     if place:
         return f"{place}:{name}"
     line = f"@{function.__code__.co_firstlineno}" if function.__name__ == "<lambda>" else ""
@@ -57,6 +62,21 @@ def rebase(source: str, old: Path, new: Path | None = None) -> str:
 def _is_in(folder: Path, module: str) -> bool:
     top = module.partition(".")[0]
     return (folder / top).is_dir() or (folder / f"{top}.py").is_file()
+
+
+def _is_defined_later(function: Callable[..., Any], module: ModuleType) -> bool:
+    """Return True if a file that is still being executed defines the name of its function again, further down."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    try:
+        file = Path(module.__file__ or "").read_bytes()
+        if file.count(f"def {function.__name__}".encode()) < 2 or code is None or code.co_filename != module.__file__:  # noqa: PLR2004 - defined again
+            return False
+        found = [
+            it for it in ast.parse(file).body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef) and it.name == function.__name__
+        ]
+    except (OSError, SyntaxError, ValueError):
+        return False
+    return any(min([it.lineno, *(wrapper.lineno for wrapper in it.decorator_list)]) > code.co_firstlineno for it in found)
 
 
 def _place(module: ModuleType) -> str:

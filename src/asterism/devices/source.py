@@ -32,6 +32,9 @@ DEPTH_VARIABLE = "ASTERISM_WORKER_DEPTH"
 """Variable of a worker's environment with its level."""
 _importing: list[str] = []
 """The files and modules of the user that are being imported, by any thread: an import may start threads."""
+_refused: set[str] = set()
+"""Those of them that have tried to start a run, also if they have caught the error."""
+_STARTS_A_RUN = 'it starts a run when it is imported; put that code under `if __name__ == "__main__":`'
 
 
 def module_part(source: str) -> str:
@@ -46,7 +49,8 @@ def refuse_during_import() -> None:
         InvalidInput: a module is being imported; it would start its run again in every process that performs its tasks.
     """
     if _importing:
-        raise InvalidInput('it starts a run when it is imported; put that code under `if __name__ == "__main__":`')
+        _refused.update(_importing)
+        raise InvalidInput(_STARTS_A_RUN)
     if worker_depth() >= MAX_WORKER_DEPTH:
         raise InvalidInput(
             f"a function starts a run with functions that start a run, {MAX_WORKER_DEPTH} levels deep; is one started on import?"
@@ -123,7 +127,7 @@ def imported(place: str, folder: Path) -> ModuleType:
     _add_to_path(path.parent if path else folder / base)
     _importing.append(place)
     try:
-        return _import_file(path) if path else importlib.import_module(module)
+        found = _import_file(path) if path else importlib.import_module(module)
     except InvalidInput as error:
         raise InvalidInput(f"{place}: {error}") from error
     except ModuleNotFoundError as error:
@@ -135,6 +139,9 @@ def imported(place: str, folder: Path) -> ModuleType:
         raise InvalidInput(f"{place} does not import: {error_with_line(error)}") from error
     finally:
         _importing.remove(place)
+    if place in _refused:
+        raise InvalidInput(f"{place}: {_STARTS_A_RUN}")
+    return found
 
 
 def _import_file(path: Path) -> ModuleType:

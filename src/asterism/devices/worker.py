@@ -294,4 +294,6 @@ def _has_children() -> bool:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    given = sys.argv[1:]
+    del sys.argv[1:]  # files of the user that read arguments when they are imported must not read these
+    main(int(given[0]), int(given[1]), Path(given[2]))

@@ -41,11 +41,15 @@ async def find_run(store: Store, named: str) -> RunRow:
 async def find_inquiry(store: Store, named: str) -> InquiryRow:
     """Return the question with this id, or the only one whose id begins with it.
 
-    An open question comes before an answered one. A question's id begins with that of its run.
+    An open question comes before an answered one. A question's id begins with that of its run. A
+    beginning that several runs have names no question, even if only one of them asks: an answer must
+    not reach a question that nobody has looked at.
 
     Raises:
-        InvalidInput: no question matches, or more than one.
+        InvalidInput: no question matches, or more than one, or more than one run.
     """
+    with contextlib.suppress(RunNotFound):
+        await find_run(store, named)
     rows = await store.inquiries(open_only=False)
     exact = [row for row in rows if row.inquiry_id == named]
     begun = [row for row in rows if _begins(row.inquiry_id, named)]

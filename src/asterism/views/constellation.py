@@ -296,7 +296,9 @@ class ConstellationRunView(BaseView):
                 effect = self.run.outstanding.get(of)
                 device = plain(effect.device) if isinstance(effect, Dispatch) else ""
                 why = isinstance(event, AttemptQueued) and plain(event.reason)
-                words = f"started on {device}" if isinstance(event, AttemptBegun) else f"queued: {why or f'other runs use {device}'}"
+                words = (
+                    f"started on {device}" if isinstance(event, AttemptBegun) else f"queued: {why or f'{device} performs other attempts'}"
+                )
                 yield LogLine(words, self.part_of(of, effect))
             case Edited():
                 yield from self._edit_lines(entry, event)

@@ -40,13 +40,13 @@ import asterism
 c = asterism.Constellation("c")
 def step(): return 1
 c.task(step)
-def step(): return 2
+step = lambda: 2
 if __name__ == "__main__":
     asterism.run(c)
 """
     code, said = printed(program, tmp_path)
     assert code == 1
-    assert "program.py:step is another function by now" in said or "another function by now" in said
+    assert "program.py:step is another function by now" in said
 
 
 def test_functions_in_a_loop_are_refused_by_the_name_that_they_share(tmp_path: Path) -> None:

@@ -229,6 +229,12 @@ def test_an_answer_that_cannot_be_journaled_is_a_planning_failure(given: dict[st
     assert told in outcome.reason
 
 
+def test_what_a_planner_returns_instead_of_a_proposal_is_a_planning_failure() -> None:
+    answer: Any = {"x": 1}
+    _, outcome = asked(Agent(), answer)
+    assert (outcome.code, outcome.reason) == ("invalid_reply", "the planner returned a dict, not a Proposal")
+
+
 class Reporting:
     """A report that the journal takes when the test says so."""
 

@@ -32,9 +32,9 @@ def test_the_command_of_the_page_prints_the_lines_shown(tmp_path: Path) -> None:
     run = done.stdout.split()[1]
     assert "attempt 2" in do(tmp_path, "-m", "asterism.cli", "why", run, "transform[7]").stdout
     refused = do(tmp_path, "-m", "asterism.cli", "retry", run, "transform[7]")
-    assert (refused.returncode, refused.stderr) == (
-        1, "asterism: publish has used the result of transform; fork the run at an entry before it\n"
-    )  # fmt: skip
+    why = "asterism: publish has used the result of transform; to repeat both, fork the run at an entry before publish started"
+    assert refused.returncode == 1
+    assert refused.stderr == f"{why} (asterism log, asterism fork --at ENTRY --no-drive), and retry transform[7] in the fork\n"
 
 
 def test_the_program_is_as_short_as_the_page_says() -> None:

@@ -501,6 +501,13 @@ def test_a_retried_task_waits_for_a_task_that_was_retried_before() -> None:
     same_on_replay(agent)
 
 
+def test_a_retry_of_all_names_an_item_that_was_left_out() -> None:
+    agent = begun([1, 2], failed="omit", after={})
+    agent.batch(agent.end_of("b[0]", error="raised"), agent.end_of("b[1]"))
+    with pytest.raises(Refused, match=r"name an item that was left out, such as b\[0\]$"):
+        agent.take(Retry())
+
+
 def test_a_run_without_a_failed_task_has_nothing_to_retry() -> None:
     agent = Agent({"tasks": [{"task_id": "a", "device": "d"}, {"task_id": "b", "device": "d"}]})
     agent.ends("a")

@@ -34,7 +34,8 @@ def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext)
     chosen = {task_id: _chosen(schedule.constellation, task_id) for task_id in event.tasks}
     chosen = chosen or {task.task_id: task for task in in_order if task.status in FAILED}
     if not chosen:
-        raise Refused("no task has failed or was cancelled")
+        left_out = next((task.task_id for task in schedule.constellation.in_order_with_items() if task.status in FAILED), "")
+        raise Refused("no task has failed or was cancelled" + (f"; name an item that was left out, such as {left_out}" if left_out else ""))
     owners = dict.fromkeys(task.item_of or task.task_id for task in chosen.values() if task.item_of or (task.items and task.items.total))
     for owner in owners:
         named_items = None if owner in chosen else {task.index for task in chosen.values() if task.item_of == owner}
@@ -67,7 +68,10 @@ def _chosen(constellation: TaskConstellation, task_id: str) -> TaskStar:
     if task.item_of and constellation.tasks[task.item_of].status is TaskStatus.COMPLETED:
         used = [it for it in constellation.successors(task.item_of) if constellation.tasks[it].started_at]
         if used:
-            raise Refused(f"{used[0]} has used the result of {task.item_of}; fork the run at an entry before it")
+            raise Refused(
+                f"{used[0]} has used the result of {task.item_of}; to repeat both, fork the run at an entry before {used[0]} started"
+                f" (asterism log, asterism fork --at ENTRY --no-drive), and retry {task_id} in the fork"
+            )
     return task
 
 

@@ -266,7 +266,7 @@ def test_an_attempt_that_other_runs_keep_waiting_is_queued() -> None:
     history, told = written.history()
     metrics = measure(history, now=999)
     assert (metrics.worked_s, metrics.waited_s) == (1.0, 5.0)
-    assert told[:3] == ["a started on desk", "a queued: other runs use desk", "a started on desk"]
+    assert told[:3] == ["a started on desk", "a queued: desk performs other attempts", "a started on desk"]
     assert str(history.status_lines(107.0, 50)[0]).split("desk")[1].split()[:3] == ["done", "1.00", "s"]
 
 
