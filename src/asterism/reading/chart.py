@@ -139,12 +139,12 @@ class Chart:
         return best
 
     def _goes_on(self, at: int) -> bool:
-        """Return True if another number word follows: "two hundred" is read as a whole."""
-        return (
-            at < len(self.tokens)
-            and self.tokens[at].kind == "word"
-            and number_in_words((self.tokens[at].text.lower(),), self.words) is not None
-        )
+        """Return True if another number word follows: "a hundred and fifty" is read as a whole."""
+        links = {phrase[0] for phrase, key in self.words.phrases["words"].items() if key == "and"}
+        after = at + 1 if at < len(self.tokens) and self.tokens[at].low in links else at
+        if after >= len(self.tokens) or self.tokens[after].kind != "word":
+            return False
+        return number_in_words((self.tokens[after].text.lower(),), self.words) is not None
 
     def _n(self, at: int) -> list[tuple[int, Decimal]]:
         found = list(self.slot("number", at))

@@ -264,6 +264,7 @@ _MEANINGS: dict[str, Callable[[Chart, Bindings], Found]] = {
     "weekday_in_a_week": lambda chart, bound: (_upcoming(chart, bound["weekday"]) + dt.timedelta(days=7), True),
     "ahead": _ahead,
     "after": _after,
+    "after_that_day": lambda chart, bound: (_after(chart, bound)[0], bound["n"] == 1 and bound["date"].sure),
     "before": _before,
     "day_after": _beside(1),
     "day_before": _beside(-1),

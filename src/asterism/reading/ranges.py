@@ -26,7 +26,7 @@ def join_ranges(scan: Scan, items: list[Item]) -> Found:
             continue
         after = _joined(scan, items, at)
         if after is not None:
-            found += _pair(scan, item, after)
+            found += _pair(scan, item, after, begins=_role_of(items, at) == "first")
         elif not item.role:
             role = _role_of(items, at)
             item.role = role
@@ -69,7 +69,7 @@ def _reading(item: Item, kind: str) -> Reading | None:
     return next((it for it in item.options if it.kind == kind and not it.why), None)
 
 
-def _pair(scan: Scan, one: Item, two: Item) -> Found:
+def _pair(scan: Scan, one: Item, two: Item, *, begins: bool) -> Found:
     """Return what a range with two ends gives; without fields for it, both ends are dropped."""
     last = _reading(two, "date")
     if last is not None:
@@ -77,7 +77,7 @@ def _pair(scan: Scan, one: Item, two: Item) -> Found:
         ends = _dates(first, last) if first is not None else None
         found = _fill(scan, (one, two), *ends) if ends is not None else []
     elif _are_times(one, two):
-        found = _times(scan, one, two)
+        found = _times(scan, one, two, begins=begins)
     elif _are_counts(one, two):
         found = []
     else:
@@ -145,7 +145,7 @@ def _span(scan: Scan, item: Item) -> Found:
     return found
 
 
-def _times(scan: Scan, one: Item, two: Item) -> Found:
+def _times(scan: Scan, one: Item, two: Item, *, begins: bool) -> Found:
     start_field = next((it for it in scan.wanted.values() if it.kind == "time" and not it.end_of), None)
     if start_field is None:
         return []
@@ -158,7 +158,7 @@ def _times(scan: Scan, one: Item, two: Item) -> Found:
     other = next((it for it in scan.wanted.values() if it.kind == "time" and it.end_of == start_field.name), None)
     if length <= 0:
         return []
-    sure = start[1] and end[1]
+    sure = start[1] and end[1] and (begins or scan.asked is not start_field)  # "3 to 4" may mean at some time between
     if other is not None:
         return [
             {"field": start_field.name, "value": start[0], "item": one, "until": two, "sure": sure},

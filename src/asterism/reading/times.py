@@ -30,10 +30,20 @@ def times_at(chart: Chart, at: int, *, asked: bool = False) -> list[Reading]:
                     found[end] = Reading(kind="time", value=then.time().replace(second=0, microsecond=0), start=at, end=end, sure=False)
                 continue
             read = _time(chart, key, bound)
+            if read is not None and key == "to" and _is_like_a_range(chart, at, end):  # "5 to 7"
+                if bound["n"] % 5:
+                    continue
+                found[end] = msgspec.structs.replace(_reading(chart, read, at, end), sure=False, others=())
+                continue
             if read is not None:
                 role = "" if table == "time" else "asked"
                 found[end] = msgspec.structs.replace(_reading(chart, read, at, end), role=role)
     return sorted(found.values(), key=lambda it: -it.end)
+
+
+def _is_like_a_range(chart: Chart, at: int, end: int) -> bool:
+    links = {phrase[0] for phrase, key in chart.words.phrases["words"].items() if key == "to"}
+    return chart.tokens[at].kind == "number" and end - at >= 3 and chart.tokens[at + 1].low in links  # noqa: PLR2004 - two numbers, and a word
 
 
 def time_parts_at(chart: Chart, at: int) -> list[Reading]:
