@@ -5,6 +5,7 @@ crash. The packages in reading order; imports point to earlier lines only (``.im
 
     errors                                errors that users see
     language                              pure: English without a model
+    reading                               values and wishes in a person's words
     kernel                                pure: state machines, runs, journals, snapshots
     constellation                         pure: DAGs of tasks, conditions, edits, checks
     machines                              pure: the tables of the machines, and their moves

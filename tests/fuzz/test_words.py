@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from asterism.errors import InvalidInput
 from asterism.flows import InputField, StandardAgent
 from asterism.flows.slot_filling import fill_slots
-from asterism.language import replies
 from asterism.loops.toml import read_parts
+from asterism.reading import replies
+from asterism.reading.setting import Setting
 from tests.fuzz.test_files import broken
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -81,8 +82,7 @@ def test_any_text_is_parsed_or_rejected_in_bounded_time(text: str) -> None:
     assert isinstance(replies.is_yes(text), bool)
     assert not (replies.is_yes(text) and replies.denial(text) == "")
     replies.intent_of(text)
-    replies.correction_of(text)
-    replies.short_correction(text)
+    replies.change_of(text, {"count": "count"})
     replies.mentions_value(text, "count")
     assert time.monotonic() - begun < 10
 
@@ -106,7 +106,8 @@ def see_what_is_taken(name: str, text: str) -> None:
     assert time.monotonic() - begun < 10
     if told:
         assert "invalid literal" not in told
-        assert fill_slots(agent, {name: text}, 1e9)
+        agent._state.setting = Setting(at=1e9)
+        assert fill_slots(agent, {name: text})
         return
     assert field.check(agent, msgspec.json.decode(msgspec.json.encode(msgspec.to_builtins(value)))) == value
     if isinstance(value, float):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json as json_text
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from cyclopts import Parameter
@@ -33,6 +34,8 @@ from asterism.machines.flow_agent.events import AgentStatus
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Pause
 from asterism.planner.model_choice import ModelChoice
+from asterism.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, zone_of
+from asterism.reading.words import words_of
 from asterism.runtime.lookup import MAX_RUNS
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path, model_choice
@@ -46,6 +49,10 @@ Fleet = Annotated[Path | None, Parameter(name=["--fleet", "-f"], help="Fleet fil
 _MODELS = "openai:…, anthropic:…, google:… or ollama:…, or replay:FILE to replay a recording [default: $ASTERISM_MODEL, else no model]."
 ChatModel = Annotated[str | None, Parameter(name="--model", help=f"Extract fields, choose agents and plan with this model: {_MODELS}")]
 FlowModel = Annotated[str | None, Parameter(name="--model", help=f"Extract fields and plan with this model: {_MODELS}")]
+Language = Annotated[
+    str | None, Parameter(help="Language of your messages: de, en or es, or a language file (.toml) [default: the agent's].")
+]
+TimeZone = Annotated[str | None, Parameter(help="Your time zone, as Europe/Berlin [default: the agent's, else the machine's].")]
 Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, ModelServices]]
 MAX_SHOWN = 2000
 """Characters of an answer that are printed at most."""
@@ -59,6 +66,25 @@ HELP = """\
 End a line with a backslash to continue it on the next."""
 
 
+class Heard(NamedTuple):
+    """How messages are read: the options, and the time zone of the machine."""
+
+    language: str = ""
+    time_zone: str = ""
+    local_zone: str = ""
+
+
+def local_zone() -> str:
+    """Return the name of the machine's time zone; UTC if it has no name."""
+    place = str(Path("/etc/localtime").resolve())
+    for name in (os.environ.get("TZ", "").lstrip(":"), place.partition("/zoneinfo/")[2], "UTC"):
+        with contextlib.suppress(InvalidInput):
+            if name:
+                zone_of(name)
+                return name
+    return DEFAULT_ZONE
+
+
 def chat(
     source: Agents,
     /,
@@ -68,6 +94,8 @@ def chat(
     model: ChatModel = None,
     backup_model: BackupModel = None,
     record: Record = None,
+    language: Language = None,
+    time_zone: TimeZone = None,
     database: Database = None,
 ) -> int:
     """Chat with flow agents. An open conversation continues; /quit leaves it open.
@@ -83,7 +111,10 @@ def chat(
     user = user or actor()
     fleet = fleet or asyncio.run(_fleet_of(user, database_path(database)))
     with terminal():
-        return asyncio.run(_chat(agents, user, _open(database, fleet, model_choice(model, backup_model, record))))
+        heard = Heard(language or "", time_zone or "", local_zone())
+        words_of(heard.language or DEFAULT_LANGUAGE)
+        zone_of(heard.time_zone or DEFAULT_ZONE)
+        return asyncio.run(_chat(agents, user, heard, _open(database, fleet, model_choice(model, backup_model, record))))
 
 
 async def _fleet_of(user: str, database: Path) -> Path | None:
@@ -97,9 +128,16 @@ async def _fleet_of(user: str, database: Path) -> Path | None:
     return None
 
 
-async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened) -> int:
+async def _chat(agents: Sequence[type[StandardAgent]], user: str, heard: Heard, opened: Opened) -> int:
     async with opened as (runtime, services):
-        orchestrator = Orchestrator(agents, runtime=runtime, router=services.router)
+        orchestrator = Orchestrator(
+            agents,
+            runtime=runtime,
+            router=services.router,
+            language=heard.language,
+            time_zone=heard.time_zone,
+            local_zone=heard.local_zone,
+        )
         put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. Type /help for commands.")
         for run, agent in (await orchestrator.missing(user)).items():
             put(f"(run {run} waits: the agent {plain(agent)} cannot be found; restore it, or cancel the run: asterism cancel {run})")

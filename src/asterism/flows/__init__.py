@@ -10,8 +10,8 @@
 
 - ``agent`` has ``StandardAgent`` and ``@flowagent``; ``fields`` declares what an agent asks for, and ``declaration``
   checks the class.
-- ``dialogue_policy`` is the default conversation. ``parsing`` and ``slot_filling`` find values in a message, and
-  ``models`` asks a model for them.
+- ``dialogue_policy`` is the default conversation, and ``answers`` takes a message apart. ``parsing`` and ``slot_filling``
+  find values in it with ``asterism.reading``, and ``models`` asks a model for them.
 - ``performer`` calls the handlers, and ``blocking`` those that are plain functions. ``agent_state`` is the state behind an
   agent object, ``secret_store`` holds its secrets, and ``children`` starts runs below it.
 - ``registry`` finds the class of an agent, ``resumption`` checks that it fits its journals, and ``source`` finds the

@@ -15,7 +15,7 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput, did_you_mean
-from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, checked, in_order, restore_state
+from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, checked, in_order, restore_state, setting_of
 from asterism.flows.blocking import in_thread
 from asterism.flows.children import ChildFailed
 from asterism.flows.conversation import Conversation
@@ -23,7 +23,7 @@ from asterism.flows.declaration import AgentOptions, check_class, check_options,
 from asterism.flows.dialogue_policy import advance, missing, take_answer, take_approval, take_first_message, take_while_paused
 from asterism.flows.fields import Field, fields_of, json_schema
 from asterism.flows.registry import KNOWN, name_of
-from asterism.flows.slot_filling import found_by_patterns, value_words
+from asterism.flows.slot_filling import approval_prompt, found_by_patterns
 from asterism.flows.stream import StreamEvent
 from asterism.kernel.machine import run_id_of
 from asterism.machines.children import StartChild
@@ -48,6 +48,9 @@ class StandardAgent:
             because its work is in children: the child of a key is not started twice.
         approval_timeout_s: seconds that a question for approval stays open; None for no limit.
         idle_timeout_s: seconds that the agent waits for its user; None for no limit.
+        language: language of its users: "en", "de", "es", or the path of a language file.
+        time_zone: time zone of its users, as "Europe/Berlin": "today" and "at 3" are theirs. By default UTC; ``asterism chat``
+            takes the machine's.
     """
 
     triggers: ClassVar[Sequence[_Word]] = ()
@@ -58,6 +61,8 @@ class StandardAgent:
     resumable: ClassVar[bool] = False
     approval_timeout_s: ClassVar[_Seconds | None] = 86_400.0
     idle_timeout_s: ClassVar[_Seconds | None] = None
+    language: ClassVar[str] = "en"
+    time_zone: ClassVar[str] = ""
 
     _state: AgentState
     _conversation: Conversation | None
@@ -70,6 +75,8 @@ class StandardAgent:
                 setattr(cls, name, in_thread(vars(cls)[name]))
         if "on_running" in vars(cls):
             cls.on_running = _entered_once(cls.on_running)  # type: ignore[method-assign]
+        if {"language", "time_zone"} & vars(cls).keys():
+            setting_of(cls, "", "", 0.0)
         KNOWN[name_of(cls)] = cls
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
@@ -210,22 +217,18 @@ class StandardAgent:
 
     def get_approval_prompt(self) -> str:
         """Return the question for approval; the person approves exactly the values it shows."""
-        shown = []
-        for name, field in self.input_fields().items():
-            value = self.collected_fields.get(name) if field.secret else getattr(self, name)  # the default, where no value was given
-            if value is not None:
-                shown.append(f"{field.label}: {HIDDEN if field.secret else value_words(value)}")
-        what = self.description or type(self).__name__
-        return f"{what} ({', '.join(shown)}). Go ahead? (yes/no)" if shown else f"{what}. Go ahead? (yes/no)"
+        return approval_prompt(self)
 
     async def extract_fields(self, msg: Message) -> dict[str, Any]:
         """Return the field values that a message contains, by name, as text or as values of the field's type.
 
         By default a model extracts them, if there is one, else the patterns of the fields.
         """
+        self._state.from_model = False
         if self._state.host is not None:
             found = await self._state.host.extract(self, msg)
             if found is not None:
+                self._state.from_model = True
                 return found
         return found_by_patterns(self, msg.get_text())
 

@@ -16,6 +16,7 @@ from asterism.flows.fields import Field, Output, fields_of
 from asterism.kernel.data import as_json, round_trip
 from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, AgentView, Message
+from asterism.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, Setting
 
 HIDDEN = "•••"
 """Shown in place of a secret."""
@@ -83,7 +84,10 @@ class AgentState:
         retries: number of unusable answers in a row to that field.
         unread: names of the fields whose patterns took too long to search for in the current message.
         prompt: last message of the agent.
-        at: time of the message, in seconds since the epoch.
+        setting: language, time zone and time of the message.
+        pending: values that were guessed, by field, until the person confirms them.
+        readings: how the values of fields were read from words.
+        from_model: True if the values of ``extract_fields`` come from a model.
         approval_required: True while nobody has approved a transition to RUNNING.
         approved: values of an approval that still holds; None without one.
         before, before_prompt: status and prompt before a pause.
@@ -103,7 +107,10 @@ class AgentState:
         self.retries = 0
         self.unread: set[str] = set()
         self.prompt = ""
-        self.at = 0.0
+        self.setting = Setting()
+        self.pending: dict[str, Any] = {}
+        self.readings: dict[str, dict[str, Any]] = {}
+        self.from_model = False
         self.approval_required = False
         self.approved: dict[str, Any] | None = None
         self.before = AgentStatus.INITIALIZING
@@ -182,7 +189,20 @@ def agent_view(agent: Any) -> AgentView:
         asked_field=state.asked_field,
         secret_expected=asked is not None and asked.secret,
         retries=state.retries,
+        pending=plain_data({name: guess for name, guess in state.pending.items() if name not in secret}, "a guess", long, names),
+        readings=plain_data({name: it for name, it in state.readings.items() if name in answers}, "a reading", long, names),
     )
+
+
+def setting_of(agent: Any, language: str, time_zone: str, at: float) -> Setting:
+    """Return the setting of a message: that of the conversation, else that of the agent's class.
+
+    Raises:
+        InvalidInput: there is no such language or time zone.
+    """
+    found = Setting(language=language or agent.language or DEFAULT_LANGUAGE, zone=time_zone or agent.time_zone or DEFAULT_ZONE, at=at)
+    _ = found.words, found.now  # so that a wrong one is an error here
+    return found
 
 
 def secrets_of(agent: Any) -> list[str]:
@@ -214,6 +234,7 @@ def restore_state(agent: Any, view: AgentView, secrets: dict[str, Any]) -> None:
     state.fields |= {name: secrets[name] for name in view.withheld_fields if name in secrets}
     state.outputs, state.metadata = round_trip(view.outputs), round_trip(view.metadata)
     state.asked_field, state.retries = view.asked_field, view.retries
+    state.pending, state.readings = round_trip(view.pending), round_trip(view.readings)
     vars(agent).update(round_trip(view.flags))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
-from asterism.flows.agent_state import HIDDEN, AgentResult, in_order
+from asterism.flows.agent_state import HIDDEN, AgentResult, in_order, setting_of
 from asterism.flows.children import question_of
 from asterism.flows.performer import flow_performers
 from asterism.flows.registry import agent_class, name_of
@@ -24,11 +24,11 @@ from asterism.flows.stream import StreamEvent, StreamWatcher
 from asterism.kernel.data import as_json
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
-from asterism.language import replies
 from asterism.machines.flow_agent.events import AgentStatus, ConversationLimits, ConversationStarted, Message, MessageReceived
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Cancel, Pause, Unpause, Verb
+from asterism.reading import replies
 from asterism.runtime.client import Client
 from asterism.runtime.ports.store import ACCEPTED, InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime, current_runtime
@@ -50,6 +50,7 @@ class Conversation:
         user, tenant: name of the user, and the tenant that owns the conversation.
         vault: store of secrets, the same as that of the runtime's performers.
         shown: question that the user has seen last, by run; empty by default.
+        language, time_zone: how messages are read; by default as the agent's class says. They count for a new conversation.
     """
 
     def __init__(
@@ -62,12 +63,16 @@ class Conversation:
         tenant: str = "",
         vault: SecretStore | None = None,
         shown: dict[str, str] | None = None,
+        language: str = "",
+        time_zone: str = "",
     ) -> None:
         self.agent = agent
         self.run_id = run_id
         self.user = user
         self.tenant = tenant
         self.vault = vault or process_secret_store()
+        self.language = language or agent.language  # type: ignore[attr-defined]  # an agent's class has one
+        self.time_zone = time_zone or agent.time_zone  # type: ignore[attr-defined]  # as above
         self._given = runtime
         self._shown = {} if shown is None else shown
 
@@ -100,6 +105,7 @@ class Conversation:
         """Submit the run of a new conversation without driving it; return its id."""
         replies.check_length(text)
         agent: Any = self.agent
+        setting_of(agent, self.language, self.time_zone, 0.0)
         limits = ConversationLimits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
         values = as_json(values, "the field values")
         self.run_id = client.clock.new_id()
@@ -113,6 +119,8 @@ class Conversation:
             fleet_file=client.fleet_file,
             requires_approval=agent.requires_approval,
             declared=declared_fields(agent),
+            language=self.language,
+            time_zone=self.time_zone,
         )
         title = agent.description or agent.__name__
         return await client.submit(FLOW_AGENT, begun, title=title, actor=self.user, run_id=self.run_id, session=session, tenant=self.tenant)
@@ -151,7 +159,7 @@ class Conversation:
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self.asked(client)
         is_new = asked is not None and "approve" in asked.verbs and self._shown.get(self.run_id, asked.inquiry_id) != asked.inquiry_id
-        if is_new and not values and replies.intent_of(text) != "cancel" and replies.denial(text) is None:
+        if is_new and not values and replies.intent_of(text, self.language) != "cancel" and replies.denial(text, self.language) is None:
             return None
         if asked is not None and asked.run_id != self.run_id and not values:
             verb, text = await self._nested(client, asked, text)
@@ -171,9 +179,9 @@ class Conversation:
         """Return the verb and text that answer the question of a child run: a conversation gets the text, others need a yes or no."""
         if (await client.store.run(asked.run_id)).machine == FLOW_AGENT.name:
             return "respond", text
-        if replies.is_yes(text):
+        if replies.is_yes(text, self.language):
             return "approve", ""
-        refusal = replies.denial(text)
+        refusal = replies.denial(text, self.language)
         return ("reject", refusal) if refusal is not None else (None, "")
 
     async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
@@ -204,7 +212,9 @@ class Conversation:
     async def _is_secret_expected(self, client: Client, text: str) -> bool:
         """Return True if no question is open but the text may be a secret: a handler is reading one, or its question is paused."""
         state = (await client.store.run(self.run_id)).state
-        if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (state == AgentStatus.PAUSED and replies.intent_of(text)):
+        if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (
+            state == AgentStatus.PAUSED and replies.intent_of(text, self.language)
+        ):
             return False
         return (await _load_run(client, self.run_id)).memory.view.secret_expected
 

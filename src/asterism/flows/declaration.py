@@ -35,6 +35,8 @@ class AgentOptions(TypedDict, total=False):
     resumable: bool
     approval_timeout_s: float | None
     idle_timeout_s: float | None
+    language: str
+    time_zone: str
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The default dialogue policy: collect the fields, apply corrections, and ask for approval.
+"""The default dialogue policy: collect the fields, apply corrections, confirm guesses, and ask for approval.
 
 An invalid value does not discard valid ones of the same message. The first message is never used as a whole as the value
 of the first field. The repairs are those of Rasa: correct, skip, cancel, explain, repeat, go back, cannot handle.
@@ -9,24 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from asterism.flows.agent_state import AgentResult
+from asterism.flows.answers import said_by_name, take_message
 from asterism.flows.fields import Field, complaint
 from asterism.flows.slot_filling import (
     DialogueAgent,
-    can_be,
+    as_guesses,
     complaint_of,
-    corrected,
+    confirm,
+    confirmation,
     explained,
     fill_slots,
-    not_understood,
-    value_words,
+    read_message,
+    say,
+    take_values,
 )
-from asterism.language import replies
-from asterism.language.tokens import plain
-from asterism.language.vocabulary import QUESTION_WORDS
 from asterism.machines.flow_agent.events import AgentStatus, Message
+from asterism.reading import replies
+from asterism.reading.tokens import fold
 
 MAX_PLAIN_RETRIES = 3
 """Unusable answers in a row after which the prompt explains the field and how to cancel."""
+SMALL_TALK = ("thanks", "greet", "unsure")
 
 
 # -- the next step ---------------------------------------------------------------------------------
@@ -42,11 +45,18 @@ def missing(agent: DialogueAgent) -> list[str]:
 
 
 async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) -> AgentResult | None:
-    """Ask for a missing field, else for approval, else run; ``said`` precedes the question."""
-    sentences = [*said, *_broken_rules(agent)]
+    """Ask whether a guess is right, else for a missing field, else for approval, else run; ``said`` precedes the question."""
+    broken = _broken_rules(agent)
+    sentences = [*said, *broken]
+    if agent._state.pending:
+        missing_ = agent._get_missing_fields()
+        if agent._state.asked_field not in missing_:
+            agent._state.asked_field = missing_[0] if missing_ else ""
+        return agent.make_result(AgentStatus.WAITING_FOR_INPUT, raw_message=" ".join([*sentences, confirmation(agent)]))
     wanted = agent._get_missing_fields()
     if wanted:
-        return ask(agent, wanted[0], sentences)
+        again = agent._state.asked_field if agent._state.asked_field in wanted and not broken else wanted[0]
+        return ask(agent, again, sentences)
     agent._state.asked_field = ""
     if agent.requires_approval and not agent._state.is_approved(agent):
         return agent.make_result(AgentStatus.WAITING_FOR_APPROVAL, raw_message=" ".join([*sentences, agent.get_approval_prompt()]))
@@ -55,17 +65,25 @@ async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) 
 
 
 def ask(agent: DialogueAgent, name: str, sentences: Iterable[str] = ()) -> AgentResult:
-    """Ask for a field, after other sentences."""
+    """Ask for a field, after other sentences. The hints change with each answer that could not be used."""
     state, field = agent._state, agent.input_fields().get(name)
     if state.asked_field != name:
         state.retries = 0
     state.asked_field = name
     hints = []
+    if state.retries == MAX_PLAIN_RETRIES - 1 and field and (examples := _examples(agent, field)):
+        hints = [say(agent, "would", examples=examples)]
     if state.retries >= MAX_PLAIN_RETRIES:
         hints = [field.description] if field and field.description else []
-        hints.append('Write "cancel" to stop.')
+        hints.append(say(agent, "cancel_way"))
     prompt = field.prompt if field else f"{name}?"
     return agent.make_result(AgentStatus.WAITING_FOR_INPUT, raw_message=" ".join([*sentences, *hints, prompt]))
+
+
+def _examples(agent: DialogueAgent, field: Field) -> str:
+    kind, setting = field.kind_of_reading, agent._state.setting
+    key = f"examples_{kind}"
+    return setting.words.text(key, today=setting.today.isoformat(), options=", ".join(field.options)) if key in setting.words.say else ""
 
 
 def _broken_rules(agent: DialogueAgent) -> list[str]:
@@ -86,56 +104,89 @@ def _broken_rules(agent: DialogueAgent) -> list[str]:
 
 
 async def take_first_message(agent: DialogueAgent, msg: Message) -> AgentResult | None:
-    """Fill fields from the first message: named values, and values that patterns or a model find."""
-    known = agent.input_fields()
-    sentences = fill_slots(agent, msg.values, msg.at)
-    if msg.get_text():
-        found = await agent.extract_fields(msg)
-        sentences += fill_slots(agent, {name: value for name, value in found.items() if name in known}, msg.at)
+    """Fill fields from the first message: named values, and values that patterns, a model or the words give."""
+    sentences = fill_slots(agent, msg.values)
+    text = msg.get_text()
+    if text:
+        sentences += (await take_message(agent, msg, text, None)).sentences
     return await advance(agent, msg, sentences)
 
 
 async def take_answer(agent: DialogueAgent, msg: Message) -> AgentResult | None:
     """Handle an answer, or an intent such as cancel, help or back."""
     state, text = agent._state, msg.get_text().strip()
+    if msg.values:
+        return await advance(agent, msg, fill_slots(agent, msg.values))
+    if text and state.pending:
+        done, result = await _take_confirmation(agent, msg, text)
+        if done:
+            return result
     wanted = agent._get_missing_fields()
     asked = agent.input_fields().get(state.asked_field) if state.asked_field in wanted else None
-    if msg.values:
-        return await advance(agent, msg, fill_slots(agent, msg.values, msg.at))
     # An override has answered the question, or on_running has asked for something that is no field and reads the answer itself.
     if not text or not wanted or (state.asked_field and asked is None):
         return await advance(agent, msg)
-    intent = replies.intent_of(text) or ("skip" if asked is not None and _declines(asked, text, msg.at) else "")
+    intent = _intent(agent, msg, text, asked)
     if intent:
         return await _take_intent(agent, intent, msg, asked)
-    return await advance(agent, msg, await _take_answer(agent, msg, text, asked))
-
-
-def _declines(asked: Field, text: str, at: float) -> bool:
-    """Return True if "no" skips an optional field; it does not where "no" is a value of its type."""
-    return asked.optional and replies.denial(text) == "" and (asked.kind is str or not can_be(asked, text, at))
-
-
-async def _take_answer(agent: DialogueAgent, msg: Message, text: str, asked: Field | None) -> list[str]:
-    """Fill fields from an answer: by a correction, by values found in it, else by its whole text; return the complaints."""
-    state, sentences = agent._state, list[str]()
-    before = dict(agent.collected_fields)
-    if (fixed := corrected(agent, text, msg.at, asked)) is not None:
-        fields = agent.input_fields()
-        changed = [name for name, value in agent.collected_fields.items() if name in before and before[name] != value]
-        return [*fixed, *(f"All right, {fields[name].label}: {value_words(agent.collected_fields[name])}." for name in changed)]
-    secret = asked is not None and asked.secret  # a secret is not searched for other values
-    found = {} if secret else {name: value for name, value in (await agent.extract_fields(msg)).items() if name in agent.input_fields()}
-    sentences += fill_slots(agent, found, msg.at)
-    if asked is not None and asked.name in state.unread:
-        sentences.append(f"{asked.label.capitalize()}: that took too long to read; please write it in other words.")
-    elif asked is not None and not found:
-        sentences += fill_slots(agent, {asked.name: text}, msg.at)
-    elif asked is not None and asked.name not in found and asked.kind is not str:
-        fill_slots(agent, {asked.name: not_understood(agent, found, text)}, msg.at)  # the rest may be the answer, or not
+    answered = await take_message(agent, msg, text, asked)
     is_open = asked is not None and asked.name not in agent.collected_fields
-    state.retries = state.retries + 1 if is_open else 0
-    return sentences
+    was_missed = is_open and not answered.fields and not answered.is_talk
+    state.retries = state.retries + 1 if was_missed else state.retries if is_open else 0
+    return await advance(agent, msg, answered.sentences)
+
+
+async def _take_confirmation(  # noqa: PLR0911 - as take_message
+    agent: DialogueAgent, msg: Message, text: str
+) -> tuple[bool, AgentResult | None]:
+    """Handle an answer to the question whether a guess is right; return False if it must be read as an answer to the field."""
+    state, language = agent._state, agent._state.setting.language
+    answer = replies.answer_of(text, language)
+    if answer is True:
+        return True, await advance(agent, msg, confirm(agent))
+    intent = replies.intent_of(text, language, agent.triggers)
+    if intent == "cancel":
+        return True, cancel(agent, msg)
+    if answer is False:
+        state.pending.clear()
+        return True, await advance(agent, msg, [say(agent, "dropped")])
+    if intent in ("repeat", "help", *SMALL_TALK):
+        return True, await advance(agent, msg, [say(agent, intent)] if intent in SMALL_TALK else [])
+    if replies.is_question(text, language) and not replies.is_request(text, language):
+        return True, await advance(agent, msg, [say(agent, "question")])
+    guesses = dict(state.pending)
+    state.pending.clear()
+    found = read_message(agent, text, state.asked_field)
+    if not found.taken and not intent and not found.troubles and state.asked_field not in agent._get_missing_fields():
+        state.pending |= guesses
+        return True, await advance(agent, msg)
+    if found.taken:  # a value for one of several guesses, or for another field, leaves the other guesses as they are
+        found = as_guesses(found) if "?" in text else found
+        filled = take_values(agent, found)
+        state.pending |= {name: guess for name, guess in guesses.items() if name not in filled.fields}
+        return True, await advance(agent, msg, filled.sentences)
+    if state.asked_field not in agent._get_missing_fields():  # the values are shown for approval, and something else was said
+        return True, await _discuss(agent, msg, text)
+    return False, None
+
+
+def _intent(agent: DialogueAgent, msg: Message, text: str, asked: Field | None) -> replies.Intent:
+    """Return the wish that a message is; an answer to the question is none."""
+    language = agent._state.setting.language
+    if msg.secret and asked is not None and asked.secret:
+        return replies.intent_of(text, language, agent.triggers)
+    if asked is not None and asked.kind is bool and replies.answer_of(text, language) is not None:
+        return ""
+    intent = replies.intent_of(text, language, agent.triggers)
+    if intent == "nothing":  # "none" may be the text that was asked for
+        return "" if asked is not None and asked.kind is str and not asked.optional else "skip"
+    if intent in (*SMALL_TALK, "repeat", "help", "back") and asked is not None and asked.kind is not str and not asked.secret:
+        found = read_message(agent, text, asked.name)
+        if asked.name in found.taken:
+            return ""
+    if not intent and asked is not None and asked.optional and replies.denial(text, language) == "":
+        return "skip"
+    return intent
 
 
 async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Message, asked: Field | None) -> AgentResult | None:
@@ -147,13 +198,19 @@ async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Messag
         del agent.collected_fields[given[-1]]
         return ask(agent, given[-1])
     if intent == "back":
-        sentences = ["There is nothing before this."]
+        sentences = [say(agent, "nothing_before")]
+    elif intent in SMALL_TALK:
+        sentences = [] if intent == "unsure" and state.retries else [say(agent, intent)]
+        state.retries += intent == "unsure"
     elif asked is not None and intent == "help":
-        sentences = [explained(asked) if asked.description else f"It is the {asked.label} I need{asked.limits and '; '}{asked.limits}."]
+        limits = f"; {asked.limits}" if asked.limits else ""
+        sentences = [explained(asked) if asked.description else say(agent, "needed", label=asked.label, limits=limits)]
+        if examples := _examples(agent, asked) if not asked.description and not asked.limits else "":
+            sentences.append(say(agent, "would", examples=examples))
     elif asked is not None and intent == "skip" and asked.optional:
         agent.collected_fields[asked.name], state.retries = None, 0
     elif asked is not None and intent == "skip":
-        sentences = [f"I cannot continue without the {asked.label}."]
+        sentences = [say(agent, "cannot_skip", label=asked.label)]
     return await advance(agent, msg, sentences)
 
 
@@ -164,41 +221,57 @@ def cancel(agent: DialogueAgent, msg: Message) -> AgentResult:
     return agent.make_result()
 
 
-async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | None:
+async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | None:  # noqa: PLR0911 - as take_message
     """Handle an answer to the approval: yes runs, no cancels, a change is shown again; anything else repeats the question."""
-    text = msg.get_text().strip()
+    text, language = msg.get_text().strip(), agent._state.setting.language
     if agent._get_missing_fields():
         return await advance(agent, msg)
     if msg.verb == "edit" or msg.values:
-        return await advance(agent, msg, fill_slots(agent, msg.values, msg.at))
-    if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text)):
+        return await advance(agent, msg, fill_slots(agent, msg.values))
+    if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text, language)):
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
-    asks = msg.verb == "respond" and replies.is_question(text)
-    refusal = text if msg.verb == "reject" else None if asks else replies.denial(text)
-    if refusal and msg.verb == "respond" and (fixed := corrected(agent, text, msg.at, None)) is not None:
-        return await advance(agent, msg, fixed)  # "no, 5 people" gives no reason
-    if refusal is not None:
-        state = agent._state
-        state.code, state.reason = "rejected", refusal or "rejected"
-        answer = "All right, it is not done" + (f": {refusal.rstrip('.')}." if refusal else ".")
-        return agent.make_result(AgentStatus.CANCELLED, raw_message=answer)
-    return await _discuss(agent, msg, text, asks=asks)
+    if msg.verb == "reject" or replies.answer_of(text, language) is False:
+        return _reject(agent, text if msg.verb == "reject" else "")
+    if replies.intent_of(text, language, agent.triggers):
+        return await _discuss(agent, msg, text)
+    refusal = replies.denial(text, language)
+    if refusal:
+        found = read_message(agent, text)
+        if not (found.taken or found.labels or found.troubles) and said_by_name(agent, text) is None:
+            return _reject(agent, refusal)
+    return await _discuss(agent, msg, text)
 
 
-async def _discuss(agent: DialogueAgent, msg: Message, text: str, *, asks: bool) -> AgentResult | None:
+def _reject(agent: DialogueAgent, reason: str) -> AgentResult:
+    state = agent._state
+    state.code, state.reason = "rejected", reason or "rejected"
+    answer = say(agent, "not_done_because", reason=reason.rstrip(".")) if reason else say(agent, "not_done")
+    return agent.make_result(AgentStatus.CANCELLED, raw_message=answer)
+
+
+async def _discuss(agent: DialogueAgent, msg: Message, text: str) -> AgentResult | None:  # noqa: PLR0911 - as take_message
     """Handle a message that is neither yes nor no: an intent, a question, a correction, or an unclear text."""
-    intent = replies.intent_of(text)
+    language = agent._state.setting.language
+    intent = replies.intent_of(text, language, agent.triggers)
     if intent == "cancel":
         return cancel(agent, msg)
     if intent == "back" and (given := _given(agent)):
         del agent.collected_fields[given[-1]]
         return await advance(agent, msg)
-    if not intent and not asks and (fixed := corrected(agent, text, msg.at, None)) is not None:
-        return await advance(agent, msg, fixed)
-    sentences = _explanations(agent, text) if intent == "help" or (asks and not intent) else []
-    unclear = ["Please answer yes or no, or write what to change."] if not intent or intent == "help" else []
-    return await advance(agent, msg, [*sentences, *unclear])
+    names = ", ".join(field.label for field in agent.input_fields().values() if not field.secret)
+    unclear = say(agent, "answer_yes_no", names=say(agent, "names_to_change", names=names) if names else "")
+    if intent in SMALL_TALK:
+        return await advance(agent, msg, [say(agent, intent)])
+    if intent == "help":
+        return await advance(agent, msg, [*_explanations(agent, text), unclear])
+    if intent:
+        return await advance(agent, msg)
+    answered = await take_message(agent, msg, text, None, approving=True)
+    if answered.fields or answered.sentences:
+        more = [unclear] if answered.is_talk and not answered.fields and not agent._get_missing_fields() else []
+        return await advance(agent, msg, [*answered.sentences, *more])
+    return await advance(agent, msg, [say(agent, "no_change") if read_message(agent, text).corrects else unclear])
 
 
 def _given(agent: DialogueAgent) -> list[str]:
@@ -209,7 +282,7 @@ def _given(agent: DialogueAgent) -> list[str]:
 
 def _explanations(agent: DialogueAgent, text: str) -> list[str]:
     """Explain the fields that a question names, or all fields if it names none."""
-    asked = set(plain(text).split()) - QUESTION_WORDS  # "what" may be the name of a field, but not in a question
+    asked = set(fold(text).replace("?", " ").split()) - agent._state.setting.words.vocabulary("questions")
     known = list(agent.input_fields().values())
     named = [field for field in known if asked & {field.name.lower(), field.label.lower(), field.label.lower().split()[-1]}]
     return [f"{field.label.capitalize()}: {explanation}" for field in named or known if (explanation := explained(field))]
@@ -217,12 +290,12 @@ def _explanations(agent: DialogueAgent, text: str) -> list[str]:
 
 async def take_while_paused(agent: DialogueAgent, msg: Message) -> AgentResult | None:
     """Handle a message during a pause: resume, cancel, or explain the pause."""
-    intent = replies.intent_of(msg.get_text())
+    intent = replies.intent_of(msg.get_text(), agent._state.setting.language, agent.triggers)
     if intent == "resume":
         return resume(agent)
     if intent == "cancel":
         return cancel(agent, msg)
-    return agent.make_result(raw_message='This is paused. Write "resume" to continue, or "cancel" to stop.')
+    return agent.make_result(raw_message=say(agent, "paused"))
 
 
 def resume(agent: DialogueAgent) -> AgentResult:
@@ -233,10 +306,10 @@ def resume(agent: DialogueAgent) -> AgentResult:
 
 def take_interruption(agent: DialogueAgent, msg: Message, prompt: str) -> tuple[AgentResult | None, bool]:
     """Handle the answer about an interrupted ``on_running``; return the result, and True to enter it again."""
-    text = msg.get_text().strip()
-    if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text)):
+    text, language = msg.get_text().strip(), agent._state.setting.language
+    if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text, language)):
         return None, True
-    if msg.verb == "reject" or replies.denial(text) is not None or replies.intent_of(text) == "cancel":
+    if msg.verb == "reject" or replies.denial(text, language) is not None or replies.intent_of(text, language) == "cancel":
         state = agent._state
         state.code, state.reason = "interrupted", "it was interrupted; whether it finished is not known"
         return agent.make_result(

@@ -9,14 +9,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import operator
 import typing
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.flows.parsing import SPOKEN, bare, is_spoken, options_of, parse
+from asterism.flows.parsing import SPOKEN, bare, is_spoken, kind_of, options_of, parse
+from asterism.reading.durations import SECONDS
+from asterism.reading.scan import FieldKind, Wanted
+from asterism.reading.setting import Setting
+from asterism.reading.words import words_of
 
 if TYPE_CHECKING:
     import regex
@@ -40,6 +46,10 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
     required: bool | None
     pattern: str
     secret: bool
+    words: tuple[str, ...] = ()
+    unit: str = ""
+    hours: tuple[int, int] | None = None
+    range_with: str = ""
     name: str = ""
     owner: type = object
 
@@ -97,9 +107,40 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
         """Return True if the agent prompts for this field. A field with a default is accepted if given, but never prompted for."""
         return self.default is MISSING
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the values of an enumeration or a Literal by name; empty for other types."""
+        return options_of(self.kind)
+
+    @property
+    def kind_of_reading(self) -> FieldKind:
+        """Return how its values are read from words."""
+        return kind_of(self.kind)
+
+    def wanted(self, given: Any, *, end_of: str = "") -> Wanted:
+        """Return the field as a reader sees it.
+
+        Args:
+            given: its value; None if it has none.
+            end_of: name of the field whose range it ends.
+        """
+        kind = self.kind_of_reading
+        unit = self.unit or (_unit_of(self.label) if kind in ("whole", "number") else "")
+        return Wanted(
+            name=self.name,
+            kind=kind,
+            labels=self.words,
+            options=tuple(self.options),
+            unit=unit,
+            hours=self.hours,
+            given=given,
+            end_of=end_of,
+        )
+
     def constrained(self) -> Any:
         """Return the type with its bounds, for msgspec and JSON Schema."""
-        return Annotated[self.kind, msgspec.Meta(**self.bounds)] if self.bounds else self.kind
+        has_meta = bool(self.bounds) and self.kind is not Decimal  # msgspec has no bounds for a Decimal
+        return Annotated[self.kind, msgspec.Meta(**self.bounds)] if has_meta else self.kind
 
     @functools.cached_property
     def compiled(self) -> regex.Pattern[str] | None:
@@ -133,13 +174,13 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
                 return self.compiled.sub(" ", text, count=1, timeout=PATTERN_TIMEOUT_S)
         return text
 
-    def parse(self, agent: Any, text: str, at: float) -> Any:
+    def parse(self, agent: Any, text: str, at: float | Setting) -> Any:
         """Return the value that a text gives, validated.
 
         Raises:
             ValueError: the text gives no valid value; the message is for the person.
         """
-        return self.check(agent, parse(self.kind, text, at))
+        return self.check(agent, parse(self.kind, text, at, self.wanted(None)))
 
     def check(self, agent: Any, value: Any) -> Any:
         """Return a value converted to the field's type, after all validators have accepted it.
@@ -153,6 +194,8 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
             found = msgspec.convert(msgspec.to_builtins(value), self.constrained(), strict=False)
         except (msgspec.ValidationError, TypeError):
             raise ValueError(self._refusal(value)) from None
+        if self.kind is Decimal and not all(_HOLDS[name](found, bound) for name, bound in self.bounds.items() if name in _HOLDS):
+            raise ValueError(self._bounds_in_words())
         for validator in self.validators:
             complaint(validator, found)
         if own := getattr(agent, f"validate_{self.name}", None):
@@ -177,6 +220,15 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
         said = [f"{words[name]} {bound}" for name, bound in self.bounds.items() if name in words]
         said += [f"{which} {self.bounds[name]} characters" for name, which in _LENGTHS.items() if name in self.bounds]
         return f"it must be {' and '.join(said)}" if said else ""
+
+
+_HOLDS: dict[str, Callable[[Any, Any], bool]] = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt}
+
+
+def _unit_of(label: str) -> str:
+    """Return the unit of time that a label ends with: "minute" for "minutes"; empty for none."""
+    found = words_of("en").phrases["units"].get((label.rpartition(" ")[2],), "")
+    return found if found in SECONDS else ""
 
 
 _LENGTHS = {"min_length": "at least", "max_length": "at most"}
@@ -220,6 +272,10 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
     lt: float | None = None,
     min_length: int | None = None,
     max_length: int | None = None,
+    words: Sequence[str] = (),
+    unit: str = "",
+    hours: tuple[int, int] | None = None,
+    range_with: str = "",
 ) -> Any:
     """Declare a field that the agent asks for. Its type is the annotation, ``str`` by default.
 
@@ -237,7 +293,21 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
         secret: the value is never shown, logged or journaled; after a restart it is asked for again.
         ge, gt, le, lt: bounds of a number.
         min_length, max_length: bounds of a text, in characters.
+        words: other names of the field in people's words, such as "guests"; in "party of {}" the value has a place.
+        unit: unit of a number: of time, as "minute" (by default the last word of the name), or a currency, as "EUR".
+        hours: usual hours of a time, as (8, 18): "at 3" is then 15:00, and "at 7" is asked about.
+        range_with: name of the field that ends the range which this one begins; found by itself for first and last,
+            from and to, start and end.
+
+    Raises:
+        InvalidInput: ``words`` is a text, or ``unit`` or ``hours`` is none.
     """
+    if isinstance(words, str):
+        raise InvalidInput(f"InputField(words=…) is a list of words, not {words!r}")
+    if unit and unit not in SECONDS and not (len(unit) == 3 and unit.isupper()):  # noqa: PLR2004 - a code of ISO 4217
+        raise InvalidInput(f"InputField(unit={unit!r}): a unit is one of {', '.join(SECONDS)}, or a currency such as EUR")
+    if hours is not None and not (0 <= hours[0] < hours[1] <= 24):  # noqa: PLR2004 - first and last, hours
+        raise InvalidInput(f"InputField(hours={hours!r}): usual hours are two hours of a day, as (8, 18)")
     bounds = {"ge": ge, "gt": gt, "le": le, "lt": lt, "min_length": min_length, "max_length": max_length}
     return Field(
         prompt=prompt,
@@ -248,6 +318,10 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
         required=required,
         pattern=pattern,
         secret=secret,
+        words=tuple(words),
+        unit=unit,
+        hours=hours,
+        range_with=range_with,
     )
 
 

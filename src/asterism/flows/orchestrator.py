@@ -22,10 +22,10 @@ from asterism.flows.agent_state import AgentResult
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import KNOWN, name_of
 from asterism.flows.secret_store import SecretStore, process_secret_store
-from asterism.language import replies
 from asterism.language.tokens import plain
 from asterism.machines.flow_agent.events import AgentStatus, ConversationRecalled
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.reading import replies
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 
@@ -77,6 +77,8 @@ class Orchestrator:
         max_open: open conversations in total at most.
         idle_s: seconds without a message after which ``expire_idle`` cancels a conversation.
         vault: store of secrets; by default the one of this process.
+        language, time_zone: how messages are read; by default as the agents' classes say.
+        local_zone: time zone for agents whose class names none; by default UTC.
     """
 
     def __init__(
@@ -89,6 +91,9 @@ class Orchestrator:
         max_open: int = 10_000,
         idle_s: float = 7 * 86_400.0,
         vault: SecretStore | None = None,
+        language: str = "",
+        time_zone: str = "",
+        local_zone: str = "",
     ) -> None:
         self.agents = tuple(agents)
         self.runtime = runtime
@@ -96,6 +101,7 @@ class Orchestrator:
         self.max_open = max_open
         self.idle_s = idle_s
         self._router = router
+        self._language, self._time_zone, self._local_zone = language, time_zone, local_zone
         self._vault = vault or process_secret_store()
         self._shown: dict[str, str] = {}
         self._by_name = {name_of(agent): agent for agent in agents}
@@ -218,7 +224,14 @@ class Orchestrator:
         if sum(map(len, known.values())) >= self.max_open:
             raise Refused("too many conversations are open; try again later")
         conversation = Conversation(
-            agent, runtime=self.runtime, user=person.user, tenant=person.tenant, vault=self._vault, shown=self._shown
+            agent,
+            runtime=self.runtime,
+            user=person.user,
+            tenant=person.tenant,
+            vault=self._vault,
+            shown=self._shown,
+            language=self._language,
+            time_zone=self._time_zone or agent.time_zone or self._local_zone,
         )
         run = await conversation.begin(self.runtime, text, {}, session=person.session)
         known.setdefault(person.session, {})[run] = name_of(agent)
@@ -248,7 +261,14 @@ class Orchestrator:
         if agent is None:
             raise InvalidInput(f"run {row.run_id} belongs to an agent that this orchestrator does not have")
         return Conversation(
-            agent, runtime=self.runtime, run_id=row.run_id, user=person.user, tenant=person.tenant, vault=self._vault, shown=self._shown
+            agent,
+            runtime=self.runtime,
+            run_id=row.run_id,
+            user=person.user,
+            tenant=person.tenant,
+            vault=self._vault,
+            shown=self._shown,
+            language=self._language,
         )
 
     async def _known(self) -> dict[str, dict[str, str]]:

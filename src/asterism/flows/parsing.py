@@ -1,6 +1,6 @@
-"""Parse a value of a type from a person's words, by rules: one number, one date, or one named option.
+"""Parse a value of a type from a person's words.
 
-Of two numbers where one is expected, none is chosen. "Tomorrow" counts from the time of the message, in UTC.
+What is not certain is no value here: of two numbers where one is expected, none is chosen, and "not Friday" is no date.
 """
 
 from __future__ import annotations
@@ -10,26 +10,23 @@ import enum
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
-from asterism.language.replies import denial, is_yes
-from asterism.language.tokens import plain, spaced
-from asterism.language.vocabulary import FALSE_WORDS, MONTHS, NUMBERS, TRUE_WORDS, WEEKDAYS
+from asterism.reading.chart import MAX_DIGITS
+from asterism.reading.clauses import Trouble, Understanding
+from asterism.reading.number_words import has_library
+from asterism.reading.replies import answer_of
+from asterism.reading.scan import FieldKind, Wanted
+from asterism.reading.sense import understand
+from asterism.reading.setting import Setting
+from asterism.reading.spoken import with_weekday
+from asterism.reading.tokens import MAX_READ, fold
 
-_NUMBER = re.compile(r"(?<![\w.])(?<!\d,)[-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?+(?![\w]|[.,]\d)")
-_NOT_PLAIN = re.compile(
-    r"\b(?:thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|quarter|point|minus|negative|not)s?\b"
-    r"|\d[.,]\d"
-)
-"""Words and signs that may change the number found: "two hundred", "minus 5", "1,5"."""
-_TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)?\b", re.IGNORECASE)
-MAX_DIGITS = 300
-"""Digits of a number at most, so that it is finite and fits every journal."""
 SPOKEN = "a str, int, float, bool, Decimal, date, time, datetime, timedelta, UUID, an enumeration, a Literal, or a list of one of these"
 """The types that a message can give, in words."""
 _SPOKEN = (
@@ -45,6 +42,19 @@ _SPOKEN = (
     inspect.TimeDeltaType,
     inspect.UUIDType,
 )
+_KINDS: dict[Any, FieldKind] = {
+    str: "text",
+    bool: "yes_no",
+    int: "whole",
+    float: "number",
+    Decimal: "number",
+    dt.date: "date",
+    dt.time: "time",
+    dt.datetime: "moment",
+    dt.timedelta: "duration",
+}
+TIME_OF = "{} (time)"
+"""Name under which the time of a datetime field is read."""
 
 
 def bare(annotation: Any) -> tuple[Any, bool]:
@@ -53,44 +63,6 @@ def bare(annotation: Any) -> tuple[Any, bool]:
     if typing.get_origin(annotation) in (typing.Union, types.UnionType) and len(parts) < len(typing.get_args(annotation)):
         return (parts[0] if len(parts) == 1 else typing.Union[tuple(parts)]), True  # noqa: UP007 - built at run time
     return annotation, False
-
-
-def parse(kind: Any, text: str, at: float) -> Any:
-    """Return the value of a type that a text gives.
-
-    Args:
-        kind: the type, without None.
-        text: the text.
-        at: time of the message, in seconds since the epoch.
-
-    Raises:
-        ValueError: the text gives no value, or more than one; the message is for the person.
-    """
-    words = text.strip()
-    if not words:
-        raise ValueError("the message is empty")
-    if options := options_of(kind):
-        return _option(options, words)
-    today = dt.datetime.fromtimestamp(at, tz=dt.UTC).date()
-    by_kind: Mapping[Any, Callable[[], Any]] = {
-        str: lambda: words,
-        bool: lambda: _yes_or_no(words),
-        int: lambda: _whole(words),
-        float: lambda: float(_number(words)),
-        Decimal: lambda: Decimal(_number(words)),
-        dt.date: lambda: _date(words, today),
-        dt.time: lambda: _time(words),
-        dt.datetime: lambda: _moment(words, today),
-    }
-    if kind in by_kind:
-        return by_kind[kind]()
-    if typing.get_origin(kind) is list:
-        (item,) = typing.get_args(kind)
-        return [parse(item, part, at) for part in re.split(r"\s*(?:,|;|\band\b)\s*", spaced(words)) if part]
-    try:
-        return msgspec.convert(words, kind, strict=False)
-    except msgspec.ValidationError:
-        raise ValueError(f"I cannot make out {words!r}") from None
 
 
 def is_spoken(kind: Any) -> bool:
@@ -108,112 +80,165 @@ def options_of(kind: Any) -> dict[str, Any]:
     return {str(option): option for option in typing.get_args(kind)} if typing.get_origin(kind) is typing.Literal else {}
 
 
-def _option(options: dict[str, Any], words: str) -> Any:
-    said = plain(words)
-    for name, option in options.items():
-        if said in (plain(name), plain(getattr(option, "name", name))):
-            return option
-    named = [option for name, option in options.items() if re.search(rf"\b{re.escape(plain(name))}\b", said)]
-    if len(named) == 1:
-        return named[0]
-    raise ValueError(f"it must be one of {', '.join(options)}")
+def kind_of(kind: Any) -> FieldKind:
+    """Return how values of a type are read."""
+    if options_of(kind):
+        return "option"
+    if typing.get_origin(kind) is list:
+        return "list"
+    return _KINDS.get(kind, "other") if isinstance(kind, type) else "other"
 
 
-def _yes_or_no(words: str) -> bool:
-    said = plain(words)
-    if is_yes(words) or said in TRUE_WORDS | {"on", "1"}:
-        return True
-    if denial(words) == "" or said in FALSE_WORDS | {"off", "0"}:
-        return False
-    raise ValueError("it is yes or no")
+def parse(kind: Any, text: str, at: float | Setting, wanted: Wanted | None = None) -> Any:
+    """Return the value of a type that a text gives.
+
+    Args:
+        kind: the type, without None.
+        text: the text.
+        at: the setting of the message; or its time, in seconds since the epoch, for English and UTC.
+        wanted: the field, as a reader sees it; by default one without labels and units.
+
+    Raises:
+        ValueError: the text gives no value, more than one, or only a guess; the message is for the person.
+    """
+    setting = at if isinstance(at, Setting) else Setting(at=at)
+    words = text.strip()
+    if not words:
+        raise ValueError(setting.words.text("empty"))
+    how = kind_of(kind)
+    if how == "text":
+        return words
+    if how == "list":
+        (item,) = typing.get_args(kind)
+        if item is not str and len(words) > MAX_READ:
+            raise ValueError(setting.words.text("none_list", text=repr(f"{words[:60]}…")))
+        links = "|".join(
+            rf"\b{re.escape(' '.join(phrase[:-1]))}\b"
+            for phrase, key in setting.words.phrases["words"].items()
+            if key == "and" and phrase[0].isalpha()
+        )
+        return [
+            parse(item, part, setting)
+            for part in re.split(rf"\s*(?:,|;|{links})\s*", re.sub(r"\s+", " ", words), flags=re.IGNORECASE)
+            if part
+        ]
+    if how == "other":
+        return _by_library(kind, words, setting)
+    field = wanted or Wanted(name="value", kind=how, options=tuple(options_of(kind)))
+    if (exact := exact_value(kind, words, setting)) is not None:
+        return exact
+    found = understand(words, setting, parts_of([field]), field.name)
+    read = joined(found, [field], setting).taken.get(field.name)
+    if read is not None and not read.sure and not found.unknown and not found.negates:
+        meant = with_weekday(converted(kind, read.value, setting), setting.words)
+        raise ValueError(setting.words.text("unclear", text=repr(words), value=meant))
+    if read is None or not read.sure:
+        raise ValueError(why_not(field, words, found, setting))
+    return converted(kind, read.value, setting)
 
 
-def _number(words: str) -> str:
-    said = words.lower().replace("\u2212", "-")  # a minus sign rather than a hyphen
-    found = {match[0].replace(",", "") for match in _NUMBER.finditer(said)}
-    found |= {str(NUMBERS.index(word)) for word in re.findall(r"[a-z]+", said) if word in NUMBERS}
-    if len(found) != 1:
-        raise ValueError("it must be one number" if found else f"I cannot find a number in {words!r}")
-    if _NOT_PLAIN.search(_NUMBER.sub(" ", said)):
-        raise ValueError("write it in digits, as 1234.50, and nothing else")
-    number = found.pop()
-    if len(number) > MAX_DIGITS:
-        raise ValueError("that number is too long")
-    return number
+def exact_value(kind: Any, words: str, setting: Setting) -> Any:  # noqa: PLR0911 - one return for each type
+    """Return the value of a text in the form of ISO 8601, of an option's name, or of a plain yes or no; None for any other text."""
+    if options := options_of(kind):
+        said = fold(words).strip(" .,;:!?\"'")
+        return next((option for name, option in options.items() if said in (fold(name), fold(str(getattr(option, "name", name))))), None)
+    if kind is bool:
+        answer = answer_of(words, setting.language)
+        return (
+            answer
+            if answer is not None
+            else {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}.get(fold(words))
+        )
+    try:
+        if kind is dt.datetime and re.match(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", words):
+            return dt.datetime.fromisoformat(words)
+        if kind is dt.date and re.fullmatch(r"\d{4}-\d\d-\d\d", words):
+            return dt.date.fromisoformat(words)
+        if kind is dt.timedelta and words[:1] == "P":
+            return msgspec.convert(words, dt.timedelta)
+    except (ValueError, msgspec.ValidationError):
+        return None
+    return None
 
 
-def _whole(words: str) -> int:
-    number = Decimal(_number(words))
-    if number != int(number):
-        raise ValueError("it is a whole number")
-    return int(number)
+def _by_library(kind: Any, words: str, setting: Setting) -> Any:
+    try:
+        return msgspec.convert(words, kind, strict=False)
+    except msgspec.ValidationError:
+        raise ValueError(setting.words.text("none_other", text=repr(words))) from None
 
 
-def _date(words: str, today: dt.date) -> dt.date:
-    said = plain(words)
-    if iso := re.search(r"\b\d{4}-\d{2}-\d{2}\b", said):
-        try:
-            return dt.date.fromisoformat(iso[0])
-        except ValueError:
-            raise ValueError(f"there is no {iso[0]}") from None
-    found = _named_day(said, today)
-    if found is None:
-        raise ValueError(f"I cannot find a date in {words!r}; write it as {today.isoformat()}, or as a day of the week")
+def parts_of(fields: Sequence[Wanted]) -> list[Wanted]:
+    """Return fields as a reader takes them: a datetime is read as a date and a time."""
+    found: list[Wanted] = []
+    for field in fields:
+        if field.kind != "moment":
+            found.append(field)
+            continue
+        given = field.given
+        found.append(msgspec.structs.replace(field, kind="date", given=given.date() if given else None))
+        time = msgspec.structs.replace(
+            field, name=TIME_OF.format(field.name), kind="time", labels=(), given=given.timetz() if given else None
+        )
+        found.append(time)
     return found
 
 
-def _named_day(said: str, today: dt.date) -> dt.date | None:
-    for phrase, days in (("the day after tomorrow", 2), ("day after tomorrow", 2), ("tomorrow", 1), ("today", 0), ("tonight", 0)):
-        if re.search(rf"\b{phrase}\b", said):
-            return today + dt.timedelta(days=days)
-    if found := re.search(r"\bin (\w+) (day|week)s?\b", said):
-        count = NUMBERS.index(found[1]) if found[1] in NUMBERS else int(found[1][:9]) if found[1].isdecimal() else 0
-        return today + dt.timedelta(days=min(count, 3650) * (7 if found[2] == "week" else 1)) if count else None
-    named = [day for day in WEEKDAYS if re.search(rf"\b{day}\b", said)]
-    if len(named) == 1:
-        ahead = (WEEKDAYS.index(named[0]) - today.weekday()) % 7
-        return today + dt.timedelta(days=ahead or 7)
-    return _month_day(said, today)
+def joined(found: Understanding, fields: Sequence[Wanted], setting: Setting) -> Understanding:
+    """Return what was understood, with the date and the time of each datetime as one value."""
+    for field in fields:
+        if field.kind != "moment":
+            continue
+        day, time = found.taken.pop(field.name, None), found.taken.pop(TIME_OF.format(field.name), None)
+        parts = [it for it in (day, time) if it is not None]
+        if not parts:
+            continue
+        if (day is None or time is None) and field.given is None:
+            found.troubles.append(Trouble(why="part", text=parts[0].text, fields=(field.name,)))
+            continue
+        on = day.value if day is not None else field.given.date()
+        at = time.value if time is not None else field.given.time()
+        value = dt.datetime.combine(on, at, tzinfo=setting.now.tzinfo)
+        text = " ".join(it.text for it in sorted(parts, key=lambda it: it.start))
+        found.taken[field.name] = msgspec.structs.replace(parts[0], value=value, text=text, sure=all(it.sure for it in parts))
+    return found
 
 
-def _month_day(said: str, today: dt.date) -> dt.date | None:
-    month = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS)
-    found = re.search(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({month})\b(?:,? (\d{{4}}))?", said)
-    turned = re.search(rf"\b({month}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?", said)
-    if found:
-        day, name, year = found[1], found[2], found[3]
-    elif turned:
-        name, day, year = turned[1], turned[2], turned[3]
-    else:
-        return None
-    number = [month[:3] for month in MONTHS].index(name[:3]) + 1
-    try:
-        date = dt.date(int(year or today.year), number, int(day))
-        return date if year or date >= today else date.replace(year=today.year + 1)
-    except ValueError:
-        raise ValueError(f"there is no {day} {name}") from None
+def converted(kind: Any, value: Any, setting: Setting) -> Any:
+    """Return a value that was read as a value of a type.
+
+    Raises:
+        ValueError: it is none of the type; the message is for the person.
+    """
+    if options := options_of(kind):
+        return options[value]
+    if isinstance(value, Decimal):
+        if len(value.as_tuple().digits) > MAX_DIGITS:
+            raise ValueError(setting.words.text("too_long"))
+        if kind is int:
+            if value != int(value):
+                raise ValueError(setting.words.text("whole_number"))
+            return int(value)
+        return float(value) if kind is float else value
+    return value
 
 
-def _time(words: str) -> dt.time:
-    said = plain(words)
-    if said in ("noon", "midday", "midnight"):
-        return dt.time(0 if said == "midnight" else 12)
-    times = list(_TIME.finditer(said))
-    found = [match for match in times if match[2] or match[3] or len(times) == 1]
-    if len(found) != 1:
-        raise ValueError(f"I cannot find a time in {words!r}; write it as 19:30 or 7 pm")
-    hour, minute, half = int(found[0][1]), int(found[0][2] or 0), (found[0][3] or "").lower()
-    hour += 12 if half == "pm" and hour < 12 else -12 if half == "am" and hour == 12 else 0  # noqa: PLR2004 - hours
-    try:
-        return dt.time(hour, minute)
-    except ValueError:
-        raise ValueError(f"there is no such time as {found[0][0].strip()}") from None
+def why_not(field: Wanted, text: str, found: Understanding, setting: Setting) -> str:
+    """Return why a text gives no value for a field."""
+    words = setting.words
+    for trouble in found.troubles:
+        if not trouble.fields or field.name in trouble.fields or TIME_OF.format(field.name) in trouble.fields:
+            if trouble.why == "none":
+                return trouble.about
+            if trouble.why in ("not", "or", "if", "two", "range", "part", "other"):
+                return words.text(trouble.why, text=repr(trouble.text))
+    if max(map(len, re.findall(r"\d+", text)), default=0) > MAX_DIGITS:
+        return words.text("too_long")
+    if field.kind in ("whole", "number", "date", "time", "duration") and not has_library() and found.unknown:
+        return f"{_none(field, text, setting)}; {words.text('needs_extra', text=repr(found.unknown[0]))}"
+    return _none(field, text, setting)
 
 
-def _moment(words: str, today: dt.date) -> dt.datetime:
-    try:
-        return dt.datetime.fromisoformat(words.strip())
-    except ValueError:
-        day = _date(words, today)
-    rest = re.sub(r"\d{4}-\d{2}-\d{2}", " ", words)
-    return dt.datetime.combine(day, _time(rest), tzinfo=dt.UTC)
+def _none(field: Wanted, text: str, setting: Setting) -> str:
+    shown = repr(text if len(text) <= 60 else f"{text[:60]}…")  # noqa: PLR2004 - enough to see what is meant
+    return setting.words.text(f"none_{field.kind}", text=shown, today=setting.today.isoformat(), options=", ".join(field.options))

@@ -18,7 +18,18 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import AsterismError, DefinitionMissing, InvalidInput
-from asterism.flows.agent_state import AgentResult, AgentState, agent_view, checked, hide, names_of, plain_data, restore_state, secrets_of
+from asterism.flows.agent_state import (
+    AgentResult,
+    AgentState,
+    agent_view,
+    checked,
+    hide,
+    names_of,
+    plain_data,
+    restore_state,
+    secrets_of,
+    setting_of,
+)
 from asterism.flows.children import ChildFailed, check_same_child
 from asterism.flows.dialogue_policy import ask, resume, take_interruption
 from asterism.flows.fields import Field
@@ -226,10 +237,11 @@ class HandlerPerformer(msgspec.Struct, eq=False):
         state.status, state.prompt, state.host = call.status, call.prompt, execution
         state.approval_required = agent.requires_approval and is_before_approval(call.handler, call.status, call.before)
         state.approved = call.approved
-        state.before, state.before_prompt, state.at = call.before, call.before_prompt, call.message.at
+        state.before, state.before_prompt = call.before, call.before_prompt
         message = self.vault.original(call.message) if call.message.secret else call.message
         handled: HandlerEnded
         try:
+            state.setting = setting_of(agent, call.language, call.time_zone, call.message.at)
             handled = read_back(await _run_handler(agent, execution, message))
         except (Exception, SystemExit) as error:  # boundary: an error in a handler ends only its conversation
             handled = _failure_of(agent, execution, error)

@@ -1,22 +1,32 @@
-"""Fill fields from messages: values by name, corrections of earlier values, and the rest of a message."""
+"""Fill fields from messages: values by name, values that are read from words, guesses, and corrections of earlier values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
-from asterism.flows.agent_state import AgentResult, AgentState, hide
-from asterism.flows.fields import Field
-from asterism.flows.parsing import options_of, parse
-from asterism.language import replies
-from asterism.language.tokens import plain
+import msgspec
+
+from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, hide
+from asterism.flows.fields import MISSING, Field
+from asterism.flows.parsing import converted, joined, parts_of, why_not
 from asterism.machines.flow_agent.events import AgentStatus, Message
+from asterism.reading.clauses import Trouble, Understanding
+from asterism.reading.scan import Wanted
+from asterism.reading.sense import understand
+from asterism.reading.setting import Setting
+from asterism.reading.spoken import value_words as in_words
+from asterism.reading.spoken import with_weekday
+from asterism.reading.tokens import tokens
+from asterism.reading.values import iso
 
 
 class DialogueAgent(Protocol):
     """The agent, as the dialogue policy uses it."""
 
     requires_approval: ClassVar[bool]
+    triggers: ClassVar[Any]
+    description: ClassVar[str]
     _state: AgentState
 
     @property
@@ -52,10 +62,29 @@ class DialogueAgent(Protocol):
         ...
 
 
-# -- values ----------------------------------------------------------------------------------------
+class Filled(msgspec.Struct):
+    """What a message has done.
+
+    Attributes:
+        sentences: complaints, and what was changed.
+        understood: what was read; None if the message was not read.
+        fields: names of the fields that now have a value from it, or a guess.
+    """
+
+    sentences: list[str] = msgspec.field(default_factory=list)
+    understood: Understanding | None = None
+    fields: list[str] = msgspec.field(default_factory=list)
 
 
-def fill_slots(agent: DialogueAgent, values: Mapping[str, Any], at: float) -> list[str]:
+def say(agent: DialogueAgent, key: str, **values: Any) -> str:
+    """Return a sentence in the language of the conversation."""
+    return agent._state.setting.words.text(key, **values)
+
+
+# -- values by name --------------------------------------------------------------------------------
+
+
+def fill_slots(agent: DialogueAgent, values: Mapping[str, Any]) -> list[str]:
     """Set fields by name; return a complaint for each value that is refused."""
     complaints, fields = [], agent.input_fields()
     for name, value in values.items():
@@ -63,17 +92,42 @@ def fill_slots(agent: DialogueAgent, values: Mapping[str, Any], at: float) -> li
             complaints.append(f"There is no {name.replace('_', ' ')} here.")
             continue
         try:
-            found = fields[name].parse(agent, value, at) if isinstance(value, str) else fields[name].check(agent, value)
+            found = fields[name].parse(agent, value, agent._state.setting) if isinstance(value, str) else fields[name].check(agent, value)
         except ValueError as error:
             complaints.append(hide(complaint_of(fields[name], error), [str(value)] if fields[name].secret else []))
         else:
-            agent.collected_fields.pop(name, None)  # the last given field is the last in order
-            agent.collected_fields[name] = found
+            put(agent, name, found)
+            if isinstance(value, str) and not fields[name].secret:
+                note(agent, name, value)
     return complaints
 
 
+def put(agent: DialogueAgent, name: str, value: Any) -> None:
+    """Set a field; the last given field is the last in order."""
+    agent.collected_fields.pop(name, None)
+    agent.collected_fields[name] = value
+    agent._state.pending.pop(name, None)
+
+
+def note(agent: DialogueAgent, name: str, text: str, *, confirmed: bool = False) -> None:
+    """Note how the value of a field was read, for the journal."""
+    setting = agent._state.setting
+    value = agent.collected_fields.get(name)
+    agent._state.readings[name] = {
+        "text": text[:MAX_NOTED], "value": iso(getattr(value, "value", value))[:MAX_NOTED], "language": setting.language,
+        "time_zone": setting.zone, "at": setting.at, **({"confirmed": True} if confirmed else {}),
+    }  # fmt: skip
+
+
+MAX_NOTED = 200
+"""Characters of a text that a note has at most."""
+
+
 def found_by_patterns(agent: DialogueAgent, text: str) -> dict[str, Any]:
-    """Return what the patterns of the missing fields find in a message, by name; ``unread`` has those that took too long."""
+    """Return what the patterns of the missing fields find in a message, by name; ``unread`` has those that took too long.
+
+    A group that ends within a number ("50" of "12,50") is no value.
+    """
     found, state, fields = dict[str, Any](), agent._state, agent.input_fields()
     state.unread = set()
     for name in agent._get_missing_fields():
@@ -82,10 +136,159 @@ def found_by_patterns(agent: DialogueAgent, text: str) -> dict[str, Any]:
         except TimeoutError:
             state.unread.add(name)
         else:
-            groups = (match.groups() or (match[0],)) if match else ()
-            value = next((group for group in groups if group is not None), "")
-            found |= {name: value} if value else {}
+            groups = range(1, len(match.groups()) + 1) if match and match.groups() else [0] if match else []
+            spans = [match.span(group) for group in groups if match is not None and match[group] is not None]
+            value = text[slice(*spans[0])] if spans else ""
+            found |= {name: value} if value and not _cuts_a_number(text, *spans[0]) else {}
     return found
+
+
+def _cuts_a_number(text: str, start: int, end: int) -> bool:
+    numbers = [it for it in tokens(text) if it.kind == "number"]
+    is_minus = (
+        start > 0
+        and text[start - 1] in "-\u2212"
+        and text[start : start + 1].isdigit()
+        and not text[max(0, start - 2) : start - 1].isalnum()
+    )
+    return is_minus or any(it.start < start < it.end or it.start < end < it.end for it in numbers)
+
+
+# -- values from words -----------------------------------------------------------------------------
+
+
+def wanted_of(agent: DialogueAgent, skip: Mapping[str, Any] | None = None) -> list[Wanted]:
+    """Return the fields of an agent as a reader sees them, without secrets."""
+    fields, found = agent.input_fields(), []
+    for name, field in fields.items():
+        if field.secret or name in (skip or {}):
+            continue
+        given = agent.collected_fields.get(name)
+        if given is None and not field.asked and field.default is not MISSING:
+            given = field.default
+        options = {id(option): text for text, option in field.options.items()}
+        found.append(field.wanted(options.get(id(given), given) if field.options else given, end_of=_start_of(field, fields)))
+    return found
+
+
+def _start_of(field: Field, fields: Mapping[str, Field]) -> str:
+    """Return the name of the field whose range a field ends; empty for none."""
+    for name, other in fields.items():
+        if other.range_with == field.name:
+            return name
+    if field.kind_of_reading not in ("date", "time"):
+        return ""
+    for first, last in RANGES:
+        parts = field.name.split("_")
+        if last in parts:
+            start = "_".join(first if part == last else part for part in parts)
+            if start in fields and start != field.name and fields[start].kind == field.kind:
+                return start
+    return ""
+
+
+RANGES = (("first", "last"), ("from", "to"), ("start", "end"), ("begin", "end"), ("since", "until"), ("arrival", "departure"))
+"""Words in the names of two fields that are the ends of a range."""
+
+
+def read_message(agent: DialogueAgent, text: str, asked: str = "", skip: Mapping[str, Any] | None = None) -> Understanding:
+    """Return what a message gives for the fields of an agent, apart from the fields in ``skip``."""
+    setting, wanted = agent._state.setting, wanted_of(agent, skip)
+    found = understand(text, setting, parts_of(wanted), asked, [*agent.triggers])
+    return joined(found, wanted, setting)
+
+
+def as_guesses(found: Understanding) -> Understanding:
+    """Return what was understood with every value as a guess."""
+    return msgspec.structs.replace(found, taken={name: msgspec.structs.replace(it, sure=False) for name, it in found.taken.items()})
+
+
+def take_values(agent: DialogueAgent, found: Understanding) -> Filled:
+    """Set the fields that a message gives for certain, and keep its guesses until they are confirmed."""
+    done, fields = Filled(understood=found), agent.input_fields()
+    for name, it in sorted(found.taken.items(), key=lambda pair: pair[1].start):
+        field = fields[name]
+        try:
+            value = field.check(agent, converted(field.kind, it.value, agent._state.setting))
+        except ValueError as error:
+            done.sentences.append(complaint_of(field, error))
+            continue
+        done.fields.append(name)
+        before = agent.collected_fields.get(name, MISSING)
+        if not it.sure:
+            if before != value:
+                agent._state.pending[name] = {"value": msgspec.to_builtins(value), "text": it.text[:MAX_NOTED]}
+            continue
+        put(agent, name, value)
+        note(agent, name, it.text)
+        is_shown = agent._state.status is AgentStatus.WAITING_FOR_APPROVAL  # the prompt has all values
+        if before is not MISSING and before is not None and before != value and not is_shown:
+            done.sentences.append(say(agent, "changed", label=field.label, value=value_words(value, agent)))
+    return done
+
+
+def complaints_about(agent: DialogueAgent, found: Understanding, text: str, asked: Field | None) -> list[str]:
+    """Return why parts of a message give no value: those for the field that was asked for, and those that other fields could have."""
+    sentences, fields = [], agent.input_fields()
+    for trouble in found.troubles:
+        names = [name for name in dict.fromkeys(it.removesuffix(" (time)") for it in trouble.fields) if name in fields]
+        if trouble.why == "which":
+            sentences.append(which(agent, names, trouble.text))
+        elif names and not (set(names) & found.taken.keys()) and (asked is None or asked.name not in names):
+            sentences.append(complaint_of(fields[names[0]], ValueError(_why(agent, trouble))))
+        elif trouble.why == "foreign" and asked is None and not found.taken:
+            sentences.append(f"{_why(agent, trouble).capitalize()}.")
+    if asked is not None and asked.name not in found.taken and not any(it.why == "which" for it in found.troubles):
+        wanted = asked.wanted(None)
+        sentences.append(complaint_of(asked, ValueError(why_not(wanted, text, found, agent._state.setting))))
+    return list(dict.fromkeys(sentences))
+
+
+def _why(agent: DialogueAgent, trouble: Trouble) -> str:
+    return trouble.about if trouble.why == "none" else say(agent, trouble.why, text=repr(trouble.text))
+
+
+def which(agent: DialogueAgent, names: list[str], text: str) -> str:
+    """Return the question which of several fields a value is for."""
+    fields = agent.input_fields()
+    ways = f" {say(agent, 'or_word')} ".join(f'"{fields[name].label}: {text}"' for name in names)
+    return say(agent, "which", text=text, ways=ways)
+
+
+def confirmation(agent: DialogueAgent) -> str:
+    """Return the question whether the guesses are right."""
+    fields, shown = agent.input_fields(), []
+    for name, guess in agent._state.pending.items():
+        if name in fields:
+            value = restored(fields[name], guess["value"])
+            if fields[name].kind is str and len(agent._state.pending) == 1:
+                return say(agent, "confirm_text", label=fields[name].label, text=repr(value))
+            shown.append(f"{fields[name].label}: {with_weekday(value, agent._state.setting.words)}")
+    return say(agent, "confirm", values=", ".join(shown))
+
+
+def confirm(agent: DialogueAgent) -> list[str]:
+    """Set the fields that were guessed; return the complaints."""
+    complaints, fields, guesses = [], agent.input_fields(), dict(agent._state.pending)
+    agent._state.pending.clear()
+    for name, guess in guesses.items():
+        if name not in fields:
+            continue
+        try:
+            put(agent, name, fields[name].check(agent, guess["value"]))
+        except ValueError as error:
+            complaints.append(complaint_of(fields[name], error))
+        else:
+            note(agent, name, guess["text"], confirmed=True)
+    return complaints
+
+
+def restored(field: Field, value: Any) -> Any:
+    """Return a value of a field from journaled data."""
+    try:
+        return msgspec.convert(value, field.kind, strict=False)
+    except msgspec.ValidationError:
+        return value
 
 
 def complaint_of(field: Field, error: ValueError) -> str:
@@ -94,95 +297,23 @@ def complaint_of(field: Field, error: ValueError) -> str:
     return f"{field.label.capitalize()}: {said}."
 
 
-def corrected(agent: DialogueAgent, text: str, at: float, asked: Field | None) -> list[str] | None:
-    """Apply a correction of earlier values and return its complaints; None if the text is no correction."""
-    said = replies.correction_of(text)
-    if said is None:
-        return _second_thought(agent, text, at, asked)
-    named, value = said
-    fields = agent.input_fields()
-    if named:
-        meant = [field for field in fields.values() if named in (field.label, field.name) or (named and named == field.label.split()[-1])]
-        return fill_slots(agent, {meant[0].name: value}, at) if len(meant) == 1 else None
-    given = _correctable(agent, asked)
-    fits = [field for field in given if field.kind is not str and can_be(field, value, at)]
-    if asked is not None:
-        only = _meant(text, given, fits, answers=asked.kind is not str and can_be(asked, value, at))
-        return fill_slots(agent, {only.name: value}, at) if only else None
-    changed = _changed(agent, fits, value, at)
-    return ["I do not see what that changes; write which one it is."] if changed is None else changed
-
-
-def _second_thought(agent: DialogueAgent, text: str, at: float, asked: Field | None) -> list[str] | None:
-    """Apply "no, 5 people" as a correction, unless it answers the question; None if the text is no correction.
-
-    The value must start with a number, a day or a time, or be an option: any other word may well be a name.
-    """
-    value = replies.short_correction(text)
-    if not value or (asked is not None and (asked.secret or (asked.kind is not str and can_be(asked, value, at)))):
-        return None
-    return _changed(agent, [field for field in _correctable(agent, asked) if _is_clearly(field, value, at)], value, at)
-
-
-def _correctable(agent: DialogueAgent, asked: Field | None) -> list[Field]:
-    """Return the fields that a value without a name may correct: given ones in order, and defaults if no field is asked for."""
-    fields = agent.input_fields()
-    said = [fields[name] for name in agent.collected_fields if name in fields]
-    shown = [] if asked is not None else [field for field in fields.values() if not field.asked and field not in said]
-    return [field for field in [*said, *shown] if not field.secret]
-
-
-def _is_clearly(field: Field, value: str, at: float) -> bool:
-    if field.kind in (str, bool):  # any text is a str, and "no" is a bool
-        return False
-    if options := options_of(field.kind):
-        return plain(value) in map(plain, options)
-    return can_be(field, value.split(maxsplit=1)[0], at) and can_be(field, value, at)
-
-
-def _changed(agent: DialogueAgent, fits: list[Field], value: str, at: float) -> list[str] | None:
-    """Set the only field that a value fits ("5 cups": cups), or ask which one is meant; None if it fits none."""
-    fits = [field for field in fits if field.label.lower().split()[-1] in plain(value).split()] or fits
-    if len(fits) == 1:
-        return fill_slots(agent, {fits[0].name: value}, at)
-    ways = " or ".join(f'"{field.label}: {value}"' for field in fits)
-    return [f"Which one shall be {value}? Write {ways}."] if fits else None
-
-
-def _meant(text: str, given: list[Field], fits: list[Field], *, answers: bool) -> Field | None:
-    """Return the field that a value without a name corrects while another is asked for; None if it answers that one."""
-    last = given[-1] if given else None
-    if last is not None and (last in fits or (last.kind is str and "mean" in text.lower())):
-        return last
-    return fits[0] if len(fits) == 1 and not answers else None
-
-
-def not_understood(agent: DialogueAgent, found: Mapping[str, Any], text: str) -> str:
-    """Return the message without the parts that patterns have matched."""
-    for name in found:
-        text = agent.input_fields()[name].without(text)
-    return text
-
-
-def value_words(value: Any) -> str:
+def value_words(value: Any, agent: DialogueAgent | None = None) -> str:
     """Return a value as text for people."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(value_words, value))
-    return str(getattr(value, "value", value))
+    return in_words(value, (agent._state.setting if agent is not None else Setting()).words)
+
+
+def approval_prompt(agent: DialogueAgent) -> str:
+    """Return the question for approval with all values; a secret is hidden."""
+    shown = []
+    for name, field in agent.input_fields().items():
+        value = agent.collected_fields.get(name) if field.secret else getattr(agent, name)  # the default, where no value was given
+        if value is not None:
+            shown.append(f"{field.label}: {HIDDEN if field.secret else value_words(value, agent)}")
+    what = agent.description or type(agent).__name__
+    return f"{what} ({', '.join(shown)}). {say(agent, 'go_ahead')}" if shown else f"{what}. {say(agent, 'go_ahead')}"
 
 
 def explained(field: Field) -> str:
     """Return the description and limits of a field as a sentence; empty if it has none."""
     said = "; ".join(part for part in (field.description.rstrip("."), field.limits) if part)
     return said if not said or said.endswith(("?", "!")) else f"{said}."
-
-
-def can_be(field: Field, value: str, at: float) -> bool:
-    """Return True if the text gives a value of the field's type, within its bounds or not."""
-    try:
-        parse(field.kind, value, at)
-    except ValueError:
-        return False
-    return True

@@ -7,11 +7,6 @@ skill or an earlier step. The lists of fillers must not contain words that chang
 
 from __future__ import annotations
 
-from typing import Literal
-
-Repair = Literal["cancel", "help", "repeat", "back", "skip", "resume"]
-"""The intents of a message other than an answer, named as in Rasa's conversation repair."""
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -31,7 +26,6 @@ def _longest_first(text: str) -> tuple[tuple[str, ...], ...]:
 
 DETERMINERS = _words("the my our a an this that your its their some these those")
 PRONOUNS = _words("it them that this these those they")
-QUESTION_WORDS = _words("what which whose who why how when where")
 COPULAS = _words("is are was be were it's stays comes turns")
 NEGATED_COPULAS = _words("isn't aren't wasn't")
 NAMING_PREPOSITIONS = _words("on onto at to from using via")
@@ -147,41 +141,3 @@ FAILING = _words("fails fail failed breaks crashes crashed")
 SUCCEEDING = _words("succeeds succeed succeeded successful works worked completes completed")
 TRUE_WORDS = _words("true yes")
 FALSE_WORDS = _words("false no")
-
-# -- answers ---------------------------------------------------------------------------------------
-
-ASSENTS = _phrases(
-    """yes | y | yeah | yep | yup | sure | ok | okay | confirm | confirmed | approve | approved | go ahead | do it | please do
-    | proceed | go for it | yes please | of course | absolutely | definitely | looks good | sounds good | that is right
-    | that's right | correct | right"""
-)
-REFUSALS = _phrases(
-    """no | n | nope | nah | reject | rejected | deny | denied | decline | declined | don't | do not | no thanks | no thank you
-    | not now | no way"""
-)
-COURTESIES = _phrases("please | thanks | thank you")
-REPAIRS: dict[Repair, frozenset[str]] = {
-    "cancel": _phrases(
-        """cancel | stop | abort | quit | exit | never mind | nevermind | forget it | forget about it | cancel it
-        | cancel that"""
-    ),
-    "help": _phrases(
-        """help | what do you mean | what does that mean | i don't understand | i do not understand | explain | why
-        | why do you ask | what is that | what's that | huh | what | what for"""
-    ),
-    "repeat": _phrases("repeat | repeat that | say that again | come again | pardon | sorry | what did you say | again"),
-    "back": _phrases("back | go back | previous | undo | step back | one back"),
-    "skip": _phrases("skip | skip it | skip this | skip that | pass | next | leave it | leave it out | rather not | i'd rather not say"),
-    "resume": _phrases("resume | continue | go on | carry on | unpause | let's go on | keep going"),
-}
-"""Whole messages for each intent."""
-
-# -- numbers and the calendar ----------------------------------------------------------------------
-
-_TO_NINETEEN = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-)
-NUMBERS = (*_TO_NINETEEN.split(), "twenty")
-"""Number words, each at the index of its value."""
-WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]

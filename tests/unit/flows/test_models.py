@@ -47,12 +47,23 @@ def said(*lines: str, answers: tuple[Any, ...]) -> list[str]:
 
 
 def test_all_fields_come_from_one_message() -> None:
-    assert said("a week in Rome please", answers=({"days": 7, "goal": "Rome"},)) == ["Which PIN?"]
+    answers = ({"days": 7, "goal": "Rome"},)
+    assert said("a week in Rome please", "yes", answers=answers) == ["Do you mean days: 7, goal: Rome? (yes/no)", "Which PIN?"]
+
+
+def test_what_the_words_give_for_certain_as_well_is_not_read_back() -> None:
+    assert said("5 days", answers=({"days": 5},)) == ["Where to?"]
+
+
+def test_a_no_to_what_a_model_has_found_drops_it() -> None:
+    answers = ({"days": 7, "goal": "Rome"},)
+    assert said("a week in Rome please", "no", answers=answers)[1] == "All right. How many days?"
 
 
 def test_extracted_values_are_checked_and_the_valid_ones_stay() -> None:
-    assert said("99 days in Rome", "5", answers=({"days": 99, "goal": "Rome"}, {"days": "5"})) == [
-        "Days: it must be between 1 and 30. How many days?",
+    assert said("99 days in Rome", "yes", "5", answers=({"days": 99, "goal": "Rome"}, {"days": "5"})) == [
+        "Days: it must be between 1 and 30. Shall I take this as the goal: 'Rome'? (yes/no)",
+        "How many days?",
         "Which PIN?",
     ]
 
@@ -62,7 +73,12 @@ def test_unknown_keys_and_empty_values_are_dropped() -> None:
 
 
 def test_it_never_sees_a_secret_field_or_its_value() -> None:
-    assert said("go", "5 days in Rome", "4711", answers=({}, {"days": 5, "goal": "Rome"}, {})) == ["How many days?", "Which PIN?", "Done."]
+    assert said("go", "5 days in Rome", "yes", "4711", answers=({}, {"days": 5, "goal": "Rome"}, {})) == [
+        "How many days?",
+        "Do you mean days: 5, goal: Rome? (yes/no)",
+        "Which PIN?",
+        "Done.",
+    ]
     assert all("pin" not in seen.lower() and "4711" not in seen for seen in SEEN)
 
 

@@ -11,7 +11,7 @@ import pytest
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flow
 from asterism.kernel.data import MAX_BYTES
-from asterism.language.replies import MAX_MESSAGE_CHARS
+from asterism.reading.replies import MAX_MESSAGE_CHARS
 from tests.conversation_harness import Stage, talk
 
 HALF = "\ud800"

@@ -139,6 +139,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
         requires_approval: True if a person must answer a question for approval before any handler
             enters RUNNING.
         declared: types of the agent's fields in words, by name.
+        language, time_zone: how messages are read; empty for those of the agent's class.
     """
 
     agent: str
@@ -148,6 +149,8 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
     fleet_file: str = ""
     requires_approval: bool = False
     declared: dict[str, str] = msgspec.field(default_factory=dict)
+    language: str = ""
+    time_zone: str = ""
 
 
 class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
@@ -185,6 +188,9 @@ class AgentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         asked_field: the field that was last asked for; empty if none.
         secret_expected: True if the agent asks for a secret.
         retries: number of consecutive unusable answers.
+        pending: values that were guessed, by field; they count when the person confirms them.
+        readings: how the values of fields were read from words, by field: the words, the language,
+            the time zone and the time.
     """
 
     fields: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -197,6 +203,8 @@ class AgentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked_field: str = ""
     secret_expected: bool = False
     retries: int = 0
+    pending: dict[str, Any] = msgspec.field(default_factory=dict)
+    readings: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
 
     @property
     def named(self) -> tuple[str, ...]:

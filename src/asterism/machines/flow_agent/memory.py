@@ -109,7 +109,7 @@ class FlowMemory(RunMemory, kw_only=True):
     """The memory of one conversation.
 
     Attributes:
-        agent, tenant, limits, requires_approval, declared: as in ``ConversationStarted``.
+        agent, tenant, limits, requires_approval, declared, language, time_zone: as in ``ConversationStarted``.
         view: state of the agent that the last handler left.
         approved: values of the approval under which the agent entered RUNNING; None without one.
         history: the last ``HISTORY`` utterances.
@@ -134,6 +134,8 @@ class FlowMemory(RunMemory, kw_only=True):
     limits: ConversationLimits = ConversationLimits()
     requires_approval: bool = False
     declared: dict[str, str] = msgspec.field(default_factory=dict)
+    language: str = ""
+    time_zone: str = ""
     view: AgentView = AgentView()
     approved: dict[str, Any] | None = None
     history: list[Utterance] = msgspec.field(default_factory=list)

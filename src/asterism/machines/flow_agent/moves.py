@@ -61,6 +61,7 @@ def begin(memory: FlowMemory, event: ConversationStarted, context: StepContext) 
         raise Refused("this conversation has begun already")
     memory.agent, memory.tenant, memory.limits = event.agent, event.tenant, event.limits
     memory.requires_approval, memory.declared = event.requires_approval, event.declared
+    memory.language, memory.time_zone = event.language, event.time_zone
     memory.ends_at = None if event.limits.wall_s is None else context.at + event.limits.wall_s
     # A message from another run has no time.
     enqueue_message(memory, event.message if event.message.at else msgspec.structs.replace(event.message, at=context.at))

@@ -28,6 +28,7 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
             follows.
         started: starts of the conversation's children, by key.
         ended: ends of those that have ended, by key.
+        language, time_zone: how messages are read; empty for those of the agent's class.
     """
 
     agent: str
@@ -46,6 +47,8 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
     cancel_requested: bool = False
     started: dict[str, StartChild] = msgspec.field(default_factory=dict)
     ended: dict[str, ChildEnded] = msgspec.field(default_factory=dict)
+    language: str = ""
+    time_zone: str = ""
 
 
 class HandlerNotification(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +83,8 @@ def _handler_call(run: Run[FlowMemory], effect_id: str, effect: CallHandler) -> 
         cancel_requested=memory.requested_action == "cancel",
         started={key: child.start for key, child in memory.children.items()},
         ended={key: child.ended for key, child in memory.children.items() if child.ended},
+        language=memory.language,
+        time_zone=memory.time_zone,
     )
 
 

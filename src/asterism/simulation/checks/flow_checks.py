@@ -7,10 +7,10 @@ from typing import Any
 from asterism.flows.agent import StandardAgent
 from asterism.flows.registry import agent_class
 from asterism.kernel.journal import Entry
-from asterism.language import replies
 from asterism.machines.flow_agent.events import CallHandler, HandlerEnded, Message, RunningEntered
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.run_control import AskPerson
+from asterism.reading import replies
 from asterism.simulation.checks.run_checks import RunChecks, canonical
 from asterism.simulation.device import Performance
 

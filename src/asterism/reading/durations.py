@@ -1,0 +1,72 @@
+"""Durations in words, and changes of an earlier value ("an hour later")."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+from asterism.reading.chart import NESTED, Chart
+from asterism.reading.patterns import Bindings
+from asterism.reading.values import Reading
+
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400, "fortnight": 14 * 86_400}
+MAX_SECONDS = 366 * 86_400
+QUARTER = Decimal(15)
+
+
+def durations_at(chart: Chart, at: int) -> list[Reading]:
+    """Return the durations that begin at a token, the longest first."""
+    found: dict[int, Reading] = {}
+    for key, end, bound in chart.grammar("duration", at):
+        read = _seconds(key, bound)
+        if read is not None and abs(read[0]) <= MAX_SECONDS:
+            found.setdefault(end, Reading(kind="duration", value=dt.timedelta(seconds=float(read[0])), start=at, end=end, unit=read[1]))
+    return sorted(found.values(), key=lambda it: -it.end)
+
+
+def shifts_at(chart: Chart, at: int) -> list[Reading]:
+    """Return the changes of an earlier value that begin at a token."""
+    found = []
+    for key, end, bound in chart.grammar("shift", at):
+        sign = -1 if key in ("earlier", "days_earlier", "fewer") else 1
+        if key in ("later", "earlier"):
+            found.append(Reading(kind="shift", value=sign * bound["duration"], start=at, end=end, unit="time", role="step"))
+        elif key in ("more", "fewer"):
+            found.append(Reading(kind="shift", value=sign * bound["n"], start=at, end=end, unit="number", role="step"))
+    return sorted(found, key=lambda it: -it.end)
+
+
+FIXED = {"half_hour": 1800, "hour_and_a_half": 5400, "quarter": 900, "three_quarters": 2700}
+"""Seconds of the patterns without a slot."""
+
+
+def _seconds(key: str, bound: Bindings) -> tuple[Decimal, str] | None:
+    """Return the seconds that a pattern means, and the unit that was said."""
+    if key in FIXED:
+        return Decimal(FIXED[key]), "hour"
+    if key == "quarters":
+        return bound["n"] * FIXED["quarter"], "hour"
+    if key == "hour_minutes":
+        hours, minutes = bound.get("hours_minutes") or bound.get("clock") or (bound["n"], bound["minute"])
+        return Decimal(hours) * 3600 + Decimal(minutes) * 60, "hour"
+    each = SECONDS.get(bound.get("unit", ""))
+    return None if each is None else _counted(key, bound, each)
+
+
+def _counted(key: str, bound: Bindings, each: int) -> tuple[Decimal, str] | None:
+    unit = bound["unit"]
+    if key.startswith("and_a_half_"):
+        return (Decimal(key[-1]) + Decimal("0.5")) * each, unit
+    if key == "mixed":
+        other = SECONDS.get(bound["unit2"])
+        return (bound["n"] * each + bound["n2"] * other, unit) if other is not None and other < each else None
+    more = {"and_a_half": Decimal("0.5"), "hour_quarter": Decimal("0.25")}.get(key, Decimal(0))
+    return (bound["n"] + more) * each, unit
+
+
+def _nested(chart: Chart, at: int) -> list[tuple[int, Any]]:
+    return [(it.end, it.value) for it in durations_at(chart, at)]
+
+
+NESTED["duration"] = _nested

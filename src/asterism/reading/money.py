@@ -1,0 +1,42 @@
+"""Amounts of money: a number with a currency before or after it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from asterism.reading.chart import Chart
+from asterism.reading.values import Reading
+
+
+def numbers_at(chart: Chart, at: int) -> list[Reading]:
+    """Return the numbers and amounts of money that begin at a token, the longest first."""
+    found = []
+    before = chart._plain("currencies", at)  # noqa: SLF001 - the chart's own reader
+    for after, currency in before:
+        if after < len(chart.tokens):
+            found += [
+                Reading(kind="money", value=value, start=at, end=end, unit=currency, sure=_is_sure(chart, after, end))
+                for end, value in chart.slot("number", after)
+            ]
+    if before:
+        return found
+    for end, value in chart.slot("number", at):
+        sure = _is_sure(chart, at, end)
+        found.append(Reading(kind="number", value=value, start=at, end=end, sure=sure))
+        found += _with_currency(chart, Reading(kind="money", value=value, start=at, end=end, sure=sure))
+    return sorted(found, key=lambda it: -it.end)
+
+
+def _with_currency(chart: Chart, number: Reading) -> list[Reading]:
+    if number.end >= len(chart.tokens):
+        return []
+    found = []
+    for end, currency in chart._plain("currencies", number.end):  # noqa: SLF001 - as above
+        found.append(Reading(kind="money", value=number.value, start=number.start, end=end, unit=currency, sure=number.sure))
+    for end, currency in chart._plain("cents", number.end):  # noqa: SLF001 - as above
+        found.append(Reading(kind="money", value=number.value / Decimal(100), start=number.start, end=end, unit=currency, sure=number.sure))
+    return found
+
+
+def _is_sure(chart: Chart, start: int, end: int) -> bool:
+    return not any(it.kind == "number" and chart.is_ambiguous(it.text) for it in chart.tokens[start:end])

@@ -1,0 +1,32 @@
+"""The corpus as a test: nothing is silently wrong, and most of what a person understands is understood."""
+
+from __future__ import annotations
+
+import collections
+
+import pytest
+
+from tests.talk.corpus import FOLDER, Outcome, run
+
+LEAST_UNDERSTOOD = 0.85
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[tuple[str, Outcome]]:
+    return run(sorted(FOLDER.glob("*.txt")))
+
+
+def test_the_corpus_has_many_phrases_and_none_twice(outcomes: list[tuple[str, Outcome]]) -> None:
+    assert len(outcomes) >= 600
+    counts = collections.Counter((language, it.line.section, it.line.phrase) for language, it in outcomes)
+    assert max(counts.values()) == 1
+
+
+def test_nothing_is_silently_wrong(outcomes: list[tuple[str, Outcome]]) -> None:
+    assert [(language, *it.line, it.got) for language, it in outcomes if it.kind == "wrong"] == []
+
+
+@pytest.mark.parametrize("language", ["de", "en", "es"])
+def test_most_of_what_a_person_understands_is_understood(outcomes: list[tuple[str, Outcome]], language: str) -> None:
+    clear = [it for code, it in outcomes if code == language and it.line.expected not in ("ask", "nothing")]
+    assert sum(it.kind in ("understood", "confirmed") for it in clear) >= LEAST_UNDERSTOOD * len(clear)

@@ -1,0 +1,239 @@
+"""What people do in talk: guesses, corrections, ranges, wishes, questions, and languages; a fresh process for each turn."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from asterism.errors import InvalidInput
+from asterism.flows import AgentResult, InputField, StandardAgent
+from asterism.flows.conversation import Conversation
+from asterism.reading.setting import zone_of
+from asterism.reading.words import checked, words_of
+from tests.conversation_harness import Stage, memory_of, talk
+
+THURSDAY = "2026-01-01"
+"""The day of the harness."""
+
+
+class Room(StandardAgent):
+    requires_approval = True
+    triggers: ClassVar[list[str]] = ["book"]
+    room: Literal["Birch", "Cedar", "Oak Hall"] = InputField("Which room?")
+    day: dt.date = InputField("On which day?", description="The day of the meeting.")
+    start: dt.time = InputField("At what time?", hours=(8, 18))
+    minutes: int = InputField("For how long?", ge=5, le=720)
+    people: int = InputField("How many people?", ge=1, le=40)
+    name: str = InputField("Under which name?")
+
+
+class Leave(StandardAgent):
+    triggers: ClassVar[list[str]] = ["leave"]
+    first: dt.date = InputField("From which day?")
+    last: dt.date = InputField("Until which day?")
+
+
+class Money(StandardAgent):
+    budget: Decimal = InputField("Which budget?", unit="EUR", gt=0, le=1000)
+
+
+def said(agent: type, *lines: str) -> list[str]:
+    return [turn.raw_message for turn in talk(agent, *lines)[1]]
+
+
+def test_one_message_gives_all_fields_without_a_pattern() -> None:
+    turn = talk(Room, "book birch tomorrow at 3pm for 45 minutes, 6 people")[1][-1]
+    assert turn.fields == {"room": "Birch", "day": "2026-01-02", "start": "15:00:00", "minutes": 45, "people": 6}
+    assert turn.raw_message == "Under which name?"
+
+
+def test_what_an_answer_gives_for_other_fields_stays() -> None:
+    assert said(Room, "book cedar", "tomorrow 15:00")[1:] == ["For how long?"]
+
+
+def test_a_guess_counts_when_it_is_confirmed_and_not_before() -> None:
+    stage, turns = talk(Room, "book ceder", "yes")
+    assert [turn.raw_message for turn in turns] == ["Do you mean room: Cedar? (yes/no)", "On which day?"]
+    assert (turns[0].fields, turns[1].fields) == ({}, {"room": "Cedar"})
+    assert stage.play(memory_of(stage)).view.readings["room"]["confirmed"] is True
+
+
+def test_a_guess_that_is_wrong_is_dropped_or_replaced() -> None:
+    assert said(Room, "book ceder", "no")[1] == "All right. Which room?"
+    assert talk(Room, "book ceder", "birch")[1][-1].fields == {"room": "Birch"}
+    assert talk(Room, "book ceder", "what is that like?")[1][-1].raw_message.endswith("Do you mean room: Cedar? (yes/no)")
+    assert talk(Room, "book ceder", "please cancel")[1][-1].status == "CANCELLED"
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        ("actually Saturday", {"day": "2026-01-03"}),
+        ("not Cedar, Birch", {"room": "Birch"}),
+        ("change the day to Saturday", {"day": "2026-01-03"}),
+        ("hm, make that Saturday and Birch", {"day": "2026-01-03", "room": "Birch"}),
+        ("from 3 to 4:30 pm", {"start": "15:00:00", "minutes": 90}),
+        ("15", {}),
+        ("not Saturday", {}),
+        ("Saturday or Sunday", {}),
+        ("how many people fit in Cedar?", {}),
+    ],
+)
+def test_corrections_by_value_and_by_name(line: str, fields: dict[str, Any]) -> None:
+    turn = talk(Room, "book cedar tomorrow", line)[1][-1]
+    assert turn.fields == {"room": "Cedar", "day": "2026-01-02", **fields} | ({"start": "15:00:00"} if line == "15" else {})
+
+
+def test_a_number_that_fits_two_fields_is_asked_about() -> None:
+    turn = talk(Room, "book cedar tomorrow at 3pm and 15")[1][-1]
+    assert turn.raw_message == 'Which one shall be 15? Write "minutes: 15" or "people: 15". For how long?'
+
+
+def test_a_range_fills_two_fields() -> None:
+    assert talk(Leave, "leave", "from monday to friday")[1][-1].fields == {"first": "2026-01-05", "last": "2026-01-09"}
+    assert talk(Leave, "leave from 2026-12-21 to 2026-12-24")[1][-1].fields == {"first": "2026-12-21", "last": "2026-12-24"}
+
+
+def test_at_an_approval_a_no_with_a_value_is_a_correction() -> None:
+    class Holiday(Leave):
+        requires_approval = True
+
+    _, turns = talk(Holiday, "leave", "from monday to friday", "no, until the 8th", "no, the last day is wrong")
+    assert (turns[2].status, turns[2].fields["last"]) == ("WAITING_FOR_APPROVAL", "2026-01-08")
+    assert turns[3].raw_message == "What is the last then? Until which day?"
+
+
+@pytest.mark.parametrize(
+    "line", ["please cancel", "I want to cancel", "cancel the booking", "I changed my mind", "never mind, forget the whole thing"]
+)
+def test_a_cancel_is_understood_in_many_words_also_where_a_text_is_asked_for(line: str) -> None:
+    class Name(StandardAgent):
+        triggers: ClassVar[list[str]] = ["book"]
+        name: str = InputField("Under which name?")
+
+    assert talk(Name, "book", line)[1][-1].status == "CANCELLED"
+
+
+def test_a_question_a_remark_and_small_talk_are_no_answers() -> None:
+    turns = talk(Room, "book cedar", "thanks", "hello", "who are you?", "what is the day for?", "hm", "hmm", "tomorrow")[1]
+    assert [turn.raw_message for turn in turns[1:]] == [
+        "You are welcome. On which day?",
+        "Hello! On which day?",
+        "I cannot answer that; I only collect what I ask for. The day of the meeting. On which day?",
+        "Day: The day of the meeting. On which day?",
+        "Take your time. On which day?",
+        'I would understand "Friday", "3 December" or 2026-01-01. On which day?',
+        "At what time?",
+    ]
+
+
+def test_complaints_change_with_each_miss_and_say_what_is_understood() -> None:
+    turns = said(Room, "book cedar", "xyz", "xyz", "xyz")[1:]
+    assert len(set(turns)) == 3
+    assert '"Friday"' in turns[1]
+    assert 'Write "cancel" to stop.' in turns[2]
+
+
+def test_a_text_that_may_be_something_else_is_read_back() -> None:
+    turns = talk(Room, "book cedar tomorrow at 3pm for 45 minutes, 6 people", "put Smith", "no", "Smith")[1]
+    assert turns[1].raw_message == "Shall I take this as the name: 'put Smith'? (yes/no)"
+    assert turns[-1].fields["name"] == "Smith"
+
+
+@pytest.mark.parametrize(
+    ("line", "value"), [("12,50 euros", "12.50"), ("€ 40", "40"), ("1.200", None), ("12 dollars", None), ("-5", None), ("2000", None)]
+)
+def test_money_is_of_the_currency_of_its_field_and_within_its_bounds(line: str, value: str | None) -> None:
+    assert talk(Money, "go", line)[1][-1].fields == ({"budget": value} if value else {})
+
+
+# -- languages and time zones -----------------------------------------------------------------------
+
+
+class Zimmer(Room):
+    language = "de"
+    time_zone = "Europe/Berlin"
+
+
+class Sala(Room):
+    language = "es"
+
+
+def test_a_conversation_in_german() -> None:
+    turns = talk(
+        Zimmer, "book Cedar morgen um halb drei für anderthalb Stunden", "wir sind zu acht", "doch lieber Samstag", "Jonas", "nein, um vier"
+    )[1]
+    assert turns[1].fields == {"room": "Cedar", "day": "2026-01-02", "start": "14:30:00", "minutes": 90, "people": 8}
+    assert turns[2].raw_message == "Gut, day: 2026-01-03. Under which name?"
+    assert (turns[-1].fields["start"], turns[-1].status) == ("16:00:00", "WAITING_FOR_APPROVAL")
+    assert talk(Zimmer, "book", "bitte abbrechen")[1][-1].status == "CANCELLED"
+
+
+def test_a_conversation_in_spanish() -> None:
+    turns = talk(Sala, "book Cedar mañana a las 3 de la tarde, somos ocho", "una hora y cuarto", "mejor el sábado")[1]
+    assert turns[-1].fields == {"room": "Cedar", "day": "2026-01-03", "start": "15:00:00", "minutes": 75, "people": 8}
+    assert turns[-1].raw_message == "De acuerdo, day: 2026-01-03. Under which name?"
+
+
+def test_the_journal_has_how_a_value_was_read() -> None:
+    stage, _ = talk(Zimmer, "book Cedar morgen")
+    assert stage.play(memory_of(stage)).view.readings["day"] | {"at": 0} == {
+        "text": "morgen", "value": "2026-01-02", "language": "de", "time_zone": "Europe/Berlin", "at": 0,
+    }  # fmt: skip
+
+
+def test_language_and_zone_of_a_conversation_come_before_those_of_its_class() -> None:
+    class Other(Stage):
+        def talker(self, runtime: Any, vault: Any) -> Any:
+            return Conversation(self.agent, runtime=runtime, run_id=self.run_id, vault=vault, language="es", time_zone="Asia/Tokyo")
+
+    stage = Other(Zimmer)
+    result: AgentResult = stage.say("book Cedar mañana")
+    reading = stage.play(memory_of(stage)).view.readings["day"]
+    assert (result.fields["day"], reading["language"], reading["time_zone"]) == ("2026-01-02", "es", "Asia/Tokyo")
+
+
+@pytest.mark.parametrize(("options", "named"), [({"language": "xx"}, "no language 'xx'"), ({"time_zone": "Mars"}, "no time zone 'Mars'")])
+def test_an_unknown_language_or_zone_is_refused(options: dict[str, str], named: str) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        _ = words_of(options["language"]) if "language" in options else zone_of(options["time_zone"])
+
+
+ENGLISH = Path(__file__).parents[3] / "src" / "asterism" / "reading" / "en.toml"
+
+
+def test_a_user_can_add_a_language_by_a_file(tmp_path: Path) -> None:
+    own = tmp_path / "pirate.toml"
+    own.write_text(
+        ENGLISH.read_text(encoding="utf-8").replace('tomorrow = ["tomorrow"', 'tomorrow = ["next tide", "tomorrow"'), encoding="utf-8"
+    )
+
+    class Ship(Room):
+        language = str(own)
+
+    assert talk(Ship, "book cedar next tide")[1][-1].fields["day"] == "2026-01-02"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ('name = "English"', "name = 1", "x.toml: name: is a text"),
+        ('today = ["today"', 'today = ["[today"', "x.toml: date.today: '[today' leaves a bracket open"),
+        ("{weekday} this week", "{weekdy} this week", "x.toml: date.weekday: '{weekdy} this week' has a slot {weekdy}; there are"),
+        ('monday = ["monday", "mon", "mondays"]', "", "x.toml: weekdays.monday: is missing"),
+        ("[numbers]", "[nubmers]", "x.toml: nubmers: no such table or key; there are"),
+        ('thanks = "You', 'thank = "You', "x.toml: say.thank: no such sentence"),
+        ("[units]", "[units", "x.toml: "),
+    ],
+)
+def test_a_wrong_language_file_is_refused_in_one_line(old: str, new: str, error: str) -> None:
+    text = ENGLISH.read_text(encoding="utf-8")
+    assert old in text
+    with pytest.raises(InvalidInput) as refused:
+        checked(text.replace(old, new, 1).encode(), "x.toml")
+    assert str(refused.value).startswith(error)
+    assert "\n" not in str(refused.value)
