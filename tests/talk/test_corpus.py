@@ -30,3 +30,11 @@ def test_nothing_is_silently_wrong(outcomes: list[tuple[str, Outcome]]) -> None:
 def test_most_of_what_a_person_understands_is_understood(outcomes: list[tuple[str, Outcome]], language: str) -> None:
     clear = [it for code, it in outcomes if code == language and it.line.expected not in ("ask", "nothing")]
     assert sum(it.kind in ("understood", "confirmed") for it in clear) >= LEAST_UNDERSTOOD * len(clear)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_nothing_of_a_later_round_is_silently_wrong(number: int) -> None:
+    """A round is written afresh, and read for the first time when the grammars are finished."""
+    heard = run(sorted(FOLDER.with_name("rounds").glob(f"round{number}_*.txt")))
+    assert len(heard) >= 200
+    assert [(language, *it.line, it.got) for language, it in heard if it.kind == "wrong"] == []

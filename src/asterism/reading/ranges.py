@@ -28,7 +28,7 @@ def join_ranges(scan: Scan, items: list[Item]) -> Found:
         if after is not None:
             found += _pair(scan, item, after, begins=_role_of(items, at) == "first")
         elif not item.role:
-            role = _role_of(items, at)
+            role = _role_of(items, at) or _role_of_answer(scan, items, at)
             item.role = role
             if role == "last" and item.low in ("time", "number"):
                 found += _until(scan, item)
@@ -42,8 +42,10 @@ def join_ranges(scan: Scan, items: list[Item]) -> Found:
 def _joined(scan: Scan, items: list[Item], at: int) -> Item | None:
     """Return the other end of a range that begins with an item; None for none."""
     link = ""
-    for item in items[at + 1 : at + 5]:
-        if item.kind == "value" and not item.dropped:
+    for item in items[at + 1 : at + 6]:
+        if item.kind == "value" and not link and _is_same_day(items[at], item):  # "tuesday 24"
+            continue
+        if item.kind == "value" and (not item.dropped or link in ("until", "-")):
             return item if link in ("until", "-") or (link == "and" and _are_neighbours(items[at], item)) else None
         if item.kind == "mark" and scan.tokens[item.start].low == "-":
             link = link or "-"
@@ -65,6 +67,10 @@ def _are_neighbours(one: Item, two: Item) -> bool:
     return first is not None and last is not None and (last - first).days == 1
 
 
+def _is_same_day(one: Item, two: Item) -> bool:
+    return one.low == two.low == "date" and one.options[0].value is not None and one.options[0].value == two.options[0].value
+
+
 def _reading(item: Item, kind: str) -> Reading | None:
     return next((it for it in item.options if it.kind == kind and not it.why), None)
 
@@ -76,6 +82,8 @@ def _pair(scan: Scan, one: Item, two: Item, *, begins: bool) -> Found:
         first = _reading(one, "date") or _reading(one, "number")
         ends = _dates(first, last) if first is not None else None
         found = _fill(scan, (one, two), *ends) if ends is not None else []
+    elif two.low == "date":  # there is no such day, so the first one may be misread, too
+        found = []
     elif _are_times(one, two):
         found = _times(scan, one, two, begins=begins)
     elif _are_counts(one, two):
@@ -216,6 +224,12 @@ def _role_of(items: list[Item], at: int) -> str:
             if name in item.classes and "neutral" not in item.classes - {"used"}:
                 return role
     return ""
+
+
+def _role_of_answer(scan: Scan, items: list[Item], at: int) -> str:
+    """Return the role of a time in "to noon", which answers how long; empty for none."""
+    asks_length = scan.asked is not None and (scan.asked.kind == "duration" or scan.asked.unit in SECONDS)
+    return "last" if asks_length and at == 1 and items[at].low == "time" and "to" in items[0].classes else ""
 
 
 def _until(scan: Scan, item: Item) -> Found:
