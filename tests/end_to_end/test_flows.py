@@ -218,8 +218,9 @@ def test_a_conversation_waits_while_its_class_is_broken_renamed_or_changed(tmp_p
     run = desk.do("flow", "run", "agents.py:Pay", "--field", "amount=40", code=3).split()[1]
     agents = tmp_path / "agents.py"
     agents.write_text(AGENT + "def (:", encoding="utf-8")
-    said = desk.do("answer", run, "approve", "--all", code=2)
-    assert said.startswith(f"asterism: run {run} waits: the agent {agents}:Pay cannot be found (")
+    said = desk.do("answer", run, "approve", "--all", code=1)
+    assert "approve, recorded; it takes effect when the run continues\n" in said
+    assert f"\nasterism: run {run} waits: the agent {agents}:Pay cannot be found (" in said
     agents.write_text(AGENT.replace("class Pay(", "class Paid(").replace("(Pay)", "(Paid)"), encoding="utf-8")
     assert f"run {run} waits: the agent {agents}:Pay cannot be found" in desk.do("resume", run, code=2)
     agents.write_text(AGENT.replace("amount: int", "sum: int"), encoding="utf-8")
