@@ -64,7 +64,7 @@ def replies(out: str) -> list[str]:
 
 
 def test_a_model_chooses_the_agent_and_finds_its_fields_and_a_recording_does_it_again(flows: Desk) -> None:
-    chat, typed = ["chat", "agents.py", "--user", "ann"], "a place for dinner, ninety-nine of us, Smith\nwell, four then\nyes\n"
+    chat, typed = ["chat", "agents.py", "--user", "ann"], "a place for dinner, ninety-nine of us, Smith\nyes\nfour\nyes\n"
     out, err, model = asked(
         flows,
         [*chat, "--model", "openai:gpt-4o", "--record", "said.jsonl"],
@@ -73,7 +73,8 @@ def test_a_model_chooses_the_agent_and_finds_its_fields_and_a_recording_does_it_
     )
     assert err == ""
     assert replies(out) == [
-        "Guests: it must be between 1 and 20. How many guests?",
+        "Guests: it must be between 1 and 20. Shall I take this as the name: 'Smith'? (yes/no)",
+        "How many guests?",
         "Book a table (guests: 4, name: Smith). Go ahead? (yes/no)",
         "Done.",
     ]
@@ -93,7 +94,8 @@ def test_flow_run_takes_the_model_of_the_settings_and_its_backup_and_approves_no
     )
     assert err == ""
     said = json.loads(out)
-    assert (said["status"], said["fields"]["guests"], said["fields"]["name"]) == ("WAITING_FOR_APPROVAL", 4, "Smith")
+    assert (said["status"], said["fields"]) == ("WAITING_FOR_INPUT", {"guests": 4})
+    assert said["raw_message"] == "Shall I take this as the name: 'Smith'? (yes/no)", "what only the model has found is read back"
     assert [request.model for request in model.requests] == ["first", "second"]
 
 
@@ -117,7 +119,7 @@ def test_an_answer_is_heard_with_the_model_of_the_settings(flows: Desk) -> None:
         ASTERISM_MODEL="openai:gpt-4o",
     )
     assert err == ""
-    assert "Book a table (guests: 4, name: Smith" in out
+    assert "Shall I take this as the name: 'Smith'? (yes/no)" in out
     assert len(model.requests) == 1
 
 

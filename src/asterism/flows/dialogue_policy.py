@@ -47,7 +47,7 @@ def missing(agent: DialogueAgent) -> list[str]:
 async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) -> AgentResult | None:
     """Ask whether a guess is right, else for a missing field, else for approval, else run; ``said`` precedes the question."""
     broken = _broken_rules(agent)
-    sentences = [*said, *broken]
+    sentences = list(dict.fromkeys([*said, *broken]))  # a model and the words may give the same refused value
     if agent._state.pending:
         missing_ = agent._get_missing_fields()
         if agent._state.asked_field not in missing_:
