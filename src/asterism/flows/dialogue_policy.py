@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from asterism.flows.agent_state import AgentResult
-from asterism.flows.answers import said_by_name, take_message
+from asterism.flows.answers import ask_for_again, doubted_field, said_by_name, take_message
 from asterism.flows.fields import Field, complaint
 from asterism.flows.slot_filling import (
     DialogueAgent,
@@ -231,14 +231,16 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
     if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text, language)):
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
-    if msg.verb == "reject" or replies.answer_of(text, language) is False:
+    is_fault = replies.finds_fault(text, language)
+    if msg.verb == "reject" or (replies.answer_of(text, language) is False and not is_fault):
         return _reject(agent, text if msg.verb == "reject" else "")
     if replies.intent_of(text, language, agent.triggers):
         return await _discuss(agent, msg, text)
     refusal = replies.denial(text, language)
-    if refusal:
+    if refusal and not is_fault:
         found = read_message(agent, text)
-        if not (found.taken or found.labels or found.troubles) and said_by_name(agent, text) is None:
+        is_value = not found.unknown and replies.has_value(refusal, language)  # "no, until the 26th", where no field ends anything
+        if not (found.taken or found.labels or found.troubles or is_value) and said_by_name(agent, text) is None:
             return _reject(agent, refusal)
     return await _discuss(agent, msg, text)
 
@@ -260,7 +262,8 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str) -> AgentResult
         del agent.collected_fields[given[-1]]
         return await advance(agent, msg)
     names = ", ".join(field.label for field in agent.input_fields().values() if not field.secret)
-    unclear = say(agent, "answer_yes_no", names=say(agent, "names_to_change", names=names) if names else "")
+    shown = say(agent, "names_to_change", names=names) if names else ""
+    unclear = say(agent, "answer_yes_no", names=shown)
     if intent in SMALL_TALK:
         return await advance(agent, msg, [say(agent, intent)])
     if intent == "help":
@@ -271,6 +274,10 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str) -> AgentResult
     if answered.fields or answered.sentences:
         more = [unclear] if answered.is_talk and not answered.fields and not agent._get_missing_fields() else []
         return await advance(agent, msg, [*answered.sentences, *more])
+    if name := doubted_field(agent, text):
+        return await advance(agent, msg, ask_for_again(agent, agent.input_fields()[name]).sentences)
+    if replies.finds_fault(text, language):
+        return await advance(agent, msg, [say(agent, "what_is_wrong", names=shown)])
     return await advance(agent, msg, [say(agent, "no_change") if read_message(agent, text).corrects else unclear])
 
 

@@ -107,6 +107,64 @@ def test_at_an_approval_a_no_with_a_value_is_a_correction() -> None:
     assert turns[3].raw_message == "What is the last then? Until which day?"
 
 
+class Payment(StandardAgent):
+    requires_approval = True
+    amount: int = InputField("How much?")
+    day: dt.date = InputField("When?")
+
+
+class Zahlung(Payment):
+    language = "de"
+
+
+class Pago(Payment):
+    language = "es"
+
+
+@pytest.mark.parametrize(
+    ("agent", "line", "field"),
+    [
+        (Payment, "nope, wrong amount", "amount"),
+        (Payment, "no, the amount is wrong", "amount"),
+        (Payment, "nope, that is the wrong date", "day"),
+        (Payment, "no, not the right date", "day"),
+        (Payment, "no, the amount", "amount"),
+        (Payment, "nope, wrong", ""),
+        (Payment, "no, that's not right", ""),
+        (Payment, "no, because something is wrong", ""),
+        (Payment, "no, the wrong person", ""),
+        (Zahlung, "nein, falscher Betrag", "amount"),
+        (Zahlung, "nein, der Betrag stimmt nicht", "amount"),
+        (Zahlung, "nein, falsch", ""),
+        (Zahlung, "nein, das stimmt nicht", ""),
+        (Pago, "no, la fecha está mal", "day"),
+        (Pago, "no, fecha equivocada", "day"),
+        (Pago, "no, la cantidad es incorrecta", "amount"),
+        (Pago, "no, está mal", ""),
+    ],
+)
+def test_at_an_approval_a_fault_is_a_correction_and_no_refusal(agent: type[StandardAgent], line: str, field: str) -> None:
+    turn = talk(agent, "pay", "5", "2026-03-03", line)[1][-1]
+    if field:
+        prompt = agent.input_fields()[field].prompt
+        assert (turn.status, turn.missing_fields, turn.raw_message.endswith(prompt)) == ("WAITING_FOR_INPUT", (field,), True)
+    else:
+        assert (turn.status, turn.missing_fields) == ("WAITING_FOR_APPROVAL", ())
+        asks = words_of(agent.language).text("what_is_wrong", names=" (amount, day)")
+        assert turn.raw_message.startswith(asks)
+
+
+@pytest.mark.parametrize("line", ["no, until the 26th", "no, until Friday"])
+def test_at_an_approval_a_no_with_a_value_for_no_field_is_asked_about(line: str) -> None:
+    turn = talk(Payment, "pay", "5", "2026-03-03", line)[1][-1]
+    assert (turn.status, turn.raw_message[:27]) == ("WAITING_FOR_APPROVAL", "I do not see what that chan")
+
+
+@pytest.mark.parametrize("line", ["no", "no thanks", "cancel it", "no, too expensive"])
+def test_at_an_approval_a_no_without_a_fault_is_a_refusal(line: str) -> None:
+    assert talk(Payment, "pay", "5", "2026-03-03", line)[1][-1].status == "CANCELLED"
+
+
 @pytest.mark.parametrize(
     "line", ["please cancel", "I want to cancel", "cancel the booking", "I changed my mind", "never mind, forget the whole thing"]
 )
