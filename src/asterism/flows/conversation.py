@@ -50,7 +50,8 @@ class Conversation:
         user, tenant: name of the user, and the tenant that owns the conversation.
         vault: store of secrets, the same as that of the runtime's performers.
         shown: question that the user has seen last, by run; empty by default.
-        language, time_zone: how messages are read; by default as the agent's class says. They count for a new conversation.
+        language, time_zone: how messages are read; by default as the agent's class says. They count for a new conversation;
+            an existing one keeps its own, which are in its journal.
     """
 
     def __init__(
@@ -158,11 +159,12 @@ class Conversation:
         if row.status == "ended" and row.state != AgentStatus.ERROR:
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self.asked(client)
+        language = (await _load_run(client, self.run_id)).memory.language or self.language
         is_new = asked is not None and "approve" in asked.verbs and self._shown.get(self.run_id, asked.inquiry_id) != asked.inquiry_id
-        if is_new and not values and replies.intent_of(text, self.language) != "cancel" and replies.denial(text, self.language) is None:
+        if is_new and not values and replies.intent_of(text, language) != "cancel" and replies.denial(text, language) is None:
             return None
         if asked is not None and asked.run_id != self.run_id and not values:
-            verb, text = await self._nested(client, asked, text)
+            verb, text = await self._nested(client, asked, text, language)
             if verb is None:
                 return None
             if verb != "respond":
@@ -175,13 +177,13 @@ class Conversation:
         own = await client.store.inquiries(run_id=self.run_id)
         return next(iter(own or await client.store.inquiries(root=self.run_id)), None)
 
-    async def _nested(self, client: Client, asked: InquiryRow, text: str) -> tuple[Verb | None, str]:
+    async def _nested(self, client: Client, asked: InquiryRow, text: str, language: str) -> tuple[Verb | None, str]:
         """Return the verb and text that answer the question of a child run: a conversation gets the text, others need a yes or no."""
         if (await client.store.run(asked.run_id)).machine == FLOW_AGENT.name:
             return "respond", text
-        if replies.is_yes(text, self.language):
+        if replies.is_yes(text, language):
             return "approve", ""
-        refusal = replies.denial(text, self.language)
+        refusal = replies.denial(text, language)
         return ("reject", refusal) if refusal is not None else (None, "")
 
     async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
@@ -211,12 +213,12 @@ class Conversation:
 
     async def _is_secret_expected(self, client: Client, text: str) -> bool:
         """Return True if no question is open but the text may be a secret: a handler is reading one, or its question is paused."""
-        state = (await client.store.run(self.run_id)).state
+        state, memory = (await client.store.run(self.run_id)).state, (await _load_run(client, self.run_id)).memory
         if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (
-            state == AgentStatus.PAUSED and replies.intent_of(text, self.language)
+            state == AgentStatus.PAUSED and replies.intent_of(text, memory.language or self.language)
         ):
             return False
-        return (await _load_run(client, self.run_id)).memory.view.secret_expected
+        return memory.view.secret_expected
 
     async def _agent_of(self, client: Client, asked: InquiryRow | None) -> Any:
         """Return the agent that asks: this one, or that of a child conversation; None if no agent asks."""
@@ -272,7 +274,15 @@ class Conversation:
         events: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
         async with self._runtime() as runtime:
             own = Conversation(
-                self.agent, runtime=runtime, run_id=self.run_id, user=self.user, tenant=self.tenant, vault=self.vault, shown=self._shown
+                self.agent,
+                runtime=runtime,
+                run_id=self.run_id,
+                user=self.user,
+                tenant=self.tenant,
+                vault=self.vault,
+                shown=self._shown,
+                language=self.language,
+                time_zone=self.time_zone,
             )
             state = (await self._row(runtime)).state if self.run_id else ""
             watcher = StreamWatcher(lambda: own.run_id, events, state)

@@ -255,6 +255,20 @@ def test_language_and_zone_of_a_conversation_come_before_those_of_its_class() ->
     assert (result.fields["day"], reading["language"], reading["time_zone"]) == ("2026-01-02", "es", "Asia/Tokyo")
 
 
+def test_language_and_zone_of_a_conversation_hold_in_a_later_process_that_is_given_none() -> None:
+    class First(Stage):
+        def talker(self, runtime: Any, vault: Any) -> Any:
+            own: dict[str, Any] = {} if self.run_id else {"language": "de", "time_zone": "Asia/Tokyo"}
+            return Conversation(self.agent, runtime=runtime, run_id=self.run_id, vault=vault, **own)
+
+    stage = First(Payment)
+    stage.say("zahlen")
+    stage.say("fünf")
+    assert stage.say("übermorgen").fields == {"amount": 5, "day": "2026-01-03"}
+    assert stage.play(memory_of(stage)).view.readings["day"]["time_zone"] == "Asia/Tokyo"
+    assert stage.say("nein danke").status == "CANCELLED"
+
+
 @pytest.mark.parametrize(("options", "named"), [({"language": "xx"}, "no language 'xx'"), ({"time_zone": "Mars"}, "no time zone 'Mars'")])
 def test_an_unknown_language_or_zone_is_refused(options: dict[str, str], named: str) -> None:
     with pytest.raises(InvalidInput, match=named):
