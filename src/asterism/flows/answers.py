@@ -331,7 +331,7 @@ def about(agent: DialogueAgent, text: str, asked: Field | None) -> list[str]:
         & {fold(field.name), *fold(field.label).split(), *(fold(word) for word in field.words)}
         - agent._state.setting.words.vocabulary("questions")
     ]
-    found = [f"{field.label.capitalize()}: {words}" for field in named if (words := explained(field))]
+    found = [f"{field.label.capitalize()}: {words}" for field in named if (words := explained(agent, field))]
     if not found and asked is not None and asked.description and not named:
-        return [say(agent, "question"), explained(asked)]
+        return [say(agent, "question"), explained(agent, asked)]
     return found or [say(agent, "question")]

@@ -26,9 +26,11 @@ from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.machines.flow_agent.events import AgentStatus, ConversationLimits, ConversationStarted, Message, MessageReceived
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
+from asterism.machines.flow_agent.moves import CANCELLED_PROMPT, INTERRUPTED_PROMPT, TOO_LONG_PROMPT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Cancel, Pause, Unpause, Verb
 from asterism.reading import replies
+from asterism.reading.words import words_of
 from asterism.runtime.client import Client
 from asterism.runtime.ports.store import ACCEPTED, InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime, current_runtime
@@ -142,7 +144,7 @@ class Conversation:
         if said is not None:
             return await self._settled(runtime, *said)
         result = await self.result(runtime)
-        return msgspec.structs.replace(result, raw_message=f"Please answer yes or no. {result.raw_message}")
+        return msgspec.structs.replace(result, raw_message=f"{words_of(self.language).text('yes_or_no')} {result.raw_message}")
 
     async def put(self, client: Client, text: str, values: dict[str, Any]) -> tuple[str, str] | None:
         """Write a message to the inbox of this conversation, or of the child that asks, without waiting for an answer.
@@ -341,11 +343,13 @@ class Conversation:
     async def history(self, client: Client) -> list[Utterance]:
         """Return the most recent messages, without secrets."""
         await self._row(client)
-        return (await _load_run(client, self.run_id)).memory.history
+        memory = (await _load_run(client, self.run_id)).memory
+        return [msgspec.structs.replace(it, text=in_language(memory, it.text)) for it in memory.history]
 
     async def result(self, client: Client, row: RunRow | None = None) -> AgentResult:
         """Return the agent's last answer, from the journal."""
         live = await _load_run(client, self.run_id)
+        self.language = live.memory.language or self.language
         result = result_of(live.memory, row or await self._row(client))
         asked = await self.asked(client)
         below = asked if asked is not None and asked.run_id != self.run_id else None
@@ -361,13 +365,24 @@ async def _load_run(client: Client, run_id: str) -> Run[FlowMemory]:
     return live
 
 
+_PROMPTS = {INTERRUPTED_PROMPT: "interrupted", CANCELLED_PROMPT: "cancelled", TOO_LONG_PROMPT: "too_late"}
+"""The sentences of the machine; journals have them in English."""
+
+
+def in_language(memory: FlowMemory, text: str) -> str:
+    """Return a text with the sentences of the machine in the language of the conversation."""
+    if text not in _PROMPTS:
+        return text
+    return words_of(memory.language or agent_class(memory.agent).language).text(_PROMPTS[text])
+
+
 def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
     """Return the result of a conversation that waits or has ended."""
     agent, view = agent_class(memory.agent), memory.view
     fields = in_order(agent, {**view.fields, **dict.fromkeys(view.withheld_fields, HIDDEN)})
     return AgentResult(
         status=AgentStatus(row.state),
-        raw_message=memory.prompt,
+        raw_message=in_language(memory, memory.prompt),
         data={**view.outputs, **memory.data},
         metadata=dict(view.metadata),
         fields=fields,

@@ -93,7 +93,7 @@ def _broken_rules(agent: DialogueAgent) -> list[str]:
         involved = getattr(getattr(type(agent), name, None), "__asterism_rule__", ())
         if involved and all(agent.collected_fields.get(field) is not None for field in involved):
             try:
-                complaint(getattr(agent, name))
+                complaint(getattr(agent, name), words=agent._state.setting.words)
             except ValueError as error:
                 del agent.collected_fields[involved[0]]
                 sentences.append(complaint_of(agent.input_fields()[involved[0]], error))
@@ -203,9 +203,10 @@ async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Messag
         sentences = [] if intent == "unsure" and state.retries else [say(agent, intent)]
         state.retries += intent == "unsure"
     elif asked is not None and intent == "help":
-        limits = f"; {asked.limits}" if asked.limits else ""
-        sentences = [explained(asked) if asked.description else say(agent, "needed", label=asked.label, limits=limits)]
-        if examples := _examples(agent, asked) if not asked.description and not asked.limits else "":
+        limits = asked.limits(state.setting.words)
+        needed = say(agent, "needed", label=asked.label, limits=f"; {limits}" if limits else "")
+        sentences = [explained(agent, asked) if asked.description else needed]
+        if examples := _examples(agent, asked) if not asked.description and not limits else "":
             sentences.append(say(agent, "would", examples=examples))
     elif asked is not None and intent == "skip" and asked.optional:
         agent.collected_fields[asked.name], state.retries = None, 0
@@ -292,7 +293,7 @@ def _explanations(agent: DialogueAgent, text: str) -> list[str]:
     asked = set(fold(text).replace("?", " ").split()) - agent._state.setting.words.vocabulary("questions")
     known = list(agent.input_fields().values())
     named = [field for field in known if asked & {field.name.lower(), field.label.lower(), field.label.lower().split()[-1]}]
-    return [f"{field.label.capitalize()}: {explanation}" for field in named or known if (explanation := explained(field))]
+    return [f"{field.label.capitalize()}: {explanation}" for field in named or known if (explanation := explained(agent, field))]
 
 
 async def take_while_paused(agent: DialogueAgent, msg: Message) -> AgentResult | None:
@@ -311,7 +312,7 @@ def resume(agent: DialogueAgent) -> AgentResult:
     return agent.make_result(state.before, raw_message="" if state.before is AgentStatus.RUNNING else state.before_prompt)
 
 
-def take_interruption(agent: DialogueAgent, msg: Message, prompt: str) -> tuple[AgentResult | None, bool]:
+def take_interruption(agent: DialogueAgent, msg: Message) -> tuple[AgentResult | None, bool]:
     """Handle the answer about an interrupted ``on_running``; return the result, and True to enter it again."""
     text, language = msg.get_text().strip(), agent._state.setting.language
     if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text, language)):
@@ -319,7 +320,5 @@ def take_interruption(agent: DialogueAgent, msg: Message, prompt: str) -> tuple[
     if msg.verb == "reject" or replies.denial(text, language) is not None or replies.intent_of(text, language) == "cancel":
         state = agent._state
         state.code, state.reason = "interrupted", "it was interrupted; whether it finished is not known"
-        return agent.make_result(
-            AgentStatus.ERROR, raw_message="It was not run again. Whether it finished the first time is not known."
-        ), False
-    return agent.make_result(raw_message=prompt), False
+        return agent.make_result(AgentStatus.ERROR, raw_message=say(agent, "not_run_again")), False
+    return agent.make_result(raw_message=say(agent, "interrupted")), False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import tomllib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.flows import AgentResult, InputField, StandardAgent
+from asterism.flows import AgentResult, InputField, Message, StandardAgent
 from asterism.flows.conversation import Conversation
 from asterism.reading.setting import zone_of
 from asterism.reading.words import checked, words_of
@@ -253,6 +254,73 @@ def test_language_and_zone_of_a_conversation_come_before_those_of_its_class() ->
     result: AgentResult = stage.say("book Cedar mañana")
     reading = stage.play(memory_of(stage)).view.readings["day"]
     assert (result.fields["day"], reading["language"], reading["time_zone"]) == ("2026-01-02", "es", "Asia/Tokyo")
+
+
+class Limits(StandardAgent):
+    requires_approval = True
+    guests: int = InputField("1?", ge=1, le=9)
+    code: str = InputField("2?", min_length=3)
+    even: int = InputField("3?", validator=lambda value: value % 2 == 0)
+
+
+class Grenzen(Limits):
+    language = "de"
+
+
+class Limites(Limits):
+    language = "es"
+
+
+@pytest.mark.parametrize(
+    ("agent", "lines"),
+    [
+        (
+            Grenzen,
+            [
+                "Guests: es muss zwischen 1 und 9 liegen. 1?",
+                "Code: erlaubt: mindestens 3 Zeichen. 2?",
+                "Even: das ist nicht gültig. 3?",
+                "Abgebrochen.",
+            ],
+        ),
+        (
+            Limites,
+            [
+                "Guests: tiene que estar entre 1 y 9. 1?",
+                "Code: se admite: al menos 3 caracteres. 2?",
+                "Even: eso no es válido. 3?",
+                "Cancelado.",
+            ],
+        ),
+    ],
+)
+def test_limits_are_in_the_language_of_the_conversation(agent: type, lines: list[str]) -> None:
+    turns = said(agent, "x", "12", "4", "ab", "abc", "7", {"en": "cancel", "de": "abbrechen", "es": "cancelar"}[agent.language])  # type: ignore[attr-defined]
+    assert [turns[1], turns[3], turns[5], turns[6]] == lines
+
+
+@pytest.mark.parametrize(("language", "sentence"), [("de", "Farbe gibt es hier nicht. 1?"), ("es", "Aquí no hay Farbe. 1?")])
+def test_a_field_that_is_not_there_is_refused_in_the_language_of_the_conversation(language: str, sentence: str) -> None:
+    agent: type[StandardAgent] = {"de": Grenzen, "es": Limites}[language]
+    stage = Stage(agent)
+    stage.say("x")
+    assert stage.play(stage.turn("say", "", {"Farbe": "rot"})).raw_message == sentence
+
+
+def test_a_failure_is_in_the_language_of_the_conversation() -> None:
+    class Arbeit(StandardAgent):
+        language = "de"
+
+        async def on_running(self, msg: Message) -> AgentResult:
+            raise OSError("no paper")
+
+    assert talk(Arbeit, "los")[1][-1].raw_message == "Da ist leider etwas schiefgegangen: OSError: no paper."
+
+
+@pytest.mark.parametrize("language", ["de", "es"])
+def test_a_language_of_this_package_has_every_sentence_of_its_own(language: str) -> None:
+    own = set(tomllib.loads(ENGLISH.with_name(f"{language}.toml").read_text(encoding="utf-8"))["say"])
+    assert own == set(words_of("en").say)
 
 
 def test_language_and_zone_of_a_conversation_hold_in_a_later_process_that_is_given_none() -> None:
