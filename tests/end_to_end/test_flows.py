@@ -229,6 +229,8 @@ def test_the_readmes_own_agent_talks_as_is_shown(tmp_path: Path) -> None:
 def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     run = json.loads(desk.do("flow", "run", "agents.py:Pay", "--json", code=3))["run"]
     assert "waits for a person: How much?" in desk.do("show", run)
+    assert f"asterism answer {run}:5.0 respond --value '…'" in desk.do("inbox")
+    assert "(session" not in desk.do("runs")
     assert "INITIALIZING → WAITING_FOR_INPUT" in desk.do("log", run)
     assert json.loads(desk.do("show", run, "--json"))["history"][-1] == {"by": "agent", "text": "How much?"}
     assert "WAITING_FOR_APPROVAL" in desk.do("answer", run, "respond", "--value", '"40"', code=3)

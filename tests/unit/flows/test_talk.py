@@ -161,6 +161,15 @@ def test_at_an_approval_a_no_with_a_value_for_no_field_is_asked_about(line: str)
     assert (turn.status, turn.raw_message[:27]) == ("WAITING_FOR_APPROVAL", "I do not see what that chan")
 
 
+def test_a_reason_with_a_full_stop_has_one_in_the_answer() -> None:
+    turn = talk(Payment, "pay", "5", "2026-03-03", "No. Too expensive now.")[1][-1]
+    assert (turn.status, turn.raw_message) == ("CANCELLED", "All right, it is not done: Too expensive now.")
+
+
+def test_a_time_is_shown_as_people_say_it() -> None:
+    assert said(Room, "book cedar tomorrow at 3pm", "actually 15:30")[-1] == "All right, start: 15:30. For how long?"
+
+
 @pytest.mark.parametrize("line", ["no", "no thanks", "cancel it", "no, too expensive"])
 def test_at_an_approval_a_no_without_a_fault_is_a_refusal(line: str) -> None:
     assert talk(Payment, "pay", "5", "2026-03-03", line)[1][-1].status == "CANCELLED"
