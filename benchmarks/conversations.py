@@ -2,6 +2,7 @@
 
 Every user has one conversation; all speak at once, three times, through one orchestrator over a fresh SQLite file. One that waits is
 in the journal and not in memory: what is measured is what is left after all have been asked, by tracemalloc.
+The rows are measured in two processes: one with the extra ``talk``, and one in which it cannot be imported.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import argparse
 import asyncio
 import gc
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -17,6 +20,7 @@ from pathlib import Path
 
 from asterism.bootstrap import open as open_runtime
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flowagent
+from asterism.reading.number_words import has_library
 from benchmarks.machine import described
 
 RESULTS = Path(__file__).with_name("CONVERSATIONS.md")
@@ -77,21 +81,38 @@ async def measure(count: int) -> list[str]:
     ]
 
 
+def column(part: str, *, quick: bool) -> list[tuple[str, str]]:
+    """Measure one column in a process of its own; return its names and cells."""
+    arguments = [sys.executable, "-m", "benchmarks.conversations", "--part", part, *(["--quick"] if quick else [])]
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    names_and_cells = (line.strip("| ").partition(" | ") for line in done.stdout.splitlines())
+    return [(name, cell) for name, _, cell in names_and_cells]
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.conversations", description=__doc__)
+    parser.add_argument("--part", choices=["with", "without"], help="measure one column only, and print its cells")
     parser.add_argument("--quick", action="store_true", help="a few conversations, and nothing is written: to see that it works")
-    quick = parser.parse_args().quick
-    count = 20 if quick else 1000
-    lines = asyncio.run(measure(count))
+    options = parser.parse_args()
+    quick, count = options.quick, 20 if options.quick else 1000
+    if options.part:
+        if options.part == "without":
+            sys.modules["text_to_num"] = None  # type: ignore[assignment]  # an import of it fails
+        if has_library() is not (options.part == "with"):
+            raise RuntimeError("the extra talk is not installed")
+        print("\n".join(asyncio.run(measure(count))))
+        return
+    columns = [column(part, quick=quick) for part in ("with", "without")]
+    lines = [f"| {name} | {cell} | {other} |" for (name, cell), (_, other) in zip(*columns, strict=True)]
     page = "\n".join([
         "# Conversations",
         "",
         f"*Results.* Written by `python -m benchmarks.conversations`: {count:,} users in one process,",
         f"{AT_ONCE} messages at once, one fresh SQLite file. {described()}.",
         "",
-        "| | |",
-        "|---|--:|",
+        "| | with the extra `talk` | without it |",
+        "|---|--:|--:|",
         *lines,
         "",
         "A waiting conversation is not in memory: it is read from its journal when the next message comes.",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import zoneinfo
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,34 @@ def test_a_conversation_goes_on_in_another_process_where_it_was(desk: Desk) -> N
     ]
 
 
+DATED = """
+import datetime as dt
+from asterism.flows import InputField, StandardAgent, flowagent
+
+
+@flowagent(triggers=["book", "buche"], requires_approval=True, description="Book")
+class Book(StandardAgent):
+    day: dt.date = InputField("When?")
+"""
+
+
+def test_the_language_and_time_zone_given_to_chat_hold_for_the_conversation_in_later_processes(desk: Desk) -> None:
+    (desk.folder / "dated.py").write_text(DATED, encoding="utf-8")
+    there = ("--language", "de", "--time-zone", "Pacific/Kiritimati")
+    before = dt.datetime.now(tz=zoneinfo.ZoneInfo("Pacific/Kiritimati")).date()
+    assert desk.chat("buche", "xyz", source="dated.py", options=there)[1].startswith("Day: ich finde")
+    shown = desk.chat("heute", source="dated.py")[-1]
+    after = dt.datetime.now(tz=zoneinfo.ZoneInfo("Pacific/Kiritimati")).date()
+    assert shown in {f"Book (day: {day}). Einverstanden? (ja/nein)" for day in (before, after)}
+    assert desk.chat("nein, falscher Tag", source="dated.py")[-1] == "Was ist richtig für day? When?"
+    assert desk.chat("morgen", "nein danke", source="dated.py")[-1] == "Gut, es wird nicht gemacht."
+
+
+def test_an_unknown_language_or_time_zone_is_refused_before_anything_is_said(desk: Desk) -> None:
+    assert "no language 'xx'" in desk.do("chat", "agents.py", "--language", "xx", code=2)
+    assert "no time zone 'Mars'" in desk.do("chat", "agents.py", "--time-zone", "Mars", code=2)
+
+
 def test_flow_run_invents_nothing_and_approves_nothing(desk: Desk) -> None:
     said: dict[str, Any] = json.loads(desk.do("flow", "run", "agents.py:Pay", "--json", code=3))
     assert (said["status"], said["missing_fields"]) == ("WAITING_FOR_INPUT", ["amount"])
@@ -199,6 +229,8 @@ def test_the_readmes_own_agent_talks_as_is_shown(tmp_path: Path) -> None:
 def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     run = json.loads(desk.do("flow", "run", "agents.py:Pay", "--json", code=3))["run"]
     assert "waits for a person: How much?" in desk.do("show", run)
+    assert f"asterism answer {run}:5.0 respond --value '…'" in desk.do("inbox")
+    assert "(session" not in desk.do("runs")
     assert "INITIALIZING → WAITING_FOR_INPUT" in desk.do("log", run)
     assert json.loads(desk.do("show", run, "--json"))["history"][-1] == {"by": "agent", "text": "How much?"}
     assert "WAITING_FOR_APPROVAL" in desk.do("answer", run, "respond", "--value", '"40"', code=3)

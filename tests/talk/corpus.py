@@ -8,6 +8,9 @@ A line is ``phrase => expectation`` under the header of its section. A phrase ha
 - confirmed: exactly the values that are expected, after the agent has read them back;
 - asked: nothing is taken, or something else is read back;
 - wrong: a value that is not expected, taken without a question. There must be none.
+
+To add a phrase, write what a person would understand before you run it. docs/testing.md has the sections and expectations.
+Phrases of a fresh round belong in files of their own, which nobody who changes the grammars has read.
 """
 
 from __future__ import annotations

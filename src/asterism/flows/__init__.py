@@ -8,8 +8,8 @@
         async def on_running(self, msg: Message) -> AgentResult:
             return self.make_result(AgentStatus.COMPLETED, f"{self.dish} is on the way.")
 
-- ``agent`` has ``StandardAgent`` and ``@flowagent``; ``fields`` declares what an agent asks for, and ``declaration``
-  checks the class.
+- ``agent`` has ``StandardAgent`` and ``@flowagent``; ``fields`` declares what an agent asks for, ``declaration``
+  checks the class, and ``limits`` has the limits of a field in words.
 - ``dialogue_policy`` is the default conversation, and ``answers`` takes a message apart. ``parsing`` and ``slot_filling``
   find values in it with ``asterism.reading``, and ``models`` asks a model for them.
 - ``performer`` calls the handlers, and ``blocking`` those that are plain functions. ``agent_state`` is the state behind an

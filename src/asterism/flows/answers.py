@@ -132,10 +132,35 @@ def _change(agent: DialogueAgent, change: replies.FieldChange) -> AnswerOutcome:
     if change.what == "remove" and field.kind is bool:
         return _set(agent, field, say(agent, "no_word"))
     if field.name in agent.collected_fields and field.asked:
-        del agent.collected_fields[field.name]
-        agent._state.asked_field, agent._state.retries = field.name, 0
-        return AnswerOutcome(sentences=[say(agent, "wrong_field", label=field.label)], is_talk=True)
+        return ask_for_again(agent, field)
     return AnswerOutcome(sentences=[say(agent, "no_change")], is_talk=True)
+
+
+def ask_for_again(agent: DialogueAgent, field: Field) -> AnswerOutcome:
+    """Drop the value of a field that is wrong, and ask for it next."""
+    del agent.collected_fields[field.name]
+    agent._state.asked_field, agent._state.retries = field.name, 0
+    return AnswerOutcome(sentences=[say(agent, "wrong_field", label=field.label)], is_talk=True)
+
+
+def doubted_field(agent: DialogueAgent, text: str) -> str:
+    """Return the one given field that a message without a value finds fault with, or only names; empty for none or several."""
+    language, fields = agent._state.setting.language, agent.input_fields()
+    found = read_message(agent, text)
+    is_name = not found.unknown and len(text.split()) <= LONGEST_NAME and replies.denial(text, language) is not None
+    if found.taken or not (is_name or replies.finds_fault(text, language)):
+        return ""
+    given = [field for name, field in fields.items() if field.asked and not field.secret and name in agent.collected_fields]
+    said = {it.low for it in tokens(text)}
+    kinds = {"date": "date", "time": "time", "duration": "duration"}
+    named = [field for field in given if field.name in found.labels] or [
+        field for field in given if said & set(agent._state.setting.words.labels.get(kinds.get(field.kind_of_reading, ""), ()))
+    ]
+    return named[0].name if len(named) == 1 else ""
+
+
+LONGEST_NAME = 4
+"""Words of a message at most that only names a field ("no, the amount")."""
 
 
 def _set(agent: DialogueAgent, field: Field, text: str) -> AnswerOutcome:
@@ -306,7 +331,7 @@ def about(agent: DialogueAgent, text: str, asked: Field | None) -> list[str]:
         & {fold(field.name), *fold(field.label).split(), *(fold(word) for word in field.words)}
         - agent._state.setting.words.vocabulary("questions")
     ]
-    found = [f"{field.label.capitalize()}: {words}" for field in named if (words := explained(field))]
+    found = [f"{field.label.capitalize()}: {words}" for field in named if (words := explained(agent, field))]
     if not found and asked is not None and asked.description and not named:
-        return [say(agent, "question"), explained(asked)]
+        return [say(agent, "question"), explained(agent, asked)]
     return found or [say(agent, "question")]

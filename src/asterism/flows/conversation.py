@@ -26,9 +26,11 @@ from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.machines.flow_agent.events import AgentStatus, ConversationLimits, ConversationStarted, Message, MessageReceived
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
+from asterism.machines.flow_agent.moves import CANCELLED_PROMPT, INTERRUPTED_PROMPT, TOO_LONG_PROMPT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Cancel, Pause, Unpause, Verb
 from asterism.reading import replies
+from asterism.reading.words import words_of
 from asterism.runtime.client import Client
 from asterism.runtime.ports.store import ACCEPTED, InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime, current_runtime
@@ -50,7 +52,8 @@ class Conversation:
         user, tenant: name of the user, and the tenant that owns the conversation.
         vault: store of secrets, the same as that of the runtime's performers.
         shown: question that the user has seen last, by run; empty by default.
-        language, time_zone: how messages are read; by default as the agent's class says. They count for a new conversation.
+        language, time_zone: how messages are read; by default as the agent's class says. They count for a new conversation;
+            an existing one keeps its own, which are in its journal.
     """
 
     def __init__(
@@ -141,7 +144,7 @@ class Conversation:
         if said is not None:
             return await self._settled(runtime, *said)
         result = await self.result(runtime)
-        return msgspec.structs.replace(result, raw_message=f"Please answer yes or no. {result.raw_message}")
+        return msgspec.structs.replace(result, raw_message=f"{words_of(self.language).text('yes_or_no')} {result.raw_message}")
 
     async def put(self, client: Client, text: str, values: dict[str, Any]) -> tuple[str, str] | None:
         """Write a message to the inbox of this conversation, or of the child that asks, without waiting for an answer.
@@ -158,11 +161,12 @@ class Conversation:
         if row.status == "ended" and row.state != AgentStatus.ERROR:
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self.asked(client)
+        language = (await _load_run(client, self.run_id)).memory.language or self.language
         is_new = asked is not None and "approve" in asked.verbs and self._shown.get(self.run_id, asked.inquiry_id) != asked.inquiry_id
-        if is_new and not values and replies.intent_of(text, self.language) != "cancel" and replies.denial(text, self.language) is None:
+        if is_new and not values and replies.intent_of(text, language) != "cancel" and replies.denial(text, language) is None:
             return None
         if asked is not None and asked.run_id != self.run_id and not values:
-            verb, text = await self._nested(client, asked, text)
+            verb, text = await self._nested(client, asked, text, language)
             if verb is None:
                 return None
             if verb != "respond":
@@ -175,13 +179,13 @@ class Conversation:
         own = await client.store.inquiries(run_id=self.run_id)
         return next(iter(own or await client.store.inquiries(root=self.run_id)), None)
 
-    async def _nested(self, client: Client, asked: InquiryRow, text: str) -> tuple[Verb | None, str]:
+    async def _nested(self, client: Client, asked: InquiryRow, text: str, language: str) -> tuple[Verb | None, str]:
         """Return the verb and text that answer the question of a child run: a conversation gets the text, others need a yes or no."""
         if (await client.store.run(asked.run_id)).machine == FLOW_AGENT.name:
             return "respond", text
-        if replies.is_yes(text, self.language):
+        if replies.is_yes(text, language):
             return "approve", ""
-        refusal = replies.denial(text, self.language)
+        refusal = replies.denial(text, language)
         return ("reject", refusal) if refusal is not None else (None, "")
 
     async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
@@ -211,12 +215,12 @@ class Conversation:
 
     async def _is_secret_expected(self, client: Client, text: str) -> bool:
         """Return True if no question is open but the text may be a secret: a handler is reading one, or its question is paused."""
-        state = (await client.store.run(self.run_id)).state
+        state, memory = (await client.store.run(self.run_id)).state, (await _load_run(client, self.run_id)).memory
         if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (
-            state == AgentStatus.PAUSED and replies.intent_of(text, self.language)
+            state == AgentStatus.PAUSED and replies.intent_of(text, memory.language or self.language)
         ):
             return False
-        return (await _load_run(client, self.run_id)).memory.view.secret_expected
+        return memory.view.secret_expected
 
     async def _agent_of(self, client: Client, asked: InquiryRow | None) -> Any:
         """Return the agent that asks: this one, or that of a child conversation; None if no agent asks."""
@@ -272,7 +276,15 @@ class Conversation:
         events: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
         async with self._runtime() as runtime:
             own = Conversation(
-                self.agent, runtime=runtime, run_id=self.run_id, user=self.user, tenant=self.tenant, vault=self.vault, shown=self._shown
+                self.agent,
+                runtime=runtime,
+                run_id=self.run_id,
+                user=self.user,
+                tenant=self.tenant,
+                vault=self.vault,
+                shown=self._shown,
+                language=self.language,
+                time_zone=self.time_zone,
             )
             state = (await self._row(runtime)).state if self.run_id else ""
             watcher = StreamWatcher(lambda: own.run_id, events, state)
@@ -331,11 +343,13 @@ class Conversation:
     async def history(self, client: Client) -> list[Utterance]:
         """Return the most recent messages, without secrets."""
         await self._row(client)
-        return (await _load_run(client, self.run_id)).memory.history
+        memory = (await _load_run(client, self.run_id)).memory
+        return [msgspec.structs.replace(it, text=in_language(memory, it.text)) for it in memory.history]
 
     async def result(self, client: Client, row: RunRow | None = None) -> AgentResult:
         """Return the agent's last answer, from the journal."""
         live = await _load_run(client, self.run_id)
+        self.language = live.memory.language or self.language
         result = result_of(live.memory, row or await self._row(client))
         asked = await self.asked(client)
         below = asked if asked is not None and asked.run_id != self.run_id else None
@@ -351,13 +365,24 @@ async def _load_run(client: Client, run_id: str) -> Run[FlowMemory]:
     return live
 
 
+_PROMPTS = {INTERRUPTED_PROMPT: "interrupted", CANCELLED_PROMPT: "cancelled", TOO_LONG_PROMPT: "too_late"}
+"""The sentences of the machine; journals have them in English."""
+
+
+def in_language(memory: FlowMemory, text: str) -> str:
+    """Return a text with the sentences of the machine in the language of the conversation."""
+    if text not in _PROMPTS:
+        return text
+    return words_of(memory.language or agent_class(memory.agent).language).text(_PROMPTS[text])
+
+
 def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
     """Return the result of a conversation that waits or has ended."""
     agent, view = agent_class(memory.agent), memory.view
     fields = in_order(agent, {**view.fields, **dict.fromkeys(view.withheld_fields, HIDDEN)})
     return AgentResult(
         status=AgentStatus(row.state),
-        raw_message=memory.prompt,
+        raw_message=in_language(memory, memory.prompt),
         data={**view.outputs, **memory.data},
         metadata=dict(view.metadata),
         fields=fields,

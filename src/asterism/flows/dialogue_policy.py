@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from asterism.flows.agent_state import AgentResult
-from asterism.flows.answers import said_by_name, take_message
+from asterism.flows.answers import ask_for_again, doubted_field, said_by_name, take_message
 from asterism.flows.fields import Field, complaint
 from asterism.flows.slot_filling import (
     DialogueAgent,
@@ -93,7 +93,7 @@ def _broken_rules(agent: DialogueAgent) -> list[str]:
         involved = getattr(getattr(type(agent), name, None), "__asterism_rule__", ())
         if involved and all(agent.collected_fields.get(field) is not None for field in involved):
             try:
-                complaint(getattr(agent, name))
+                complaint(getattr(agent, name), words=agent._state.setting.words)
             except ValueError as error:
                 del agent.collected_fields[involved[0]]
                 sentences.append(complaint_of(agent.input_fields()[involved[0]], error))
@@ -203,9 +203,10 @@ async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Messag
         sentences = [] if intent == "unsure" and state.retries else [say(agent, intent)]
         state.retries += intent == "unsure"
     elif asked is not None and intent == "help":
-        limits = f"; {asked.limits}" if asked.limits else ""
-        sentences = [explained(asked) if asked.description else say(agent, "needed", label=asked.label, limits=limits)]
-        if examples := _examples(agent, asked) if not asked.description and not asked.limits else "":
+        limits = asked.limits(state.setting.words)
+        needed = say(agent, "needed", label=asked.label, limits=f"; {limits}" if limits else "")
+        sentences = [explained(agent, asked) if asked.description else needed]
+        if examples := _examples(agent, asked) if not asked.description and not limits else "":
             sentences.append(say(agent, "would", examples=examples))
     elif asked is not None and intent == "skip" and asked.optional:
         agent.collected_fields[asked.name], state.retries = None, 0
@@ -231,14 +232,16 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
     if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text, language)):
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
-    if msg.verb == "reject" or replies.answer_of(text, language) is False:
+    is_fault = replies.finds_fault(text, language)
+    if msg.verb == "reject" or (replies.answer_of(text, language) is False and not is_fault):
         return _reject(agent, text if msg.verb == "reject" else "")
     if replies.intent_of(text, language, agent.triggers):
         return await _discuss(agent, msg, text)
     refusal = replies.denial(text, language)
-    if refusal:
+    if refusal and not is_fault:
         found = read_message(agent, text)
-        if not (found.taken or found.labels or found.troubles) and said_by_name(agent, text) is None:
+        is_value = not found.unknown and replies.has_value(refusal, language)  # "no, until the 26th", where no field ends anything
+        if not (found.taken or found.labels or found.troubles or is_value) and said_by_name(agent, text) is None:
             return _reject(agent, refusal)
     return await _discuss(agent, msg, text)
 
@@ -260,7 +263,8 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str) -> AgentResult
         del agent.collected_fields[given[-1]]
         return await advance(agent, msg)
     names = ", ".join(field.label for field in agent.input_fields().values() if not field.secret)
-    unclear = say(agent, "answer_yes_no", names=say(agent, "names_to_change", names=names) if names else "")
+    shown = say(agent, "names_to_change", names=names) if names else ""
+    unclear = say(agent, "answer_yes_no", names=shown)
     if intent in SMALL_TALK:
         return await advance(agent, msg, [say(agent, intent)])
     if intent == "help":
@@ -271,6 +275,10 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str) -> AgentResult
     if answered.fields or answered.sentences:
         more = [unclear] if answered.is_talk and not answered.fields and not agent._get_missing_fields() else []
         return await advance(agent, msg, [*answered.sentences, *more])
+    if name := doubted_field(agent, text):
+        return await advance(agent, msg, ask_for_again(agent, agent.input_fields()[name]).sentences)
+    if replies.finds_fault(text, language):
+        return await advance(agent, msg, [say(agent, "what_is_wrong", names=shown)])
     return await advance(agent, msg, [say(agent, "no_change") if read_message(agent, text).corrects else unclear])
 
 
@@ -285,7 +293,7 @@ def _explanations(agent: DialogueAgent, text: str) -> list[str]:
     asked = set(fold(text).replace("?", " ").split()) - agent._state.setting.words.vocabulary("questions")
     known = list(agent.input_fields().values())
     named = [field for field in known if asked & {field.name.lower(), field.label.lower(), field.label.lower().split()[-1]}]
-    return [f"{field.label.capitalize()}: {explanation}" for field in named or known if (explanation := explained(field))]
+    return [f"{field.label.capitalize()}: {explanation}" for field in named or known if (explanation := explained(agent, field))]
 
 
 async def take_while_paused(agent: DialogueAgent, msg: Message) -> AgentResult | None:
@@ -304,7 +312,7 @@ def resume(agent: DialogueAgent) -> AgentResult:
     return agent.make_result(state.before, raw_message="" if state.before is AgentStatus.RUNNING else state.before_prompt)
 
 
-def take_interruption(agent: DialogueAgent, msg: Message, prompt: str) -> tuple[AgentResult | None, bool]:
+def take_interruption(agent: DialogueAgent, msg: Message) -> tuple[AgentResult | None, bool]:
     """Handle the answer about an interrupted ``on_running``; return the result, and True to enter it again."""
     text, language = msg.get_text().strip(), agent._state.setting.language
     if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text, language)):
@@ -312,7 +320,5 @@ def take_interruption(agent: DialogueAgent, msg: Message, prompt: str) -> tuple[
     if msg.verb == "reject" or replies.denial(text, language) is not None or replies.intent_of(text, language) == "cancel":
         state = agent._state
         state.code, state.reason = "interrupted", "it was interrupted; whether it finished is not known"
-        return agent.make_result(
-            AgentStatus.ERROR, raw_message="It was not run again. Whether it finished the first time is not known."
-        ), False
-    return agent.make_result(raw_message=prompt), False
+        return agent.make_result(AgentStatus.ERROR, raw_message=say(agent, "not_run_again")), False
+    return agent.make_result(raw_message=say(agent, "interrupted")), False

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from asterism.errors import InvalidInput
+from asterism.flows.limits import bounds_in_words, limits_in_words, refusal_in_words
 from asterism.flows.parsing import SPOKEN, bare, is_spoken, kind_of, options_of, parse
 from asterism.reading.durations import SECONDS
 from asterism.reading.scan import FieldKind, Wanted
 from asterism.reading.setting import Setting
-from asterism.reading.words import words_of
+from asterism.reading.words import Words, words_of
 
 if TYPE_CHECKING:
     import regex
@@ -190,36 +191,22 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
         """
         if value is None and self.optional:
             return None
+        words = agent._state.setting.words
         try:
             found = msgspec.convert(msgspec.to_builtins(value), self.constrained(), strict=False)
         except (msgspec.ValidationError, TypeError):
-            raise ValueError(self._refusal(value)) from None
+            raise ValueError(refusal_in_words(self.kind, self.bounds, value, words)) from None
         if self.kind is Decimal and not all(_HOLDS[name](found, bound) for name, bound in self.bounds.items() if name in _HOLDS):
-            raise ValueError(self._bounds_in_words())
+            raise ValueError(bounds_in_words(self.bounds, words))
         for validator in self.validators:
-            complaint(validator, found)
+            complaint(validator, found, words=words)
         if own := getattr(agent, f"validate_{self.name}", None):
-            complaint(own, found)
+            complaint(own, found, words=words)
         return found
 
-    @property
-    def limits(self) -> str:
+    def limits(self, words: Words) -> str:
         """Return the limits in words: bounds, options, or yes or no; empty if there are none."""
-        return self._bounds_in_words() or (f"it is {_kind_in_words(self.kind)}" if options_of(self.kind) or self.kind is bool else "")
-
-    def _refusal(self, value: Any) -> str:
-        if isinstance(value, str) and self.kind in (int, float):
-            return "it is a number"
-        return self._bounds_in_words() or f"it is {_kind_in_words(self.kind)}"
-
-    def _bounds_in_words(self) -> str:
-        low, high = self.bounds.get("ge"), self.bounds.get("le")
-        if low is not None and high is not None:
-            return f"it must be between {low} and {high}"
-        words = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
-        said = [f"{words[name]} {bound}" for name, bound in self.bounds.items() if name in words]
-        said += [f"{which} {self.bounds[name]} characters" for name, which in _LENGTHS.items() if name in self.bounds]
-        return f"it must be {' and '.join(said)}" if said else ""
+        return limits_in_words(self.kind, self.bounds, words)
 
 
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt}
@@ -231,16 +218,7 @@ def _unit_of(label: str) -> str:
     return found if found in SECONDS else ""
 
 
-_LENGTHS = {"min_length": "at least", "max_length": "at most"}
-
-
-def _kind_in_words(kind: Any) -> str:
-    if options := options_of(kind):
-        return f"one of {', '.join(options)}"
-    return {int: "a whole number", float: "a number", bool: "yes or no"}.get(kind, f"a {getattr(kind, '__name__', kind)}")
-
-
-def complaint(validator: Validator, *values: Any) -> None:
+def complaint(validator: Validator, *values: Any, words: Words) -> None:
     """Call a validator of any of the three styles.
 
     Raises:
@@ -252,7 +230,7 @@ def complaint(validator: Validator, *values: Any) -> None:
         said.close()
         raise InvalidInput(f"validator {validator.__qualname__} is async; move slow checks to on_running")
     if said is False:
-        raise ValueError("that is not valid")
+        raise ValueError(words.text("not_valid"))
     if isinstance(said, str) and said:
         raise ValueError(said)
 

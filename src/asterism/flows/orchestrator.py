@@ -26,6 +26,8 @@ from asterism.language.tokens import plain
 from asterism.machines.flow_agent.events import AgentStatus, ConversationRecalled
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.reading import replies
+from asterism.reading.setting import DEFAULT_LANGUAGE
+from asterism.reading.words import words_of
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 
@@ -128,7 +130,11 @@ class Orchestrator:
     async def handle_no_match(self, text: str, context: dict[str, Any]) -> AgentResult:  # noqa: ARG002 - as above
         """Return the answer to a message that no agent matches."""
         able = [agent.description or agent.__name__ for agent in self.agents]
-        return AgentResult(status=AgentStatus.CANCELLED, raw_message=f"I can do this: {'; '.join(able)}.", code="no_match")
+        return AgentResult(
+            status=AgentStatus.CANCELLED,
+            raw_message=words_of(self._language or DEFAULT_LANGUAGE).text("able", what="; ".join(able)),
+            code="no_match",
+        )
 
     # -- routing -----------------------------------------------------------------------------------
 
@@ -251,7 +257,9 @@ class Orchestrator:
             return result
         conversation = self._conversation(rest[-1], person)
         back = _question(conversation.agent, await conversation.result(self.runtime, rest[-1]))
-        return msgspec.structs.replace(result, raw_message=f"{result.raw_message} Back to where we were: {back}".strip())
+        return msgspec.structs.replace(
+            result, raw_message=f"{result.raw_message} {words_of(conversation.language).text('back_to', question=back)}".strip()
+        )
 
     def _agent_of(self, row: RunRow) -> type[StandardAgent] | None:
         return self._by_name.get((self._open or {}).get(row.session, {}).get(row.run_id, ""))

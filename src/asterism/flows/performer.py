@@ -33,6 +33,7 @@ from asterism.flows.agent_state import (
 from asterism.flows.children import ChildFailed, check_same_child
 from asterism.flows.dialogue_policy import ask, resume, take_interruption
 from asterism.flows.fields import Field
+from asterism.flows.registry import agent_class
 from asterism.flows.resumption import fitting_class
 from asterism.flows.secret_store import SecretStore
 from asterism.kernel.data import as_json, error_text, read_back
@@ -51,8 +52,9 @@ from asterism.machines.flow_agent.events import (
     RunningEntered,
     is_before_approval,
 )
-from asterism.machines.flow_agent.moves import INTERRUPTED_PROMPT
 from asterism.machines.flow_agent.requests import HandlerCall, HandlerNotification
+from asterism.reading.setting import DEFAULT_LANGUAGE
+from asterism.reading.words import Words, words_of
 from asterism.runtime.ports.performer import Performer, Report
 
 HANDLER_TIMEOUT_S = 300.0
@@ -306,13 +308,13 @@ async def _run_handler(agent: Any, execution: HandlerExecution, message: Message
         return HandlerEnded(effect_id=execution.key, view=agent_view(agent))
     except SecretLost as missing:
         state.status, state.transitions = execution.call.status, []
-        return _result(agent, execution.key, ask(agent, missing.field, ["I have to ask you again."]), again=False)
+        return _result(agent, execution.key, ask(agent, missing.field, [state.setting.words.text("ask_again")]), again=False)
 
 
 async def _call(agent: Any, handler: str, message: Message) -> tuple[AgentResult | None, bool]:
     """Call a handler; return its result, and True if ``on_running`` must be entered again."""
     if handler == "on_interrupted":
-        return take_interruption(agent, message, INTERRUPTED_PROMPT)
+        return take_interruption(agent, message)
     if handler == "resume":
         return resume(agent), False
     result = await (_pause(agent, message) if handler == "pause" else getattr(agent, handler)(message))
@@ -321,7 +323,7 @@ async def _call(agent: Any, handler: str, message: Message) -> tuple[AgentResult
 
 async def _pause(agent: Any, message: Message) -> AgentResult | None:
     if not agent.can_transition(agent.status, AgentStatus.PAUSED):
-        return agent.make_result(raw_message=f"It cannot be paused now. {agent._state.prompt}".strip())  # type: ignore[no-any-return]
+        return agent.make_result(raw_message=f"{agent._state.setting.words.text('no_pause')} {agent._state.prompt}".strip())  # type: ignore[no-any-return]
     agent.transition_to(AgentStatus.PAUSED)
     result: AgentResult | None = await agent.on_paused(message)
     return result
@@ -355,8 +357,16 @@ def _failure_of(agent: Any, execution: HandlerExecution, error: BaseException) -
     return _failed(execution.key, "error", said if is_plain else f"{kind}: {said}", call)
 
 
+def _words_for(call: HandlerCall) -> Words:
+    """Return the words of a conversation; those of the default language if its own cannot be read."""
+    try:
+        return words_of(call.language or agent_class(call.agent).language)
+    except (InvalidInput, DefinitionMissing, AttributeError):
+        return words_of(DEFAULT_LANGUAGE)
+
+
 def _failed(effect_id: str, code: str, reason: str, call: HandlerCall) -> HandlerEnded:
     """Return a failure as a result: the agent moves to ERROR, unless it is there already."""
     path = () if call.status is AgentStatus.ERROR else (AgentStatus.ERROR,)
-    text = f"Sorry, something went wrong: {reason.rstrip('.')}." if path else call.prompt
+    text = _words_for(call).text("failed", reason=reason.rstrip(".")) if path else call.prompt
     return HandlerEnded(effect_id=effect_id, transitions=path, text=text, code=code if path else "", reason=reason if path else "")

@@ -89,7 +89,7 @@ def fill_slots(agent: DialogueAgent, values: Mapping[str, Any]) -> list[str]:
     complaints, fields = [], agent.input_fields()
     for name, value in values.items():
         if name not in fields:
-            complaints.append(f"There is no {name.replace('_', ' ')} here.")
+            complaints.append(say(agent, "no_field", name=name.replace("_", " ")))
             continue
         try:
             found = fields[name].parse(agent, value, agent._state.setting) if isinstance(value, str) else fields[name].check(agent, value)
@@ -313,7 +313,7 @@ def approval_prompt(agent: DialogueAgent) -> str:
     return f"{what} ({', '.join(shown)}). {say(agent, 'go_ahead')}" if shown else f"{what}. {say(agent, 'go_ahead')}"
 
 
-def explained(field: Field) -> str:
+def explained(agent: DialogueAgent, field: Field) -> str:
     """Return the description and limits of a field as a sentence; empty if it has none."""
-    said = "; ".join(part for part in (field.description.rstrip("."), field.limits) if part)
+    said = "; ".join(part for part in (field.description.rstrip("."), field.limits(agent._state.setting.words)) if part)
     return said if not said or said.endswith(("?", "!")) else f"{said}."

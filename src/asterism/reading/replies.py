@@ -224,6 +224,17 @@ def is_remark(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
     return _contains(text, _phrases(language, "remarks", "words"))
 
 
+def finds_fault(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
+    """Return True if a text says that something is wrong, which is no refusal of the whole."""
+    return len(text) <= MAX_READ and "?" not in text and _contains(text, _phrases(language, "faults", "words"))
+
+
+def has_value(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
+    """Return True if a text has a number, or the name of a day or a month."""
+    names = words_of(language).vocabulary("weekdays", "months")
+    return any(it.kind == "number" or it.low in names for it in tokens(text))
+
+
 def is_doubtful(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
     """Return True if a text has words that rather change the conversation than answer a question."""
     line = [it for it in tokens(text) if it.kind != "mark"]

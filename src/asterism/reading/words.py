@@ -35,7 +35,7 @@ PLAIN_ACTS = ("polite", "things", "thing_words")
 """Keys of the table ``acts`` that have plain phrases."""
 GRAMMARS = ("date", "asked_date", "date_parts", "whole", "time", "asked_time", "time_parts", "duration", "shift", "acts", "edit")
 """Tables of patterns."""
-PHRASES = ("words", "yes", "no", "questions", "remarks", "names", "currencies", "cents", *TABLES)
+PHRASES = ("words", "yes", "no", "faults", "questions", "remarks", "names", "currencies", "cents", *TABLES)
 """Tables of plain phrases."""
 REQUIRED = {
     "words": ["from", "until", "to", "back", "and", "but", "not", "or", "if", "about", "up_to", "asides", "again", "neutral"],

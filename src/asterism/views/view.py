@@ -27,7 +27,7 @@ from asterism.machines.run_control import (
     Unpause,
 )
 from asterism.views.delta import Delta, LogLine, Rows, brief
-from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain
+from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain, plain_words
 
 _encode = msgspec.json.encode
 
@@ -241,7 +241,7 @@ class BaseView:
         if isinstance(event, EffectResult) and (effect := run.outstanding.get(event.effect_id)):
             settled = Settled(effect, self.part_of(event.effect_id, effect), event.effect_id in run.abandoned)
         run.replay([entry])
-        return settled, list(self.lines(entry, settled)) or [LogLine(kind_of(event), weight="detail")]
+        return settled, list(self.lines(entry, settled)) or [LogLine(plain_words(event), weight="detail")]
 
     def _changed(self, entry: Entry) -> tuple[Rows, list[str]]:
         """Update the rows that an entry has touched; return their changed fields, and the ids of removed rows."""

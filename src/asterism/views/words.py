@@ -8,7 +8,7 @@ from typing import Any
 
 from asterism.constellation.task import Role, TaskStar
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import kind_of
+from asterism.kernel.machine import Event, kind_of
 from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import RaiseLimits, Retry
 from asterism.machines.run_control import Answered, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
@@ -114,6 +114,25 @@ def ownership_words(event: OwnershipAcquired) -> str:
 def child_end_words(event: ChildEnded) -> str:
     """Return the end of a child run in words."""
     return f"its run {'was ' if event.outcome == 'cancelled' else ''}{event.outcome}" + (f": {plain(event.reason)}" if event.reason else "")
+
+
+_PLAIN_WORDS = {
+    "answered": "question cancelled",
+    "batch_ended": "all that had arrived was handled",
+    "child_blocked": "a child run waits for a person, or has continued",
+    "child_requested": "a child run was requested",
+    "child_signaled": "a child run was informed",
+    "conversation_recalled": "the person returned to this conversation",
+    "effect_cancelled": "cancelled",
+    "handler_notified": "the handler was informed",
+}
+"""Events without a log line of their own."""
+
+
+def plain_words(event: Event) -> str:
+    """Return in words an event that has no log line of its own."""
+    kind = kind_of(event)
+    return _PLAIN_WORDS.get(kind, kind.replace("_", " "))
 
 
 def control_words(entry: Entry) -> str:

@@ -43,9 +43,9 @@ class ResumablePay(Pay):
     resumable = True
 
 
-def entry_of_body(agent: type) -> int:
+def entry_of_body(agent: type, yes: str = "yes") -> int:
     """Seq of the entry after which the body is entered."""
-    stage, _ = talk(agent, "pay", "40", "yes")
+    stage, _ = talk(agent, "pay", "40", yes)
     return next(record.seq for record in stage.records if record.kind == "running_entered")
 
 
@@ -70,6 +70,16 @@ def test_a_person_decides_about_an_interrupted_body(words: str, status: str, sai
     ENTERED.clear()
     _, turns = talk(Pay, "pay", "40", "yes", words, dies_after=dies_after)
     assert (turns[-1].status, turns[-1].raw_message, len(ENTERED)) == (status, said, entered)
+
+
+def test_the_question_about_an_interruption_is_in_the_language_of_the_conversation() -> None:
+    class Zahlen(Pay):
+        language = "de"
+
+    turns = talk(Zahlen, "pay", "40", "ja", "hm", "nein", dies_after=entry_of_body(Zahlen, "ja"))[1]
+    asked = "Es wurde mittendrin unterbrochen und ist vielleicht fertig geworden. Noch einmal ausführen? (ja/nein)"
+    ended = "Es wurde nicht noch einmal ausgeführt. Ob es beim ersten Mal fertig wurde, ist nicht bekannt."
+    assert [turn.raw_message for turn in turns[-3:]] == [asked, asked, ended]
 
 
 def test_a_pause_does_not_answer_the_question_about_an_interrupted_body() -> None:

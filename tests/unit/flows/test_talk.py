@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import tomllib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.flows import AgentResult, InputField, StandardAgent
+from asterism.flows import AgentResult, InputField, Message, StandardAgent
 from asterism.flows.conversation import Conversation
 from asterism.reading.setting import zone_of
 from asterism.reading.words import checked, words_of
@@ -107,6 +108,73 @@ def test_at_an_approval_a_no_with_a_value_is_a_correction() -> None:
     assert turns[3].raw_message == "What is the last then? Until which day?"
 
 
+class Payment(StandardAgent):
+    requires_approval = True
+    amount: int = InputField("How much?")
+    day: dt.date = InputField("When?")
+
+
+class Zahlung(Payment):
+    language = "de"
+
+
+class Pago(Payment):
+    language = "es"
+
+
+@pytest.mark.parametrize(
+    ("agent", "line", "field"),
+    [
+        (Payment, "nope, wrong amount", "amount"),
+        (Payment, "no, the amount is wrong", "amount"),
+        (Payment, "nope, that is the wrong date", "day"),
+        (Payment, "no, not the right date", "day"),
+        (Payment, "no, the amount", "amount"),
+        (Payment, "nope, wrong", ""),
+        (Payment, "no, that's not right", ""),
+        (Payment, "no, because something is wrong", ""),
+        (Payment, "no, the wrong person", ""),
+        (Zahlung, "nein, falscher Betrag", "amount"),
+        (Zahlung, "nein, der Betrag stimmt nicht", "amount"),
+        (Zahlung, "nein, falsch", ""),
+        (Zahlung, "nein, das stimmt nicht", ""),
+        (Pago, "no, la fecha está mal", "day"),
+        (Pago, "no, fecha equivocada", "day"),
+        (Pago, "no, la cantidad es incorrecta", "amount"),
+        (Pago, "no, está mal", ""),
+    ],
+)
+def test_at_an_approval_a_fault_is_a_correction_and_no_refusal(agent: type[StandardAgent], line: str, field: str) -> None:
+    turn = talk(agent, "pay", "5", "2026-03-03", line)[1][-1]
+    if field:
+        prompt = agent.input_fields()[field].prompt
+        assert (turn.status, turn.missing_fields, turn.raw_message.endswith(prompt)) == ("WAITING_FOR_INPUT", (field,), True)
+    else:
+        assert (turn.status, turn.missing_fields) == ("WAITING_FOR_APPROVAL", ())
+        asks = words_of(agent.language).text("what_is_wrong", names=" (amount, day)")
+        assert turn.raw_message.startswith(asks)
+
+
+@pytest.mark.parametrize("line", ["no, until the 26th", "no, until Friday"])
+def test_at_an_approval_a_no_with_a_value_for_no_field_is_asked_about(line: str) -> None:
+    turn = talk(Payment, "pay", "5", "2026-03-03", line)[1][-1]
+    assert (turn.status, turn.raw_message[:27]) == ("WAITING_FOR_APPROVAL", "I do not see what that chan")
+
+
+def test_a_reason_with_a_full_stop_has_one_in_the_answer() -> None:
+    turn = talk(Payment, "pay", "5", "2026-03-03", "No. Too expensive now.")[1][-1]
+    assert (turn.status, turn.raw_message) == ("CANCELLED", "All right, it is not done: Too expensive now.")
+
+
+def test_a_time_is_shown_as_people_say_it() -> None:
+    assert said(Room, "book cedar tomorrow at 3pm", "actually 15:30")[-1] == "All right, start: 15:30. For how long?"
+
+
+@pytest.mark.parametrize("line", ["no", "no thanks", "cancel it", "no, too expensive"])
+def test_at_an_approval_a_no_without_a_fault_is_a_refusal(line: str) -> None:
+    assert talk(Payment, "pay", "5", "2026-03-03", line)[1][-1].status == "CANCELLED"
+
+
 @pytest.mark.parametrize(
     "line", ["please cancel", "I want to cancel", "cancel the booking", "I changed my mind", "never mind, forget the whole thing"]
 )
@@ -195,6 +263,87 @@ def test_language_and_zone_of_a_conversation_come_before_those_of_its_class() ->
     result: AgentResult = stage.say("book Cedar mañana")
     reading = stage.play(memory_of(stage)).view.readings["day"]
     assert (result.fields["day"], reading["language"], reading["time_zone"]) == ("2026-01-02", "es", "Asia/Tokyo")
+
+
+class Limits(StandardAgent):
+    requires_approval = True
+    guests: int = InputField("1?", ge=1, le=9)
+    code: str = InputField("2?", min_length=3)
+    even: int = InputField("3?", validator=lambda value: value % 2 == 0)
+
+
+class Grenzen(Limits):
+    language = "de"
+
+
+class Limites(Limits):
+    language = "es"
+
+
+@pytest.mark.parametrize(
+    ("agent", "lines"),
+    [
+        (
+            Grenzen,
+            [
+                "Guests: es muss zwischen 1 und 9 liegen. 1?",
+                "Code: erlaubt: mindestens 3 Zeichen. 2?",
+                "Even: das ist nicht gültig. 3?",
+                "Abgebrochen.",
+            ],
+        ),
+        (
+            Limites,
+            [
+                "Guests: tiene que estar entre 1 y 9. 1?",
+                "Code: se admite: al menos 3 caracteres. 2?",
+                "Even: eso no es válido. 3?",
+                "Cancelado.",
+            ],
+        ),
+    ],
+)
+def test_limits_are_in_the_language_of_the_conversation(agent: type, lines: list[str]) -> None:
+    turns = said(agent, "x", "12", "4", "ab", "abc", "7", {"en": "cancel", "de": "abbrechen", "es": "cancelar"}[agent.language])  # type: ignore[attr-defined]
+    assert [turns[1], turns[3], turns[5], turns[6]] == lines
+
+
+@pytest.mark.parametrize(("language", "sentence"), [("de", "Farbe gibt es hier nicht. 1?"), ("es", "Aquí no hay Farbe. 1?")])
+def test_a_field_that_is_not_there_is_refused_in_the_language_of_the_conversation(language: str, sentence: str) -> None:
+    agent: type[StandardAgent] = {"de": Grenzen, "es": Limites}[language]
+    stage = Stage(agent)
+    stage.say("x")
+    assert stage.play(stage.turn("say", "", {"Farbe": "rot"})).raw_message == sentence
+
+
+def test_a_failure_is_in_the_language_of_the_conversation() -> None:
+    class Arbeit(StandardAgent):
+        language = "de"
+
+        async def on_running(self, msg: Message) -> AgentResult:
+            raise OSError("no paper")
+
+    assert talk(Arbeit, "los")[1][-1].raw_message == "Da ist leider etwas schiefgegangen: OSError: no paper."
+
+
+@pytest.mark.parametrize("language", ["de", "es"])
+def test_a_language_of_this_package_has_every_sentence_of_its_own(language: str) -> None:
+    own = set(tomllib.loads(ENGLISH.with_name(f"{language}.toml").read_text(encoding="utf-8"))["say"])
+    assert own == set(words_of("en").say)
+
+
+def test_language_and_zone_of_a_conversation_hold_in_a_later_process_that_is_given_none() -> None:
+    class First(Stage):
+        def talker(self, runtime: Any, vault: Any) -> Any:
+            own: dict[str, Any] = {} if self.run_id else {"language": "de", "time_zone": "Asia/Tokyo"}
+            return Conversation(self.agent, runtime=runtime, run_id=self.run_id, vault=vault, **own)
+
+    stage = First(Payment)
+    stage.say("zahlen")
+    stage.say("fünf")
+    assert stage.say("übermorgen").fields == {"amount": 5, "day": "2026-01-03"}
+    assert stage.play(memory_of(stage)).view.readings["day"]["time_zone"] == "Asia/Tokyo"
+    assert stage.say("nein danke").status == "CANCELLED"
 
 
 @pytest.mark.parametrize(("options", "named"), [({"language": "xx"}, "no language 'xx'"), ({"time_zone": "Mars"}, "no time zone 'Mars'")])

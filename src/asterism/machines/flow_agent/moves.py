@@ -47,6 +47,8 @@ from asterism.machines.flow_agent.memory import (
 from asterism.machines.run_control import Answered, AskPerson, BatchEnded, Cancel, CancelEffect, Verb, no_longer_open
 
 INTERRUPTED_PROMPT = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
+CANCELLED_PROMPT = "Cancelled."
+TOO_LONG_PROMPT = "It has been too long; this is cancelled."
 
 ASIDE: tuple[Handler, ...] = ("pause", "resume", "on_interrupted")
 """Handlers that run outside the course of the conversation; their message does not replace
@@ -238,7 +240,7 @@ def run_out(memory: FlowMemory, context: StepContext) -> None:
 def leave(memory: FlowMemory, state: AgentStatus, context: StepContext) -> AgentStatus:
     """Cancel: at once if the table has the edge, else through PAUSED."""
     memory.requested_action = ""
-    memory.prompt = "It has been too long; this is cancelled." if memory.code in ("expired", "wall_limit") else "Cancelled."
+    memory.prompt = TOO_LONG_PROMPT if memory.code in ("expired", "wall_limit") else CANCELLED_PROMPT
     memory.remember("agent", memory.prompt)
     if CANCELLED in STATE_TRANSITIONS[state]:
         return arrive(memory, state, CANCELLED, context)

@@ -64,7 +64,8 @@ def answer_line(row: OpenQuestion, root: str) -> str:
     """
     if not row.verbs:
         return f"asterism resume {plain(root)}   at a terminal, to type the secret: it is not stored"
-    return f"asterism answer {plain(row.inquiry_id)} {'|'.join(row.verbs)}"
+    value = "" if "respond" not in row.verbs else " --value '…'" if row.verbs == ("respond",) else " [respond: --value '…']"
+    return f"asterism answer {plain(row.inquiry_id)} {'|'.join(row.verbs)}{value}"
 
 
 def proposal_lines(subject: Mapping[str, Any]) -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
 from asterism.kernel.packing import packer
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.run_control import Forked
+from asterism.machines.run_control import Answered, Forked
 from asterism.views.text.flow import FlowHistory
 from asterism.views.text.registry import unread_history
 from asterism.views.text.why import task_events
+from asterism.views.words import plain_words
 from tests.conversation_harness import Stage, talk
 from tests.unit.flows.test_children import Paint
 from tests.unit.flows.test_seed import Steps
@@ -54,6 +55,13 @@ def test_the_failure_of_a_child_is_logged_once() -> None:
     assert "its run was cancelled: rejected" in texts
     assert "the agent says Sorry, something went wrong: signature cancelled: rejected." in texts
     assert not [text for text in texts if "ChildFailed" in text]
+
+
+def test_no_line_is_the_bare_name_of_an_event() -> None:
+    for lines in (("paint", "the fence", "red", "no"), ("paint", "the fence", "red", "yes"), ("paint", "!pause", "!resume", "!cancel")):
+        _, texts = told(talk(Paint, *lines)[0])
+        assert [text for text in texts if text and (text[0].isupper() or "_" in text) and " " not in text] == []
+    assert plain_words(Answered(effect_id="x", verb="respond", cancelled=True)) == "question cancelled"
 
 
 def test_why_explains_which_message_or_handler_set_a_field() -> None:
