@@ -11,12 +11,11 @@ from asterism.errors import DefinitionMissing, InvalidInput
 from asterism.flows.fields import Field
 from asterism.flows.parsing import options_of
 from asterism.flows.registry import agent_class
-from asterism.kernel.journal import JournalMismatch
 from asterism.machines.flow_agent.events import AgentView
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.client import Client
-from asterism.runtime.lookup import MAX_RUNS
+from asterism.runtime.lookup import unfinished_runs
 from asterism.runtime.ports.store import RunRow
 
 
@@ -86,11 +85,5 @@ async def check_agents(client: Client, root: RunRow) -> None:
     Raises:
         InvalidInput: a class is missing or has changed, or a journal does not replay. Names the run.
     """
-    for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):
-        if row.machine == FLOW_AGENT.name and row.status != "ended":
-            try:
-                class_of(row.run_id, (await client.load(row.run_id)).memory)
-            except JournalMismatch as error:
-                raise InvalidInput(
-                    f"{error}; continue from the entry before with: asterism fork {row.run_id} --at {error.seq - 1}"
-                ) from error
+    async for run_id, memory in unfinished_runs(client, root, FLOW_AGENT.name):
+        class_of(run_id, memory)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 import msgspec
 
 from asterism.errors import InvalidInput, RunNotFound
+from asterism.kernel.journal import JournalMismatch
 from asterism.kernel.machine import kind_of
 from asterism.machines.run_control import Pause, Unpause
 from asterism.runtime.client import Client
@@ -77,6 +79,23 @@ async def find_inquiries(store: Store, named: str, verb: str) -> list[InquiryRow
     if not asked:
         raise InvalidInput(f"run {run} asks nothing that accepts {verb}; `asterism inbox` lists the open questions")
     return asked
+
+
+async def unfinished_runs(client: Client, root: RunRow, machine: str) -> AsyncIterator[tuple[str, Any]]:
+    """Yield the id and the memory of each run of a machine in a tree of runs that has not ended.
+
+    Raises:
+        InvalidInput: a journal does not replay. Names the run, and the entry at which to fork it.
+    """
+    for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):
+        if row.machine == machine and row.status != "ended":
+            try:
+                memory = (await client.load(row.run_id)).memory
+            except JournalMismatch as error:
+                raise InvalidInput(
+                    f"{error}; continue from the entry before with: asterism fork {row.run_id} --at {error.seq - 1}"
+                ) from error
+            yield row.run_id, memory
 
 
 class UnownedRuns(msgspec.Struct, frozen=True, kw_only=True):
