@@ -229,16 +229,7 @@ class Orchestrator:
         known = await self._known()
         if sum(map(len, known.values())) >= self.max_open:
             raise Refused("too many conversations are open; try again later")
-        conversation = Conversation(
-            agent,
-            runtime=self.runtime,
-            user=person.user,
-            tenant=person.tenant,
-            vault=self._vault,
-            shown=self._shown,
-            language=self._language,
-            time_zone=self._time_zone or agent.time_zone or self._local_zone,
-        )
+        conversation = self._conversation_with(agent, person, time_zone=self._time_zone or agent.time_zone or self._local_zone)
         run = await conversation.begin(self.runtime, text, {}, session=person.session)
         known.setdefault(person.session, {})[run] = name_of(agent)
         return await self._with_return(await conversation.settle(), person, stack)
@@ -268,15 +259,19 @@ class Orchestrator:
         agent = self._agent_of(row)
         if agent is None:
             raise InvalidInput(f"run {row.run_id} belongs to an agent that this orchestrator does not have")
+        return self._conversation_with(agent, person, run_id=row.run_id)
+
+    def _conversation_with(self, agent: type[StandardAgent], person: _Person, *, run_id: str = "", time_zone: str = "") -> Conversation:
         return Conversation(
             agent,
             runtime=self.runtime,
-            run_id=row.run_id,
+            run_id=run_id,
             user=person.user,
             tenant=person.tenant,
             vault=self._vault,
             shown=self._shown,
             language=self._language,
+            time_zone=time_zone,
         )
 
     async def _known(self) -> dict[str, dict[str, str]]:
