@@ -310,6 +310,22 @@ class Call(Event, tag="call", frozen=True, kw_only=True):
     from_outside: ClassVar[bool] = True
 
 
+class Watch:
+    """An observer that waits until a run is in BACK."""
+
+    def __init__(self, *, expects_trouble: bool = False) -> None:
+        self.came = asyncio.Event()
+        self._expects_trouble = expects_trouble
+
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
+        if entries[-1].state == State.BACK:
+            self.came.set()
+
+    def trouble(self, run_id: str, message: str) -> None:
+        if not self._expects_trouble:
+            raise AssertionError(message)
+
+
 def test_a_run_that_accepts_a_command_of_its_machine_waits_for_it(tmp_path: Path) -> None:
     def called(memory: Basket, event: Call, context: StepContext) -> State:
         memory.code = "finished"
@@ -317,20 +333,11 @@ def test_a_run_that_accepts_a_command_of_its_machine_waits_for_it(tmp_path: Path
 
     async def main() -> None:
         machine = errand(back=waits, more={Call: row(called, State.DONE)})
-        came = asyncio.Event()
-
-        class Watch:
-            def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
-                if entries[-1].state == State.BACK:
-                    came.set()
-
-            def trouble(self, run_id: str, message: str) -> None:
-                raise AssertionError(message)
-
+        watch = Watch()
         async with opened(tmp_path, machine) as runtime:
-            runtime.driver.observe(Watch())
+            runtime.driver.observe(watch)
             driving = asyncio.ensure_future(ended(runtime, machine))
-            await came.wait()
+            await watch.came.wait()
             assert await runtime.send("r", Call(), actor="ann") == "accepted"
             assert (await driving).outcome == "finished"
 
@@ -344,20 +351,11 @@ def test_a_command_whose_move_returns_a_forbidden_target_changes_nothing(tmp_pat
 
     async def main() -> None:
         machine = errand(back=waits, more={Call: row(strays, State.DONE)})
-        came = asyncio.Event()
-
-        class Watch:
-            def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
-                if entries[-1].state == State.BACK:
-                    came.set()
-
-            def trouble(self, run_id: str, message: str) -> None:
-                """As expected."""
-
+        watch = Watch(expects_trouble=True)
         async with opened(tmp_path, machine) as runtime:
-            runtime.driver.observe(Watch())
+            runtime.driver.observe(watch)
             driving = asyncio.ensure_future(ended(runtime, machine))
-            await came.wait()
+            await watch.came.wait()
             with pytest.raises(Refused, match=r"^a defect of asterism: call could not be taken: ForbiddenTarget: errand in BACK "):
                 await runtime.send("r", Call(), actor="ann")
             live = runtime.driver.live("r")
