@@ -53,8 +53,8 @@ class IllegalTransition(AsterismError):
 class ForbiddenTarget(IllegalTransition):
     """A move returned a target that its row forbids: a defect of the move.
 
-    The state and the journal are unchanged. The memory may have changed: whoever drives the run reads
-    it again from the journal. ``accepted`` has the targets that the row allows.
+    The state and the journal are unchanged. The memory may have changed: the driver
+    of the run reads it again from the journal. ``accepted`` has the targets that the row allows.
     """
 
 

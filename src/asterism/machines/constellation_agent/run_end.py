@@ -51,7 +51,7 @@ def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
     """Return True for a failed or cancelled task, unless a task that handles it completed.
 
     A task with ``join: any`` that completed handles the failures of all its predecessors: it needed one of them. The
-    ``on_failure`` tasks handle nothing: a run that they have told about has still failed.
+    ``on_failure`` tasks handle nothing: a run whose failure they have reported has still failed.
     """
     if task.role != "task" or task.status not in (TaskStatus.FAILED, TaskStatus.CANCELLED):
         return False
