@@ -100,8 +100,3 @@ def name_parts(text: str) -> tuple[str, ...]:
 def plain(text: str) -> str:
     """Return the text in lower case, with single spaces, and without marks around it."""
     return re.sub(r"\s+", " ", text.replace("’", "'").lower()).strip(' \t\n.,;:!?"')
-
-
-def spaced(text: str) -> str:
-    """Return the text without white space around it, and with runs cut to one character."""
-    return re.sub(r"(\s)\s+", r"\1", text.strip())

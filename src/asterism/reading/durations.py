@@ -12,7 +12,6 @@ from asterism.reading.values import Reading
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400, "fortnight": 14 * 86_400}
 MAX_SECONDS = 366 * 86_400
-QUARTER = Decimal(15)
 
 
 def durations_at(chart: Chart, at: int) -> list[Reading]:

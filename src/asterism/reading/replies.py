@@ -26,7 +26,6 @@ ORDER: tuple[Intent, ...] = ("cancel", "skip", "nothing", "back", "repeat", "hel
 """Which of several wishes a message is."""
 LONGEST_WISH = 20
 """Tokens of a message at most that is one wish."""
-LONGEST_REASON = 300
 
 
 def check_length(text: str) -> None:

@@ -257,9 +257,6 @@ def _labels(words: Words, wanted: Sequence[Wanted]) -> dict[tuple[str, ...], lis
     return found
 
 
-_VALUE_TABLES = ("weekdays", "months", "units", "half_days")
-
-
 def _value_words(words: Words) -> frozenset[str]:
     """Return the words of values, which a typing error is looked up in."""
     found = set(words.vocabulary("weekdays", "months"))
