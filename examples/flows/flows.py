@@ -26,6 +26,7 @@ from asterism.flows import (
     rule,
 )
 
+IBAN = r"\b[A-Z]{2}\d{2}(?: ?[A-Z]{4})?(?: ?\d{4}){2,7}(?: ?\d{1,3})?\b"
 PLAN = Path(__file__).parents[1] / "digits" / "plan.json"
 
 
@@ -105,11 +106,13 @@ class Expense(StandardAgent):
 
     amount: float = InputField("How much was it, in euros?", gt=0, le=10_000, unit="EUR")
     what: str = InputField("What was it for?")
-    iban: str = InputField("Which account shall it go to?", secret=True, min_length=8)
+    iban: str = InputField(
+        "Which account shall it go to?", secret=True, min_length=8, pattern=IBAN, show_last=4, words=["account", "acct", "Konto", "cuenta"]
+    )
 
     def get_approval_prompt(self) -> str:
-        """What is claimed."""
-        return f"Claim {self.amount:.2f} € for {self.what}? (yes/no)"
+        """What is claimed; of the account, people see the end."""
+        return f"Claim {self.amount:.2f} € for {self.what}, to the account {self.iban}? (yes/no)"
 
     async def on_running(self, msg: Message) -> AgentResult:  # noqa: ARG002 - as above
         """Hand it in; nobody else gets the account."""

@@ -20,6 +20,8 @@ from asterism.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, Setting
 
 HIDDEN = "•••"
 """Shown in place of a secret."""
+GUESS = "{}?"
+"""Name under which the store of secrets has a guess for a secret field."""
 MIN_SECRET = 4
 """Shortest secret, in characters, that is hidden in other values; shorter ones occur there by chance."""
 
@@ -206,8 +208,10 @@ def setting_of(agent: Any, language: str, time_zone: str, at: float) -> Setting:
 
 
 def secrets_of(agent: Any) -> list[str]:
-    """Return the values of the secret fields as text."""
-    values = [agent.collected_fields.get(name) for name, field in agent.input_fields().items() if field.secret]
+    """Return the values of the secret fields, and their guesses, as text."""
+    secret = [name for name, field in agent.input_fields().items() if field.secret]
+    guesses = [agent._state.pending[name]["value"] for name in secret if name in agent._state.pending]
+    values = [*(agent.collected_fields.get(name) for name in secret), *guesses]
     return [str(value) for value in values if value is not None]
 
 
@@ -235,6 +239,7 @@ def restore_state(agent: Any, view: AgentView, secrets: dict[str, Any]) -> None:
     state.outputs, state.metadata = round_trip(view.outputs), round_trip(view.metadata)
     state.asked_field, state.retries = view.asked_field, view.retries
     state.pending, state.readings = round_trip(view.pending), round_trip(view.readings)
+    state.pending |= {name: {"value": secrets[GUESS.format(name)], "text": ""} for name in fields if GUESS.format(name) in secrets}
     vars(agent).update(round_trip(view.flags))
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from asterism.flows.fields import Field
 from asterism.flows.parsing import exact_value
+from asterism.flows.secret_fields import masked
 from asterism.flows.slot_filling import (
     DialogueAgent,
     as_guesses,
@@ -19,6 +20,7 @@ from asterism.flows.slot_filling import (
     fill_slots,
     note,
     put,
+    put_secret,
     read_message,
     say,
     take_values,
@@ -45,9 +47,7 @@ class AnswerOutcome(msgspec.Struct):
     is_talk: bool = False
 
 
-async def take_message(  # noqa: PLR0911 - one return for each thing that a message can be
-    agent: DialogueAgent, msg: Message, text: str, asked: Field | None, *, approving: bool = False
-) -> AnswerOutcome:
+async def take_message(agent: DialogueAgent, msg: Message, text: str, asked: Field | None, *, approving: bool = False) -> AnswerOutcome:
     """Take what a message gives.
 
     Args:
@@ -58,13 +58,11 @@ async def take_message(  # noqa: PLR0911 - one return for each thing that a mess
         approving: True if the values are shown for approval.
     """
     state, language = agent._state, agent._state.setting.language
-    if asked is not None and asked.secret:
-        return _answered(agent, fill_slots(agent, {asked.name: text}), asked.name)
     if asked is not None and asked.kind is not str and (exact := exact_value(asked.kind, text, state.setting)) is not None:
         return _exact(agent, asked, exact, text)
     is_first = asked is None and not approving
     if not is_first and (change := said_by_name(agent, text)) is not None:
-        return _change(agent, change)
+        return change_by_name(agent, change)
     if asked is not None and asked.kind_of_reading in ("list", "other"):
         return _answered(agent, fill_slots(agent, {asked.name: text}), asked.name)
     is_question = replies.is_question(text, language)
@@ -122,7 +120,8 @@ def _is_named_first(text: str, labels: dict[str, str]) -> bool:
     )
 
 
-def _change(agent: DialogueAgent, change: replies.FieldChange) -> AnswerOutcome:
+def change_by_name(agent: DialogueAgent, change: replies.FieldChange) -> AnswerOutcome:
+    """Set, remove or ask again for a field by its name."""
     field = agent.input_fields()[change.field]
     if change.what == "set":
         return _set(agent, field, change.value)
@@ -147,13 +146,18 @@ def doubted_field(agent: DialogueAgent, text: str) -> str:
     """Return the one given field that a message without a value finds fault with, or only names; empty for none or several."""
     language, fields = agent._state.setting.language, agent.input_fields()
     found = read_message(agent, text)
-    is_name = not found.unknown and len(text.split()) <= LONGEST_NAME and replies.denial(text, language) is not None
+    secret = {fold(word): name for name, it in fields.items() if it.secret for word in (name, it.label, *it.words)}
+    is_name = (
+        not {fold(word) for word in found.unknown} - secret.keys()
+        and len(text.split()) <= LONGEST_NAME
+        and replies.denial(text, language) is not None
+    )
     if found.taken or not (is_name or replies.finds_fault(text, language)):
         return ""
-    given = [field for name, field in fields.items() if field.asked and not field.secret and name in agent.collected_fields]
+    given = [field for name, field in fields.items() if field.asked and name in agent.collected_fields]
     said = {it.low for it in tokens(text)}
     kinds = {"date": "date", "time": "time", "duration": "duration"}
-    named = [field for field in given if field.name in found.labels] or [
+    named = [field for field in given if field.name in {*found.labels, *(secret[word] for word in said & secret.keys())}] or [
         field for field in given if said & set(agent._state.setting.words.labels.get(kinds.get(field.kind_of_reading, ""), ()))
     ]
     return named[0].name if len(named) == 1 else ""
@@ -165,8 +169,12 @@ LONGEST_NAME = 4
 
 def _set(agent: DialogueAgent, field: Field, text: str) -> AnswerOutcome:
     before = agent.collected_fields.get(field.name)
+    if field.secret:
+        sentences = put_secret(agent, field, text, sure=not field.pattern)
+        is_taken = field.name in agent._state.pending or agent.collected_fields.get(field.name) != before
+        return AnswerOutcome(sentences=sentences, fields=[field.name] if is_taken else [])
     found: Understanding | None = None
-    if field.kind is not str and not field.secret and exact_value(field.kind, text, agent._state.setting) is None:
+    if field.kind is not str and exact_value(field.kind, text, agent._state.setting) is None:
         found = read_message(agent, text, field.name)
         if (read := found.taken.get(field.name)) is not None and not read.sure:
             done = take_values(agent, Understanding(taken={field.name: read}))
@@ -177,7 +185,7 @@ def _set(agent: DialogueAgent, field: Field, text: str) -> AnswerOutcome:
     sentences = fill_slots(agent, {field.name: text})
     after = agent.collected_fields.get(field.name)
     is_shown = agent._state.status is AgentStatus.WAITING_FOR_APPROVAL
-    if not sentences and before is not None and before != after and not field.secret and not is_shown:
+    if not sentences and before is not None and before != after and not is_shown:
         sentences = [say(agent, "changed", label=field.label, value=value_words(after, agent))]
     return _answered(agent, sentences, field.name if after is not None and after != before else "")
 
@@ -321,6 +329,15 @@ def _without_introduction(agent: DialogueAgent, text: str, asked: Field) -> str:
     return text[line[best].start :].strip() if 0 < best < len(line) else text
 
 
+def _known_of(agent: DialogueAgent, field: Field) -> str:
+    """Return the value of a field, and its description or limits, as sentences; empty without any."""
+    value = agent.collected_fields.get(field.name)
+    given = "" if value is None else masked(field, value) if field.secret else value_words(value, agent)
+    about_it = explained(agent, field)
+    link = "; " if about_it[:1].islower() else ". "
+    return f"{given}{link}{about_it}" if given and about_it else about_it or (given and f"{given}.")
+
+
 def about(agent: DialogueAgent, text: str, asked: Field | None) -> list[str]:
     """Return the answer to a question: what is known of the fields that it names, else that it cannot be answered."""
     said = set(fold(text).replace("?", " ").split())
@@ -331,7 +348,7 @@ def about(agent: DialogueAgent, text: str, asked: Field | None) -> list[str]:
         & {fold(field.name), *fold(field.label).split(), *(fold(word) for word in field.words)}
         - agent._state.setting.words.vocabulary("questions")
     ]
-    found = [f"{field.label.capitalize()}: {words}" for field in named if (words := explained(agent, field))]
+    found = [f"{field.label.capitalize()}: {words}" for field in named if (words := _known_of(agent, field))]
     if not found and asked is not None and asked.description and not named:
         return [say(agent, "question"), explained(agent, asked)]
     return found or [say(agent, "question")]

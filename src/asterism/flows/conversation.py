@@ -19,6 +19,7 @@ from asterism.flows.children import question_of
 from asterism.flows.performer import flow_performers
 from asterism.flows.registry import agent_class, name_of
 from asterism.flows.resumption import class_of, declared_fields
+from asterism.flows.secret_fields import values_by_pattern, without_values
 from asterism.flows.secret_store import PLACEHOLDER, SecretStore, process_secret_store
 from asterism.flows.stream import StreamEvent, StreamWatcher
 from asterism.kernel.data import as_json
@@ -235,18 +236,24 @@ class Conversation:
     ) -> tuple[str, dict[str, Any], str]:
         """Return a message without its secrets, and the token under which the vault has the original; empty if there are none.
 
-        Secrets are texts that answer a secret field (``in_confidence``) or name one ("my PIN is …"), and values of secret fields.
+        Secrets are texts that answer a secret field (``in_confidence``) or name one ("my PIN is …"), what the pattern of
+        a secret field finds, and values of secret fields.
         """
-        secret = [field for field in agent.input_fields().values() if field.secret] if agent else []
+        secret = {name: field for name, field in agent.input_fields().items() if field.secret} if agent else {}
+        found = {name for name, _ in values_by_pattern(secret, text)}
         is_secret = (in_confidence and bool(text)) or any(
-            replies.mentions_value(text, name) for field in secret for name in (field.name, field.label)
+            replies.mentions_value(text, word)
+            for name, field in secret.items()
+            for word in (name, field.label, *field.words)
+            if name not in found
         )
-        shown = {name: value for name, value in values.items() if name not in [field.name for field in secret]}
-        if not is_secret and len(shown) == len(values):
+        shown = {name: value for name, value in values.items() if name not in secret}
+        written = PLACEHOLDER if is_secret else without_values(secret, text)
+        if written == text and len(shown) == len(values):
             return text, values, ""
         token = client.clock.new_id()
         self.vault.put(self.run_id, token, text, values)
-        return PLACEHOLDER if is_secret else text, shown, token
+        return written, shown, token
 
     async def pause(self, reason: str = "") -> AgentResult:
         """Pause the conversation."""

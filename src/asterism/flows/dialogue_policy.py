@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from asterism.flows.agent_state import AgentResult
-from asterism.flows.answers import ask_for_again, doubted_field, said_by_name, take_message
+from asterism.flows.answers import ask_for_again, doubted_field, said_by_name
 from asterism.flows.fields import Field, complaint
+from asterism.flows.secret_answers import take_any
+from asterism.flows.secret_fields import values_by_pattern
 from asterism.flows.slot_filling import (
     DialogueAgent,
     as_guesses,
@@ -108,7 +110,7 @@ async def take_first_message(agent: DialogueAgent, msg: Message) -> AgentResult 
     sentences = fill_slots(agent, msg.values)
     text = msg.get_text()
     if text:
-        sentences += (await take_message(agent, msg, text, None)).sentences
+        sentences += (await take_any(agent, msg, text, None)).sentences
     return await advance(agent, msg, sentences)
 
 
@@ -129,7 +131,7 @@ async def take_answer(agent: DialogueAgent, msg: Message) -> AgentResult | None:
     intent = _intent(agent, msg, text, asked)
     if intent:
         return await _take_intent(agent, intent, msg, asked)
-    answered = await take_message(agent, msg, text, asked)
+    answered = await take_any(agent, msg, text, asked)
     is_open = asked is not None and asked.name not in agent.collected_fields
     was_missed = is_open and not answered.fields and not answered.is_talk
     state.retries = state.retries + 1 if was_missed else state.retries if is_open else 0
@@ -154,6 +156,8 @@ async def _take_confirmation(  # noqa: PLR0911 - as take_message
         return True, await advance(agent, msg, [say(agent, intent)] if intent in SMALL_TALK else [])
     if replies.is_question(text, language) and not replies.is_request(text, language):
         return True, await advance(agent, msg, [say(agent, "question")])
+    if values_by_pattern(agent.input_fields(), text):
+        return True, await advance(agent, msg, (await take_any(agent, msg, text, None, approving=True)).sentences)
     guesses = dict(state.pending)
     state.pending.clear()
     found = read_message(agent, text, state.asked_field)
@@ -241,7 +245,8 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
     if refusal and not is_fault:
         found = read_message(agent, text)
         is_value = not found.unknown and replies.has_value(refusal, language)  # "no, until the 26th", where no field ends anything
-        if not (found.taken or found.labels or found.troubles or is_value) and said_by_name(agent, text) is None:
+        is_change = bool(found.taken or found.labels or found.troubles or is_value or doubted_field(agent, text))
+        if not is_change and said_by_name(agent, text) is None:
             return _reject(agent, refusal)
     return await _discuss(agent, msg, text)
 
@@ -262,7 +267,7 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str) -> AgentResult
     if intent == "back" and (given := _given(agent)):
         del agent.collected_fields[given[-1]]
         return await advance(agent, msg)
-    names = ", ".join(field.label for field in agent.input_fields().values() if not field.secret)
+    names = ", ".join(field.words[0] if field.secret and field.words else field.label for field in agent.input_fields().values())
     shown = say(agent, "names_to_change", names=names) if names else ""
     unclear = say(agent, "answer_yes_no", names=shown)
     if intent in SMALL_TALK:
@@ -271,7 +276,7 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str) -> AgentResult
         return await advance(agent, msg, [*_explanations(agent, text), unclear])
     if intent:
         return await advance(agent, msg)
-    answered = await take_message(agent, msg, text, None, approving=True)
+    answered = await take_any(agent, msg, text, None, approving=True)
     if answered.fields or answered.sentences:
         more = [unclear] if answered.is_talk and not answered.fields and not agent._get_missing_fields() else []
         return await advance(agent, msg, [*answered.sentences, *more])

@@ -36,6 +36,10 @@ PATTERN_TIMEOUT_S = 0.5
 """Time limit for one search, in seconds: a pattern and a hostile text may take arbitrarily long."""
 
 
+MAX_SHOWN = 4
+"""Characters of a secret that questions may show at most."""
+
+
 class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
     """An input field: its declaration, and a descriptor for its value. Made by :func:`InputField`."""
 
@@ -51,6 +55,7 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
     unit: str = ""
     hours: tuple[int, int] | None = None
     range_with: str = ""
+    show_last: int = 0
     name: str = ""
     owner: type = object
 
@@ -244,6 +249,7 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
     validator: Validator | Sequence[Validator] = (),
     pattern: str = "",
     secret: bool = False,
+    show_last: int = 0,
     ge: float | None = None,
     gt: float | None = None,
     le: float | None = None,
@@ -269,6 +275,7 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
             first group that matches, or the whole match; an empty match counts as none. After
             ``PATTERN_TIMEOUT_S`` the search stops, and the person is asked to rephrase.
         secret: the value is never shown, logged or journaled; after a restart it is asked for again.
+        show_last: of a secret, number of characters at its end that questions and the journal show, at most 4.
         ge, gt, le, lt: bounds of a number.
         min_length, max_length: bounds of a text, in characters.
         words: other names of the field in people's words, such as "guests"; in "party of {}" the value has a place.
@@ -278,7 +285,7 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
             from and to, start and end.
 
     Raises:
-        InvalidInput: ``words`` is a text, or ``unit`` or ``hours`` is none.
+        InvalidInput: ``words`` is a text, ``unit`` or ``hours`` is none, or ``show_last`` is not for a secret or above 4.
     """
     if isinstance(words, str):
         raise InvalidInput(f"InputField(words=…) is a list of words, not {words!r}")
@@ -286,6 +293,7 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
         raise InvalidInput(f"InputField(unit={unit!r}): a unit is one of {', '.join(SECONDS)}, or a currency such as EUR")
     if hours is not None and not (0 <= hours[0] < hours[1] <= 24):  # noqa: PLR2004 - first and last, hours
         raise InvalidInput(f"InputField(hours={hours!r}): usual hours are two hours of a day, as (8, 18)")
+    _check_shown(show_last, secret=secret)
     bounds = {"ge": ge, "gt": gt, "le": le, "lt": lt, "min_length": min_length, "max_length": max_length}
     return Field(
         prompt=prompt,
@@ -300,7 +308,13 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
         unit=unit,
         hours=hours,
         range_with=range_with,
+        show_last=show_last,
     )
+
+
+def _check_shown(show_last: int, *, secret: bool) -> None:
+    if not 0 <= show_last <= (MAX_SHOWN if secret else 0):
+        raise InvalidInput(f"InputField(show_last={show_last!r}): a secret can show up to {MAX_SHOWN} characters at its end")
 
 
 class Output:

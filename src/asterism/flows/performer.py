@@ -19,6 +19,7 @@ import msgspec
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import AsterismError, DefinitionMissing, InvalidInput
 from asterism.flows.agent_state import (
+    GUESS,
     AgentResult,
     AgentState,
     agent_view,
@@ -35,6 +36,7 @@ from asterism.flows.dialogue_policy import ask, resume, take_interruption
 from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
 from asterism.flows.resumption import fitting_class
+from asterism.flows.secret_fields import masked_text
 from asterism.flows.secret_store import SecretStore
 from asterism.kernel.data import as_json, error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult, run_id_of
@@ -257,11 +259,14 @@ class HandlerPerformer(msgspec.Struct, eq=False):
         """Move the secrets into the vault, and return the result without them."""
         secret = [name for name, field in agent.input_fields().items() if field.secret and name in agent.collected_fields]
         values = {name: agent.collected_fields[name] for name in secret}
+        guesses = {name: it["value"] for name, it in agent._state.pending.items() if agent.input_fields()[name].secret}
+        values |= {GUESS.format(name): value for name, value in guesses.items()}
         is_over = any(state in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED) for state in handled.transitions)
         self.vault.keep(run_id, {} if is_over else values, token)
         hidden, names = secrets_of(agent), names_of(agent)
         if not hidden:
             return handled
+        handled = msgspec.structs.replace(handled, text=masked_text(agent, handled.text))
         parts = {name: hide(getattr(handled, name), hidden, names) for name in ("text", "data", "reason")}
         return msgspec.structs.replace(handled, **parts)
 

@@ -27,7 +27,7 @@ class SecretStore:
 
     def original(self, message: Message) -> Message:
         """Return the original message; without the parts that this process does not have."""
-        known_text = "" if message.text == PLACEHOLDER else message.text
+        known_text = message.text.replace(PLACEHOLDER, "").strip()
         _, text, values = self._said.get(message.secret, ("", known_text, message.values))
         return msgspec.structs.replace(message, text=text, values=values)
 

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
-from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, hide
+from asterism.flows.agent_state import AgentResult, AgentState, hide
 from asterism.flows.fields import MISSING, Field
 from asterism.flows.parsing import converted, joined, parts_of, why_not
+from asterism.flows.secret_fields import masked
 from asterism.machines.flow_agent.events import AgentStatus, Message
 from asterism.reading.clauses import Trouble, Understanding
 from asterism.reading.scan import Wanted
@@ -154,6 +155,21 @@ def _cuts_a_number(text: str, start: int, end: int) -> bool:
     return is_minus or any(it.start < start < it.end or it.start < end < it.end for it in numbers)
 
 
+def put_secret(agent: DialogueAgent, field: Field, text: str, *, sure: bool) -> list[str]:
+    """Set a secret field, or read the value back unless it is ``sure``; return a complaint if it is refused."""
+    try:
+        value = field.parse(agent, text, agent._state.setting)
+    except ValueError as error:
+        return [hide(complaint_of(field, error), [text])]
+    before = agent.collected_fields.get(field.name)
+    if not sure:
+        agent._state.pending[field.name] = {"value": msgspec.to_builtins(value), "text": ""}
+        return []
+    put(agent, field.name, value)
+    is_shown = agent._state.status is AgentStatus.WAITING_FOR_APPROVAL or agent._state.asked_field == field.name
+    return [] if is_shown or before == value else [say(agent, "changed", label=field.label, value=masked(field, value))]
+
+
 # -- values from words -----------------------------------------------------------------------------
 
 
@@ -261,6 +277,12 @@ def confirmation(agent: DialogueAgent) -> str:
     for name, guess in agent._state.pending.items():
         if name in fields:
             value = restored(fields[name], guess["value"])
+            if fields[name].secret:
+                shown.append(f"{fields[name].label}: {masked(fields[name], value)}")
+                if len(agent._state.pending) == 1:
+                    key = "confirm_end" if fields[name].show_last else "confirm_secret"
+                    return say(agent, key, label=fields[name].label, text=masked(fields[name], value))
+                continue
             if fields[name].kind is str and len(agent._state.pending) == 1:
                 return say(agent, "confirm_text", label=fields[name].label, text=repr(value))
             shown.append(f"{fields[name].label}: {with_weekday(value, agent._state.setting.words)}")
@@ -279,7 +301,8 @@ def confirm(agent: DialogueAgent) -> list[str]:
         except ValueError as error:
             complaints.append(complaint_of(fields[name], error))
         else:
-            note(agent, name, guess["text"], confirmed=True)
+            if not fields[name].secret:
+                note(agent, name, guess["text"], confirmed=True)
     return complaints
 
 
@@ -303,12 +326,12 @@ def value_words(value: Any, agent: DialogueAgent | None = None) -> str:
 
 
 def approval_prompt(agent: DialogueAgent) -> str:
-    """Return the question for approval with all values; a secret is hidden."""
+    """Return the question for approval with all values; a secret is masked."""
     shown = []
     for name, field in agent.input_fields().items():
         value = agent.collected_fields.get(name) if field.secret else getattr(agent, name)  # the default, where no value was given
         if value is not None:
-            shown.append(f"{field.label}: {HIDDEN if field.secret else value_words(value, agent)}")
+            shown.append(f"{field.label}: {masked(field, value) if field.secret else value_words(value, agent)}")
     what = agent.description or type(agent).__name__
     return f"{what} ({', '.join(shown)}). {say(agent, 'go_ahead')}" if shown else f"{what}. {say(agent, 'go_ahead')}"
 
