@@ -10,8 +10,9 @@
 
 - ``agent`` has ``StandardAgent`` and ``@flowagent``; ``fields`` declares what an agent asks for, ``declaration``
   checks the class, and ``limits`` has the limits of a field in words.
-- ``dialogue_policy`` is the default conversation, and ``answers`` takes a message apart, after ``secret_answers`` has taken
-  the secrets out. ``parsing`` and ``slot_filling`` find values in it with ``asterism.reading``, and ``models`` asks a model.
+- ``dialogue_policy`` is the default conversation, and ``answers`` takes a message apart. Before, ``secret_answers`` takes
+  the secrets out, and ``several`` divides a message with several changes. ``parsing`` and ``slot_filling`` find values with
+  ``asterism.reading``, and ``models`` asks a model for them.
 - ``performer`` calls the handlers, and ``blocking`` those that are plain functions. ``agent_state`` is the state behind an
   agent object, ``secret_store`` holds its secrets, ``secret_fields`` recognizes and masks them, and ``children`` starts runs below it.
 - ``registry`` finds the class of an agent, ``resumption`` checks that it fits its journals, and ``source`` finds the

@@ -182,6 +182,9 @@ def _set(agent: DialogueAgent, field: Field, text: str) -> AnswerOutcome:
         if read is not None:
             done = take_values(agent, found)
             return AnswerOutcome(sentences=done.sentences, fields=done.fields)
+    if field.kind is str and _is_no_name(agent, text, field):
+        done = take_values(agent, Understanding(taken={field.name: Taken(field=field.name, value=text, text=text, sure=False)}))
+        return AnswerOutcome(sentences=done.sentences, fields=done.fields)
     sentences = fill_slots(agent, {field.name: text})
     after = agent.collected_fields.get(field.name)
     is_shown = agent._state.status is AgentStatus.WAITING_FOR_APPROVAL
@@ -295,10 +298,16 @@ def _text_or_values(  # noqa: PLR0911 - as take_message
         return AnswerOutcome(sentences=complaints_about(agent, seen, text, None), is_talk=True)
     if replies.is_question(text, language):
         return AnswerOutcome(sentences=about(agent, text, asked), is_talk=True)
+    if asked.optional and replies.is_refusal(text, language) and not others:
+        put(agent, asked.name, None)
+        return AnswerOutcome(sentences=[say(agent, "removed", label=asked.label)], fields=[asked.name])
     if replies.is_remark(text, language) and not others:
         return AnswerOutcome(sentences=[say(agent, "remark")], is_talk=True)
     value = _without_introduction(agent, text, asked)
-    if is_whole or replies.is_doubtful(text, language) or (others and seen.corrects) or _is_no_name(agent, value, asked):
+    currencies = agent._state.setting.words.vocabulary("currencies")
+    is_value = bool(seen.troubles) and not seen.unknown and any(it.low in currencies for it in tokens(text))  # "42 dollars"
+    is_odd = is_whole or seen.corrects or is_value or replies.begins_with_no(text, language)
+    if is_odd or replies.is_doubtful(text, language) or _is_no_name(agent, value, asked):
         done = take_values(agent, Understanding(taken={asked.name: Taken(field=asked.name, value=value, text=text, sure=False)}))
         return AnswerOutcome(sentences=done.sentences, fields=done.fields)
     return _answered(agent, fill_slots(agent, {asked.name: value}), asked.name)
@@ -313,7 +322,7 @@ def _is_no_name(agent: DialogueAgent, value: str, asked: Field) -> bool:
     words = value.split()
     known = known_words(agent._state.setting.words)
     ordinary = [word for word in words if word.islower() and fold(word).strip(".,") in known]
-    return _is_name(asked) and bool(ordinary) and (words[0] in ordinary or value.islower())
+    return _is_name(asked) and bool(ordinary) and (words[0] in ordinary or value.islower() or "," in value)
 
 
 def _without_introduction(agent: DialogueAgent, text: str, asked: Field) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from asterism.flows.agent_state import AgentResult
 from asterism.flows.answers import ask_for_again, doubted_field, said_by_name
 from asterism.flows.fields import Field, complaint
@@ -23,6 +25,7 @@ from asterism.flows.slot_filling import (
     fill_slots,
     read_message,
     say,
+    summary,
     take_values,
 )
 from asterism.machines.flow_agent.events import AgentStatus, Message
@@ -131,6 +134,8 @@ async def take_answer(agent: DialogueAgent, msg: Message) -> AgentResult | None:
     intent = _intent(agent, msg, text, asked)
     if intent:
         return await _take_intent(agent, intent, msg, asked)
+    if asked is not None and asked.kind not in (str, bool) and replies.denial(text, state.setting.language) == "":
+        return await _take_intent(agent, "skip", msg, asked)
     answered = await take_any(agent, msg, text, asked)
     is_open = asked is not None and asked.name not in agent.collected_fields
     was_missed = is_open and not answered.fields and not answered.is_talk
@@ -149,14 +154,17 @@ async def _take_confirmation(  # noqa: PLR0911 - as take_message
     intent = replies.intent_of(text, language, agent.triggers)
     if intent == "cancel":
         return True, cancel(agent, msg)
+    if rest := replies.after_yes(text, language):
+        return True, await _confirm_but(agent, msg, rest)
     if answer is False:
         state.pending.clear()
         return True, await advance(agent, msg, [say(agent, "dropped")])
-    if intent in ("repeat", "help", *SMALL_TALK):
-        return True, await advance(agent, msg, [say(agent, intent)] if intent in SMALL_TALK else [])
+    if intent in ("repeat", "help", "summary", *SMALL_TALK):
+        said = [summary(agent)] if intent == "summary" else [say(agent, intent)] if intent in SMALL_TALK else []
+        return True, await advance(agent, msg, said)
     if replies.is_question(text, language) and not replies.is_request(text, language):
         return True, await advance(agent, msg, [say(agent, "question")])
-    if values_by_pattern(agent.input_fields(), text):
+    if values_by_pattern(agent.input_fields(), text) or said_by_name(agent, text) is not None:
         return True, await advance(agent, msg, (await take_any(agent, msg, text, None, approving=True)).sentences)
     guesses = dict(state.pending)
     state.pending.clear()
@@ -169,9 +177,25 @@ async def _take_confirmation(  # noqa: PLR0911 - as take_message
         filled = take_values(agent, found)
         state.pending |= {name: guess for name, guess in guesses.items() if name not in filled.fields}
         return True, await advance(agent, msg, filled.sentences)
+    if intent != "skip" and not replies.begins_with_no(text, language) and not replies.finds_fault(text, language):
+        state.pending |= guesses  # they are asked about again, unless this message gives those fields
     if state.asked_field not in agent._get_missing_fields():  # the values are shown for approval, and something else was said
         return True, await _discuss(agent, msg, text)
     return False, None
+
+
+async def _confirm_but(agent: DialogueAgent, msg: Message, rest: str) -> AgentResult | None:
+    """Take "yes, but …": the guesses are right if the rest changes something; "yes, but only if …" is no yes."""
+    fields, guesses = dict(agent.collected_fields), dict(agent._state.pending)
+    sentences = confirm(agent)
+    found = read_message(agent, rest)
+    if found.negates or not (found.taken or said_by_name(agent, rest)):
+        agent.collected_fields.clear()
+        agent.collected_fields.update(fields)
+        agent._state.pending = guesses
+        return await advance(agent, msg, [say(agent, "no_change")])
+    more = await take_any(agent, msgspec.structs.replace(msg, text=rest), rest, None, approving=True)
+    return await advance(agent, msg, [*sentences, *(more.sentences or ([] if more.fields else [say(agent, "no_change")]))])
 
 
 def _intent(agent: DialogueAgent, msg: Message, text: str, asked: Field | None) -> replies.Intent:
@@ -203,6 +227,8 @@ async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Messag
         return ask(agent, given[-1])
     if intent == "back":
         sentences = [say(agent, "nothing_before")]
+    elif intent == "summary":
+        sentences = [summary(agent)]
     elif intent in SMALL_TALK:
         sentences = [] if intent == "unsure" and state.retries else [say(agent, intent)]
         state.retries += intent == "unsure"
@@ -236,6 +262,8 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
     if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text, language)):
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
+    if rest := replies.after_yes(text, language):
+        return await _discuss(agent, msgspec.structs.replace(msg, text=rest), rest)
     is_fault = replies.finds_fault(text, language)
     if msg.verb == "reject" or (replies.answer_of(text, language) is False and not is_fault):
         return _reject(agent, text if msg.verb == "reject" else "")
@@ -270,6 +298,8 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str) -> AgentResult
     names = ", ".join(field.words[0] if field.secret and field.words else field.label for field in agent.input_fields().values())
     shown = say(agent, "names_to_change", names=names) if names else ""
     unclear = say(agent, "answer_yes_no", names=shown)
+    if intent == "summary":
+        return await advance(agent, msg, [summary(agent)])
     if intent in SMALL_TALK:
         return await advance(agent, msg, [say(agent, intent)])
     if intent == "help":

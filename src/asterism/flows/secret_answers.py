@@ -10,6 +10,7 @@ import msgspec
 from asterism.flows.answers import AnswerOutcome, about, change_by_name, said_by_name, take_message
 from asterism.flows.fields import Field
 from asterism.flows.secret_fields import rest_without, values_by_pattern
+from asterism.flows.several import parts_of
 from asterism.flows.slot_filling import DialogueAgent, as_guesses, put_secret, read_message, say, take_values
 from asterism.machines.flow_agent.events import Message
 from asterism.reading import replies
@@ -20,6 +21,10 @@ from asterism.reading.tokens import tokens
 
 async def take_any(agent: DialogueAgent, msg: Message, text: str, asked: Field | None, *, approving: bool = False) -> AnswerOutcome:
     """Take what a message gives, the values of secret fields first; the rest is read as if they were not in it."""
+    is_first = asked is None and not approving
+    parts = parts_of(agent, text) if not is_first and (asked is None or asked.kind_of_reading != "list") else [text]
+    if len(parts) > 1:
+        return await _take_parts(agent, msg, parts, asked)
     done, rest = _by_pattern(agent, text, asked)
     is_done = bool(done.fields or done.sentences)
     if is_done and _is_empty(agent, rest):
@@ -33,6 +38,17 @@ async def take_any(agent: DialogueAgent, msg: Message, text: str, asked: Field |
         msg = msgspec.structs.replace(msg, text=rest)
     more = await take_message(agent, msg, rest, still, approving=approving)
     return AnswerOutcome(sentences=[*done.sentences, *more.sentences], fields=[*done.fields, *more.fields], is_talk=more.is_talk)
+
+
+async def _take_parts(agent: DialogueAgent, msg: Message, parts: list[str], asked: Field | None) -> AnswerOutcome:
+    """Take the parts of a message one after the other; what one of them does not give is said."""
+    done = AnswerOutcome()
+    for part in parts:
+        still = asked if asked is not None and asked.name not in done.fields else None
+        more = await take_any(agent, msgspec.structs.replace(msg, text=part), part, still, approving=True)
+        done.sentences += more.sentences
+        done.fields += more.fields
+    return done
 
 
 def _by_pattern(agent: DialogueAgent, text: str, asked: Field | None) -> tuple[AnswerOutcome, str]:
@@ -59,7 +75,7 @@ def _is_empty(agent: DialogueAgent, rest: str) -> bool:
     return is_plain and not found.taken and not found.troubles and not found.labels and not replies.is_question(rest)
 
 
-def _answer(agent: DialogueAgent, text: str, asked: Field) -> AnswerOutcome:
+def _answer(agent: DialogueAgent, text: str, asked: Field) -> AnswerOutcome:  # noqa: PLR0911 - as take_message
     """Take the answer to the question for a secret, unless it is something else."""
     language = agent._state.setting.language
     is_word = len(text.split()) == 1
@@ -75,6 +91,9 @@ def _answer(agent: DialogueAgent, text: str, asked: Field) -> AnswerOutcome:
         return AnswerOutcome(sentences=filled.sentences, fields=filled.fields)
     if not is_word and replies.is_remark(text, language):
         return AnswerOutcome(sentences=[say(agent, "remark")], is_talk=True)
+    known = known_words(agent._state.setting.words)
+    if asked.pattern and not is_word and any(it.low in known for it in tokens(text)):
+        return AnswerOutcome(sentences=[say(agent, "needed", label=asked.label, limits="")])
     sentences = put_secret(agent, asked, text, sure=_is_secret(agent, asked, text))
     is_taken = asked.name in agent.collected_fields or asked.name in agent._state.pending
     return AnswerOutcome(sentences=sentences, fields=[asked.name] if is_taken else [])

@@ -289,6 +289,16 @@ def confirmation(agent: DialogueAgent) -> str:
     return say(agent, "confirm", values=", ".join(shown))
 
 
+def summary(agent: DialogueAgent) -> str:
+    """Return the values so far as a sentence."""
+    shown = []
+    for name, field in agent.input_fields().items():
+        if (value := agent.collected_fields.get(name)) is not None:
+            words = masked(field, value) if field.secret else with_weekday(value, agent._state.setting.words)
+            shown.append(f"{field.label}: {words}")
+    return say(agent, "so_far", values="; ".join(shown)) if shown else say(agent, "nothing_so_far")
+
+
 def confirm(agent: DialogueAgent) -> list[str]:
     """Set the fields that were guessed; return the complaints."""
     complaints, fields, guesses = [], agent.input_fields(), dict(agent._state.pending)

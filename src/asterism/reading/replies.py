@@ -21,8 +21,8 @@ from asterism.reading.words import words_of
 
 MAX_MESSAGE_CHARS = 50_000
 """Number of characters of one message; longer texts belong in a file."""
-Intent = Literal["", "cancel", "skip", "nothing", "back", "repeat", "help", "resume", "thanks", "greet", "unsure"]
-ORDER: tuple[Intent, ...] = ("cancel", "skip", "nothing", "back", "repeat", "help", "resume", "thanks", "greet", "unsure")
+Intent = Literal["", "cancel", "skip", "nothing", "summary", "back", "repeat", "help", "resume", "thanks", "greet", "unsure"]
+ORDER: tuple[Intent, ...] = ("cancel", "skip", "nothing", "summary", "back", "repeat", "help", "resume", "thanks", "greet", "unsure")
 """Which of several wishes a message is."""
 LONGEST_WISH = 20
 """Tokens of a message at most that is one wish."""
@@ -109,6 +109,28 @@ def denial(text: str, language: str = DEFAULT_LANGUAGE) -> str | None:
         return None
     again = {phrase[:-1] for phrase, key in words_of(language).phrases["words"].items() if key == "again"}
     return reason if _longest(line, start, again) == start else None
+
+
+def after_yes(text: str, language: str = DEFAULT_LANGUAGE) -> str:
+    """Return the correction of "yes, but start on the 8th"; empty for any other message."""
+    line = tokens(text) if len(text) <= MAX_READ else []
+    at = _longest(line, 0, _phrases(language, "yes", "phrases")) if line else 0
+    but = {phrase[:-1] for phrase, key in words_of(language).phrases["words"].items() if key == "but"}
+    while 0 < at < len(line) and line[at].kind == "mark":
+        at += 1
+    end = _longest(line, at, but) if 0 < at < len(line) else at
+    return text[line[end].start :].strip() if at < end < len(line) and "?" not in text else ""
+
+
+def is_refusal(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
+    """Return True if a text refuses to say something: "no, it's private"."""
+    return len(text) <= MAX_READ and "?" not in text and _contains(text, _phrases(language, "no", "refusals"))
+
+
+def begins_with_no(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
+    """Return True if the first words of a text are a no, and others follow."""
+    line = tokens(text)
+    return len(line) > 1 and len(line[0].low) > 1 and 0 < _longest(line, 0, _phrases(language, "no", "phrases")) < len(line)
 
 
 def _is_no(line: list[WordToken], end: int, language: str) -> bool:
@@ -289,10 +311,30 @@ def change_of(text: str, labels: Mapping[str, str], language: str = DEFAULT_LANG
             is_whole = len(chart.tokens) in _after_politeness(chart, end)
             if key != "set" and is_whole:
                 return FieldChange(key, field)
-        for end, key, field in sorted(found):
+        for end, key, field in sorted(found, reverse=True):
             if key == "set" and end < len(chart.tokens):
-                return FieldChange("set", field, text[chart.tokens[end].start :].strip().rstrip(" .!"))
+                value = _value_of(chart, end)
+                return FieldChange("set", field, value) if value else FieldChange("wrong", field)
     return None
+
+
+def _value_of(chart: Chart, at: int) -> str:
+    """Return the value that begins at a token; of "wrong, it is Saturday" what is right, empty if that is not said."""
+    language, text = chart.setting.language, chart.text
+    fault = _longest(chart.tokens, at, _phrases(language, "faults", "words"))
+    if fault > at:
+        after = _after_politeness(chart, fault)
+        ends = {_longest(chart.tokens, it, _phrases(language, "faults", "right")) for it in after if it < len(chart.tokens)}
+        ends = {end for end in ends - after if end < len(chart.tokens)}
+        if not ends:
+            return ""
+        at = max(ends)
+    filler = _longest(chart.tokens, at, _phrases(language, "names", "fillers"))
+    at = filler if filler < len(chart.tokens) else at
+    value = text[chart.tokens[at].start :].strip().rstrip(" !")
+    value = value.rstrip(".") if not re.search(r"\d\.$", value) else value
+    courtesies = "|".join(re.escape(" ".join(it)) for it in _phrases(language, "yes", "courtesies"))
+    return re.sub(rf"(?:,?\s+(?:{courtesies}))+$", "", value, flags=re.IGNORECASE)
 
 
 def _starts(chart: Chart) -> set[int]:

@@ -99,7 +99,7 @@ class Scan:
                 self.chart.tokens[index] = msgspec.structs.replace(token, low=token.low[:-2])
         self.wanted = {it.name: it for it in wanted}
         self.asked = self.wanted.get(asked)
-        self.options = spellings_of(name for it in wanted for name in it.options)
+        self.options = _options(setting.words, wanted)
         self.labels = _labels(setting.words, wanted)
         self.guessed = self._corrected(setting.words)
         self.items = self._scanned()
@@ -241,6 +241,17 @@ class Scan:
                 clause += 1
                 sentence += mark in SENTENCE_MARKS
             item.clause, item.sentence = clause, sentence
+
+
+def _options(words: Words, wanted: Sequence[Wanted]) -> dict[str, str]:
+    """Return the options of the fields by their spellings; a word of the language counts unless it is one of another option, too."""
+    names = list(dict.fromkeys(name for it in wanted for name in it.options))
+    found = spellings_of(names)
+    said: dict[str, set[str]] = {}
+    for name in names:
+        for text in words.options.get(name.casefold(), ()):
+            said.setdefault(" ".join(it.low for it in tokens(text)), set()).add(name)
+    return {text: min(owners) for text, owners in said.items() if len(owners) == 1} | found
 
 
 def _labels(words: Words, wanted: Sequence[Wanted]) -> dict[tuple[str, ...], list[tuple[str, str]]]:

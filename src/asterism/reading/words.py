@@ -68,6 +68,7 @@ class Words(msgspec.Struct, eq=False):
         special: the other phrases about numbers, and those of politeness and of things, by key.
         labels: words for fields by name of the field; ``{}`` is the place of the value.
         say: the sentences of the agent.
+        options: words for common options of fields, by the name of the option.
         texts: the first word for a weekday or a unit, by key.
     """
 
@@ -87,6 +88,7 @@ class Words(msgspec.Struct, eq=False):
     typos: dict[str, int]
     say: dict[str, str]
     texts: dict[str, str]
+    options: dict[str, tuple[str, ...]]
     code: str = ""
     known: frozenset[str] | None = None
 
@@ -159,6 +161,7 @@ class _File:
             "ordinals",
             "say",
             "labels",
+            "options",
             *GRAMMARS,
             *PHRASES,
         }
@@ -190,6 +193,7 @@ class _File:
             },
             typos={fold(word): int(value) for word, value in numbers.get("typos", {}).items()},
             labels={key: tuple(self.list_of("labels", key)) for key in self.table("labels")},
+            options={key: tuple(self.list_of("options", key)) for key in self.table("options")},
             say=self.sentences(),
             texts={key: self.list_of(table, key)[0].capitalize() for table in ("weekdays", "units") for key in self.table(table)},
             code=code or str(self.data.get("code", "")),

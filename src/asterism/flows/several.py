@@ -1,0 +1,45 @@
+"""Messages that change several things at once: "the day is Saturday, and make it 5"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from asterism.flows.answers import said_by_name
+from asterism.flows.slot_filling import DialogueAgent, read_message
+from asterism.reading.tokens import MAX_READ
+
+MAX_PARTS = 5
+"""Parts that one message is divided into at most."""
+
+
+def parts_of(agent: DialogueAgent, text: str) -> list[str]:
+    """Return the parts of a message that each change something; the whole message if they are not clearly apart."""
+    found: list[str] = []
+    rest = text
+    while len(found) < MAX_PARTS - 1 and (pair := _divided(agent, rest)) is not None:
+        found.append(pair[0])
+        rest = pair[1]
+    return [*found, rest]
+
+
+def _divided(agent: DialogueAgent, text: str) -> tuple[str, str] | None:
+    """Return what is before a change by name, and the change; or a change by name, and the values after it."""
+    for left, right in _places(agent, text):
+        names = [said_by_name(agent, part) is not None for part in (left, right)]
+        if names[1] or (names[0] and _is_clear(agent, right)):
+            return left, right
+    return None
+
+
+def _places(agent: DialogueAgent, text: str) -> Iterator[tuple[str, str]]:
+    ands = "|".join(re.escape(" ".join(phrase[:-1])) for phrase, key in agent._state.setting.words.phrases["words"].items() if key == "and")
+    if len(text) <= MAX_READ:
+        for found in re.finditer(rf"(?:[.;!,]\s+(?:(?:{ands})\s+)?|\s+(?:{ands})\s+)", text, re.IGNORECASE):
+            if text[: found.start()].strip() and text[found.end() :].strip():
+                yield text[: found.start()].strip(), text[found.end() :].strip()
+
+
+def _is_clear(agent: DialogueAgent, part: str) -> bool:
+    found = read_message(agent, part)
+    return bool(found.taken) and not found.unknown and not found.negates and not found.troubles
