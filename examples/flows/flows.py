@@ -26,6 +26,7 @@ from asterism.flows import (
     rule,
 )
 
+NAME = r"\bunder (?:the name )?((?-i:[A-Z])[\w'’-]+(?: (?-i:[A-Z])[\w'’-]+){0,3})"
 IBAN = r"\b[A-Z]{2}\d{2}(?: ?[A-Z]{4})?(?: ?\d{4}){2,7}(?: ?\d{1,3})?\b"
 PLAN = Path(__file__).parents[1] / "digits" / "plan.json"
 
@@ -46,7 +47,7 @@ class Seating(enum.Enum):
     TERRACE = "terrace"
 
 
-@flowagent(triggers=["book", "table", "reservation"], description="Book a table")
+@flowagent(triggers=["book", "table", "reservation", "Tisch", "Reservierung", "mesa", "reserva", "reservar"], description="Book a table")
 class RestaurantBooking(StandardAgent):
     """A table for some people on a day, under a name."""
 
@@ -54,7 +55,7 @@ class RestaurantBooking(StandardAgent):
 
     guests: int = InputField("For how many?", ge=1, le=20)
     day: dt.date = InputField("For which day?", description="The day you want to come, such as Friday or 2026-03-01.")
-    name: str = InputField("Under which name?", min_length=2, pattern=r"\bunder (?:the name )?([A-Z]\w+)")
+    name: str = InputField("Under which name?", min_length=2, pattern=NAME)
     seating: Seating | None = InputField("Inside or on the terrace?", description="Where you would like to sit; you may skip this.")
     booking = OutputField("number of the booking")
 
@@ -71,7 +72,7 @@ class RestaurantBooking(StandardAgent):
         )
 
 
-@flowagent(triggers=["leave", "holiday", "vacation"], requires_approval=True, description="Request leave")
+@flowagent(triggers=["leave", "holiday", "vacation", "Urlaub", "vacaciones"], requires_approval=True, description="Request leave")
 class LeaveRequest(StandardAgent):
     """Some days off."""
 
@@ -98,7 +99,9 @@ class LeaveRequest(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, f"{days} day{'s' * (days > 1)} requested: {number}.", data={"days": days})
 
 
-@flowagent(triggers=["expense", "reimburse"], requires_approval=True, description="Claim an expense")
+@flowagent(
+    triggers=["expense", "reimburse", "Spesen", "Auslagen", "erstatten", "gastos"], requires_approval=True, description="Claim an expense"
+)
 class Expense(StandardAgent):
     """Money that was spent."""
 
@@ -120,7 +123,9 @@ class Expense(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, f"Claimed: {number}.")
 
 
-@flowagent(triggers=["deploy", "release"], requires_approval=True, description="Train and deploy the digits model")
+@flowagent(
+    triggers=["deploy", "release", "ausrollen", "desplegar"], requires_approval=True, description="Train and deploy the digits model"
+)
 class Deploy(StandardAgent):
     """The constellation of examples/digits, after a yes; what it asks is asked here."""
 

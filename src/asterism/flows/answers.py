@@ -306,7 +306,8 @@ def _text_or_values(  # noqa: PLR0911 - as take_message
     value = _without_introduction(agent, text, asked)
     currencies = agent._state.setting.words.vocabulary("currencies")
     is_value = bool(seen.troubles) and not seen.unknown and any(it.low in currencies for it in tokens(text))  # "42 dollars"
-    is_odd = is_whole or seen.corrects or is_value or replies.begins_with_no(text, language)
+    is_yes = replies.is_yes(text, language)  # to a question that somebody else has asked
+    is_odd = is_whole or seen.corrects or is_value or is_yes or replies.begins_with_no(text, language)
     if is_odd or replies.is_doubtful(text, language) or _is_no_name(agent, value, asked):
         done = take_values(agent, Understanding(taken={asked.name: Taken(field=asked.name, value=value, text=text, sure=False)}))
         return AnswerOutcome(sentences=done.sentences, fields=done.fields)

@@ -12,7 +12,7 @@ import collections
 import contextlib
 import re
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -26,7 +26,9 @@ from asterism.language.tokens import plain
 from asterism.machines.flow_agent.events import AgentStatus, ConversationRecalled
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.reading import replies
+from asterism.reading.options import corrected
 from asterism.reading.setting import DEFAULT_LANGUAGE
+from asterism.reading.tokens import fold
 from asterism.reading.words import words_of
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
@@ -35,7 +37,6 @@ MAX_RUNS = 100_000
 """Conversations that are searched, once, for open ones at most."""
 
 
-_OPENINGS = "i want to|i would like to|i'd like to|i need to|i need|can you|could you|please|let's|now|first"
 ENDED = (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED)
 
 
@@ -49,6 +50,13 @@ class _Person(msgspec.Struct, frozen=True, kw_only=True):
     def session(self) -> str:
         """Return the session of the user's conversations; users of two tenants never share one."""
         return f"{len(self.tenant)}:{self.tenant}/{self.user}"
+
+
+class _Offer(NamedTuple):
+    """The question whether a user means another agent, and the message that raised it."""
+
+    agent: type[StandardAgent]
+    text: str
 
 
 class Router(Protocol):
@@ -112,6 +120,7 @@ class Orchestrator:
         self._reading = asyncio.Lock()
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: collections.Counter[str] = collections.Counter()
+        self._offered: dict[str, _Offer] = {}
 
     # -- hooks -------------------------------------------------------------------------------------
 
@@ -156,15 +165,22 @@ class Orchestrator:
     async def _routed(self, text: str, person: _Person, context: dict[str, Any]) -> AgentResult:
         stack = await self.stack(person.user, person.tenant)
         here = stack[-1] if stack else None
-        triggered = self.triggered(text, leading=here is not None)
+        offer, is_answered = self._offered.pop(person.session, None), False
+        if offer is not None and replies.answer_of(text, self._talks()) is not None:
+            is_answered, is_taken, text = True, replies.is_yes(text, self._talks()), offer.text
+            triggered = offer.agent if is_taken else None
+        else:
+            triggered = self._named(text) or self.triggered(text, leading=here is not None)
         there = next((row for row in reversed(stack) if triggered and self._agent_of(row) is triggered), None)
+        if not is_answered and triggered is None and (other := await self._offerable(text, here, person)) is not None:
+            return await self._offer(other, text, here, person)
         if here is not None and (triggered is None or there is here):
             return await self._said(self._conversation(here, person), text, stack)
         if there is not None:  # return to an open conversation: it repeats its question
             conversation = self._conversation(there, person)
             await self.runtime.send(there.run_id, ConversationRecalled(), actor=person.user)
             return await conversation.result(self.runtime)
-        if triggered is None and self._router is not None:
+        if triggered is None and self._router is not None and not is_answered:
             triggered = await self._router.choose(text, self.agents, context)
         if triggered is None:
             return await self.handle_no_match(text, context)
@@ -178,14 +194,50 @@ class Orchestrator:
             leading: match only at the beginning, also after "I want to …". This is the rule within a conversation,
                 where an answer may well contain a trigger.
         """
-        said = plain(text)
-        lead = rf"^(?:(?:(?:{_OPENINGS}) )+(?:an? |my |the )?)?"
+        said = fold(plain(text))
+        openings, determiners = ("|".join(sorted(self._phrases(key), key=len, reverse=True)) for key in ("openings", "determiners"))
+        lead = rf"^(?:(?:(?:{openings}) )+(?:(?:{determiners}) )?)?"
         for agent in self.agents:
             for trigger in agent.triggers:
-                word = rf"\b{re.escape(plain(trigger))}\b"
+                word = rf"\b{re.escape(fold(plain(trigger)))}\b"
                 if re.search(f"{lead}{word}" if leading else word, said):
                     return agent
         return None
+
+    def _talks(self) -> str:
+        return self._language or DEFAULT_LANGUAGE
+
+    def _phrases(self, key: str) -> set[str]:
+        """Return the phrases of a key of the agents' languages, as regular expressions."""
+        codes = {DEFAULT_LANGUAGE, self._talks(), *(agent.language for agent in self.agents)}
+        return {re.escape(plain(" ".join(it))) for code in codes for it in words_of(code).special.get(key, ())}
+
+    def _named(self, text: str) -> type[StandardAgent] | None:
+        """Return the agent whose whole description a message is; None for none."""
+        return next((agent for agent in self.agents if agent.description and plain(agent.description) == plain(text)), None)
+
+    async def _offerable(self, text: str, here: RunRow | None, person: _Person) -> type[StandardAgent] | None:
+        """Return the agent that a message may be meant for: by a trigger in the answer to a question for a text, or a misspelt one."""
+        if here is None:
+            known = {plain(trigger): agent for agent in reversed(self.agents) for trigger in agent.triggers}
+            near = {known[word] for said in plain(text).split() if (word := corrected(said, known))}
+            return near.pop() if len(near) == 1 else None
+        other = self.triggered(text)
+        if other is None or other is self._agent_of(here) or not replies.is_doubtful(text, self._talks()):
+            return None  # "Mr Weather" is a name, and "I also need the weather" a wish
+        result = await self._conversation(here, person).result(self.runtime)
+        fields = (self._agent_of(here) or other).input_fields()
+        asked = next((fields[it] for it in result.missing_fields if it in fields and result.raw_message.endswith(fields[it].prompt)), None)
+        is_text = asked is not None and asked.kind is str and not asked.secret and result.status is AgentStatus.WAITING_FOR_INPUT
+        return other if is_text else None
+
+    async def _offer(self, agent: type[StandardAgent], text: str, here: RunRow | None, person: _Person) -> AgentResult:
+        """Ask whether a message is meant for another agent."""
+        self._offered[person.session] = _Offer(agent, text)
+        question = words_of(self._talks()).text("instead", what=agent.description or agent.__name__)
+        if here is None:
+            return AgentResult(status=AgentStatus.CANCELLED, raw_message=question, code="no_match")
+        return msgspec.structs.replace(await self._conversation(here, person).result(self.runtime), raw_message=question)
 
     async def stack(self, user: str, tenant: str = "") -> list[RunRow]:
         """Return the open conversations of a user; the current one is the last."""

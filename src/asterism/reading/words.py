@@ -31,8 +31,8 @@ TABLES = {
     "half_days": ["am", "pm"],
 }
 """Tables of plain phrases with the keys that each must have."""
-PLAIN_ACTS = ("polite", "things", "thing_words")
-"""Keys of the table ``acts`` that have plain phrases."""
+PLAIN_ACTS = ("polite", "things", "thing_words", "openings", "determiners")
+"""Keys of the table ``acts`` that have plain phrases; a language file may lack the last two."""
 GRAMMARS = ("date", "asked_date", "date_parts", "whole", "time", "asked_time", "time_parts", "duration", "shift", "acts", "edit")
 """Tables of patterns."""
 PHRASES = ("words", "yes", "no", "faults", "questions", "remarks", "names", "currencies", "cents", *TABLES)
@@ -41,7 +41,7 @@ REQUIRED = {
     "words": ["from", "until", "to", "back", "and", "but", "not", "or", "if", "about", "up_to", "asides", "again", "neutral"],
     "yes": ["phrases", "courtesies"],
     "no": ["phrases", "because"],
-    "acts": ["cancel", "skip", "nothing", "back", "repeat", "help", "resume", "thanks", "greet", "unsure", *PLAIN_ACTS],
+    "acts": ["cancel", "skip", "nothing", "back", "repeat", "help", "resume", "thanks", "greet", "unsure", *PLAIN_ACTS[:3]],
     "questions": ["start", "requests"],
     "remarks": ["words", "doubts"],
     "names": ["before", "after", "leading"],
@@ -190,6 +190,7 @@ class _File:
                 key: frozenset(it for text in self.list_of(table, key) for it in self.phrase(text))
                 for table, keys in (("numbers", special), ("acts", PLAIN_ACTS))
                 for key in keys
+                if key in REQUIRED["acts"] or key in self.table(table)
             },
             typos={fold(word): int(value) for word, value in numbers.get("typos", {}).items()},
             labels={key: tuple(self.list_of("labels", key)) for key in self.table("labels")},

@@ -192,3 +192,49 @@ def test_open_conversations_are_limited() -> None:
 def test_only_idle_conversations_expire() -> None:
     turns = Desk(idle_s=3600).play(("book", "ann"), "!wait4000", ("book", "bob"), "!expire", ("4", "ann"), ("4", "bob"))
     assert turns[3:] == ["1", "I can do this: Book a table; Tell the weather; Delete.", "Under which name?"]
+
+
+def test_a_wish_for_another_agent_in_the_answer_to_a_question_for_a_text_is_asked_about() -> None:
+    offer = "Do you want this instead: Tell the weather? (yes/no)"
+    assert Desk().play("book", "4", "oh, and the weather please")[2] == offer
+    desk = Talking()
+    assert desk.play("book", "4", "oh, and the weather please", "yes", "Rome", "Ann")[2:] == [
+        offer,
+        "In which town?",
+        "Done. Back to where we were: Under which name?",
+        "Done.",
+    ]
+    assert (
+        desk.play("book", "4", "oh, and the weather please", "no")[3]
+        == "Shall I take this as the name: 'oh, and the weather please'? (yes/no)"
+    )
+    assert desk.play("cancel", "book", "4", "oh, and the weather please", "Ann")[4] == "Done."
+
+
+def test_a_misspelt_trigger_and_the_name_of_an_agent_are_understood() -> None:
+    assert Talking().play("wether please", "yes") == ["Do you want this instead: Tell the weather? (yes/no)", "In which town?"]
+    assert Talking().play("wether please", "no")[1] == "I can do this: Book a table; Tell the weather; Delete."
+    assert Talking().play("Tell the weather") == ["In which town?"]
+
+
+def test_triggers_are_understood_after_an_opening_in_another_language() -> None:
+    assert Talking(language="de").play("delete everything", "ich möchte ein table")[1] == "How many guests?"
+
+
+class Talking(Desk):
+    """One process for all lines."""
+
+    def play(self, *lines: Any) -> list[str]:
+        self.stage = Stage(Booking)
+
+        async def every() -> list[str]:
+            async with self.stage.process() as (runtime, _, _):
+                desk = self.kind(AGENTS, runtime=runtime, **self.more)
+                said = []
+                for line in lines:
+                    said.append((await desk.handle(line, user="ann")).raw_message)
+                    await asyncio.sleep(1)
+                return said
+
+        said: list[str] = self.stage.play(every())
+        return said
