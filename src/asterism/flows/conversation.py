@@ -186,7 +186,7 @@ class Conversation:
             return "respond", text
         if replies.is_yes(text, language):
             return "approve", ""
-        refusal = replies.denial(text, language)
+        refusal = None if replies.finds_fault(text, language) else replies.denial(text, language)
         return ("reject", refusal) if refusal is not None else (None, "")
 
     async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:

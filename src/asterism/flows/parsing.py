@@ -232,6 +232,9 @@ def why_not(field: Wanted, text: str, found: Understanding, setting: Setting) ->
                 return trouble.about
             if trouble.why in ("not", "or", "if", "two", "range", "part", "other"):
                 return words.text(trouble.why, text=repr(trouble.text))
+    currencies = words.vocabulary("currencies")
+    if len(field.unit) == 3 and any(it.why == "foreign" and set(fold(it.text).split()) & currencies for it in found.troubles):  # noqa: PLR2004 - a currency
+        return words.text("other_currency", unit=field.unit)
     if max(map(len, re.findall(r"\d+", text)), default=0) > MAX_DIGITS:
         return words.text("too_long")
     if field.kind in ("whole", "number", "date", "time", "duration") and not has_library() and found.unknown:

@@ -35,7 +35,7 @@ def dates_at(chart: Chart, at: int, *, asked: bool = False) -> list[Reading]:
             if end in found and not (found[end].why or (table == "date" and not found[end].sure)):
                 continue
             try:
-                value, sure = _MEANINGS[key](chart, bound)
+                value, sure = (_MEANINGS.get(key) or _holiday(key))(chart, bound)
             except NoSuchDateError as error:
                 text = chart.text[chart.tokens[at].start : chart.tokens[end - 1].end]
                 found[end] = Reading(kind="date", start=at, end=end, why=chart.words.text(str(error), date=text))
@@ -228,6 +228,12 @@ def _end_of_month(chart: Chart, _: Bindings) -> Found:
 
 def _fixed(month: int, day: int) -> Callable[[Chart, Bindings], Found]:
     return lambda chart, _: _day_month(chart, {"day": day, "month": month})
+
+
+def _holiday(key: str) -> Callable[[Chart, Bindings], Found]:
+    """Return the meaning of a key such as ``day_12_26``: the same day of every year."""
+    month, day = key.removeprefix("day_").split("_")
+    return _fixed(int(month), int(day))
 
 
 def _christmas(chart: Chart, _: Bindings) -> Found:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import msgspec
+
 from asterism.reading.chart import Chart
 from asterism.reading.values import Reading
 
@@ -33,9 +35,25 @@ def _with_currency(chart: Chart, number: Reading) -> list[Reading]:
     found = []
     for end, currency in chart._plain("currencies", number.end):  # noqa: SLF001 - as above
         found.append(Reading(kind="money", value=number.value, start=number.start, end=end, unit=currency, sure=number.sure))
+        found += _with_cents(chart, found[-1])
     for end, currency in chart._plain("cents", number.end):  # noqa: SLF001 - as above
         found.append(Reading(kind="money", value=number.value / Decimal(100), start=number.start, end=end, unit=currency, sure=number.sure))
     return found
+
+
+def _with_cents(chart: Chart, amount: Reading) -> list[Reading]:
+    """Return the amount of "34 euros 50", where nothing follows that the second number may count."""
+    if amount.end >= len(chart.tokens) or amount.value != int(amount.value) or amount.value < 0:
+        return []
+    return [
+        msgspec.structs.replace(amount, value=amount.value + value / Decimal(100), end=end)
+        for end, value in chart.slot("number", amount.end)
+        if MIN_CENTS <= value < 100 and value == int(value) and (end == len(chart.tokens) or chart.tokens[end].kind == "mark")  # noqa: PLR2004 - cents
+    ]
+
+
+MIN_CENTS = 10
+"""Fewest cents that are said without a zero."""
 
 
 def _is_sure(chart: Chart, start: int, end: int) -> bool:

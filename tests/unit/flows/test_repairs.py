@@ -170,6 +170,54 @@ def test_options_in_other_words(agent: type[StandardAgent], line: str, seating: 
     assert (turn.status, turn.fields["seating"]) == ("WAITING_FOR_APPROVAL", seating)
 
 
+class Money(StandardAgent):
+    amount: float = InputField("How much?", unit="EUR", gt=0)
+
+
+class Geld(Money):
+    language = "de"
+
+
+class Dinero(Money):
+    language = "es"
+
+
+@pytest.mark.parametrize(
+    ("agent", "line", "amount"),
+    [
+        (Geld, "vierunddreißig Euro fünfzig", 34.5),
+        (Geld, "34,50€", 34.5),
+        (Money, "45 euros 50", 45.5),
+        (Money, "45 euros 50 people", None),
+        (Money, "42 bucks", None),
+        (Dinero, "no, muy caro", None),
+    ],
+)
+def test_amounts(agent: type[StandardAgent], line: str, amount: float | None) -> None:
+    assert talk(agent, "hi", line)[1][-1].fields.get("amount") == amount
+
+
+def test_another_currency_is_named() -> None:
+    assert said(Money, "hi", "42 bucks") == "Amount: it is asked for in EUR. How much?"
+
+
+@pytest.mark.parametrize(
+    ("agent", "line", "day"),
+    [
+        (Table, "a week on Saturday", "2026-01-10"),
+        (Table, "the 12/20", None),
+        (Table, "Valentine's Day", "2026-02-14"),
+        (Tisch, "am Tag der Arbeit", "2026-05-01"),
+        (Mesa, "el día de Reyes", "2026-01-06"),
+        (Table, "Thanksgiving", None),
+        (Table, "12/5", None),
+    ],
+)
+def test_days_by_name(agent: type[StandardAgent], line: str, day: str | None) -> None:
+    start = {"de": "tisch für 4", "es": "mesa para 4", "en": "table for 4"}[agent.language]
+    assert talk(agent, start, line)[1][-1].fields.get("day") == day
+
+
 def test_a_german_so_is_no_sunday_and_a_full_stop_belongs_to_a_date() -> None:
     assert "day" not in talk(Tisch, "tisch", "so 8 bis 10 Leute")[1][-1].fields
     assert talk(Tisch, "tisch für 4 am 2026-03-06", "Ann Lee", "terrace", "day: der 20.3.")[1][-1].fields["day"] == "2026-03-20"

@@ -92,6 +92,12 @@ def test_a_question_of_a_loop_is_passed_up_and_its_answer_down() -> None:
     assert [row.machine for row in stage.memory.runs.values()] == ["flow agent", "orchestration loop"]
 
 
+@pytest.mark.parametrize("line", ["nope, wrong", "no, that is wrong"])
+def test_a_fault_found_with_the_question_of_a_loop_is_no_refusal(line: str) -> None:
+    turn = talk(Treasure, "dig", "a spade", line)[1][-1]
+    assert (turn.raw_message, turn.status) == ("Please answer yes or no. Let digger do dig (dig)? (where: the oak)", "RUNNING")
+
+
 def test_a_cancel_of_the_conversation_reaches_the_loop() -> None:
     stage, turns = talk(Treasure, "dig", "a spade", "!cancel enough")
     assert turns[-1].status == "CANCELLED"
