@@ -18,21 +18,24 @@ import msgspec
 
 from asterism.errors import InvalidInput, Refused
 from asterism.flows.agent import StandardAgent
-from asterism.flows.agent_state import AgentResult
+from asterism.flows.agent_state import HIDDEN, AgentResult
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import KNOWN, name_of
 from asterism.flows.secret_store import SecretStore, process_secret_store
+from asterism.flows.slot_filling import fill_slots, read_message
 from asterism.language.tokens import plain
 from asterism.machines.flow_agent.events import AgentStatus, ConversationRecalled
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.reading import replies
 from asterism.reading.options import corrected
-from asterism.reading.setting import DEFAULT_LANGUAGE
+from asterism.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, Setting
 from asterism.reading.tokens import fold
 from asterism.reading.words import words_of
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 
+MAX_OFFERS = 10_000
+"""Users whose last question or result is remembered at most."""
 MAX_RUNS = 100_000
 """Conversations that are searched, once, for open ones at most."""
 
@@ -53,10 +56,18 @@ class _Person(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Offer(NamedTuple):
-    """The question whether a user means another agent, and the message that raised it."""
+    """The question whether a user means another agent, the message that raised it, and the values to begin with."""
 
     agent: type[StandardAgent]
     text: str
+    values: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
+
+
+def _remember(offers: dict[str, _Offer], session: str, offer: _Offer) -> None:
+    """Set the offer of a session; the oldest one makes room."""
+    offers[session] = offer
+    if len(offers) > MAX_OFFERS:
+        del offers[next(iter(offers))]
 
 
 class Router(Protocol):
@@ -121,6 +132,7 @@ class Orchestrator:
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: collections.Counter[str] = collections.Counter()
         self._offered: dict[str, _Offer] = {}
+        self._completed: dict[str, _Offer] = {}  # by session, what its last conversation has done
 
     # -- hooks -------------------------------------------------------------------------------------
 
@@ -172,6 +184,10 @@ class Orchestrator:
         else:
             triggered = self._named(text) or self.triggered(text, leading=here is not None)
         there = next((row for row in reversed(stack) if triggered and self._agent_of(row) is triggered), None)
+        if not is_answered and triggered is None and here is None and (done := self._changed(text, person)) is not None:
+            _remember(self._offered, person.session, done)
+            question = words_of(self._talks()).text("again", what=done.agent.description or done.agent.__name__)
+            return AgentResult(status=AgentStatus.CANCELLED, raw_message=question, code="no_match")
         if not is_answered and triggered is None and (other := await self._offerable(text, here, person)) is not None:
             return await self._offer(other, text, here, person)
         if here is not None and (triggered is None or there is here):
@@ -184,7 +200,7 @@ class Orchestrator:
             triggered = await self._router.choose(text, self.agents, context)
         if triggered is None:
             return await self.handle_no_match(text, context)
-        return await self._begun(triggered, text, person, stack)
+        return await self._begun(triggered, text, person, stack, offer.values if offer is not None and is_answered else {})
 
     def triggered(self, text: str, *, leading: bool = False) -> type[StandardAgent] | None:
         """Return the agent whose trigger a message contains as whole words; None for none.
@@ -231,9 +247,23 @@ class Orchestrator:
         is_text = asked is not None and asked.kind is str and not asked.secret and result.status is AgentStatus.WAITING_FOR_INPUT
         return other if is_text else None
 
+    def _changed(self, text: str, person: _Person) -> _Offer | None:
+        """Return what the last conversation has done, with a message that would change one of its values; None for any other message."""
+        done = self._completed.get(person.session)
+        if done is None:
+            return None
+        view: Any = done.agent()
+        view._state.setting = Setting(
+            language=self._talks(), zone=self._time_zone or self._local_zone or DEFAULT_ZONE, at=self.runtime.clock.now()
+        )
+        fill_slots(view, done.values)
+        found = read_message(view, text)
+        is_change = found.corrects or bool(found.labels) or replies.begins_with_no(text, self._talks())
+        return done._replace(text=text) if is_change and found.taken else None
+
     async def _offer(self, agent: type[StandardAgent], text: str, here: RunRow | None, person: _Person) -> AgentResult:
         """Ask whether a message is meant for another agent."""
-        self._offered[person.session] = _Offer(agent, text)
+        _remember(self._offered, person.session, _Offer(agent, text))
         question = words_of(self._talks()).text("instead", what=agent.description or agent.__name__)
         if here is None:
             return AgentResult(status=AgentStatus.CANCELLED, raw_message=question, code="no_match")
@@ -275,14 +305,16 @@ class Orchestrator:
 
     # -- conversations -----------------------------------------------------------------------------
 
-    async def _begun(self, agent: type[StandardAgent], text: str, person: _Person, stack: list[RunRow]) -> AgentResult:
+    async def _begun(
+        self, agent: type[StandardAgent], text: str, person: _Person, stack: list[RunRow], values: dict[str, Any]
+    ) -> AgentResult:
         if len(stack) >= self.max_per_user:
             raise Refused(f"{len(stack)} conversations are open already; end one of them first")
         known = await self._known()
         if sum(map(len, known.values())) >= self.max_open:
             raise Refused("too many conversations are open; try again later")
         conversation = self._conversation_with(agent, person, time_zone=self._time_zone or agent.time_zone or self._local_zone)
-        run = await conversation.begin(self.runtime, text, {}, session=person.session)
+        run = await conversation.begin(self.runtime, text, values, session=person.session)
         known.setdefault(person.session, {})[run] = name_of(agent)
         return await self._with_return(await conversation.settle(), person, stack)
 
@@ -295,7 +327,11 @@ class Orchestrator:
         """Return the result, followed by the question of the previous conversation if this one has ended."""
         if result.status not in ENDED:
             return result
-        (await self._known()).get(person.session, {}).pop(result.run_id, None)
+        agent = self._by_name.get((await self._known()).get(person.session, {}).pop(result.run_id, ""))
+        self._completed.pop(person.session, None)
+        if agent is not None and result.status is AgentStatus.COMPLETED:
+            given = {name: value for name, value in result.fields.items() if value not in (None, HIDDEN)}
+            _remember(self._completed, person.session, _Offer(agent, "", given))
         if not rest:
             return result
         conversation = self._conversation(rest[-1], person)
