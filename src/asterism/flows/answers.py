@@ -130,6 +130,9 @@ def change_by_name(agent: DialogueAgent, change: replies.FieldChange) -> AnswerO
         return AnswerOutcome(sentences=[say(agent, "removed", label=field.label)], fields=[field.name])
     if change.what == "remove" and field.kind is bool:
         return _set(agent, field, say(agent, "no_word"))
+    if field.name in agent._state.pending:
+        del agent._state.pending[field.name]
+        return AnswerOutcome(sentences=[say(agent, "dropped")], is_talk=True)
     if field.name in agent.collected_fields and field.asked:
         return ask_for_again(agent, field)
     return AnswerOutcome(sentences=[say(agent, "no_change")], is_talk=True)
@@ -336,7 +339,8 @@ def _without_introduction(agent: DialogueAgent, text: str, asked: Field) -> str:
     for phrase, key in words.phrases["names"].items():
         if key != "after" and tuple(it.low for it in line[: len(phrase)]) == phrase:
             best = max(best, len(phrase))
-    return text[line[best].start :].strip() if 0 < best < len(line) else text
+    name = text[line[best].start :].strip() if 0 < best < len(line) else text
+    return replies.without_courtesies(name, agent._state.setting.language)
 
 
 def _known_of(agent: DialogueAgent, field: Field) -> str:

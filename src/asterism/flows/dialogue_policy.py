@@ -34,6 +34,8 @@ from asterism.reading.tokens import fold
 
 MAX_PLAIN_RETRIES = 3
 """Unusable answers in a row after which the prompt explains the field and how to cancel."""
+MAX_UNKNOWN = 2
+"""Words that are not understood in an answer to a read-back, with which its values are certain at most."""
 SMALL_TALK = ("thanks", "greet", "unsure")
 
 
@@ -173,7 +175,7 @@ async def _take_confirmation(  # noqa: PLR0911 - as take_message
         state.pending |= guesses
         return True, await advance(agent, msg)
     if found.taken:  # a value for one of several guesses, or for another field, leaves the other guesses as they are
-        found = as_guesses(found) if "?" in text else found
+        found = as_guesses(found) if "?" in text or len(found.unknown) > MAX_UNKNOWN else found
         filled = take_values(agent, found)
         state.pending |= {name: guess for name, guess in guesses.items() if name not in filled.fields}
         return True, await advance(agent, msg, filled.sentences)

@@ -44,7 +44,9 @@ async def _take_parts(agent: DialogueAgent, msg: Message, parts: list[str], aske
     """Take the parts of a message one after the other; what one of them does not give is said."""
     done = AnswerOutcome()
     for part in parts:
-        still = asked if asked is not None and asked.name not in done.fields else None
+        is_open = asked is not None and asked.name not in done.fields
+        is_text = asked is not None and asked.kind is str and replies.is_doubtful(part, agent._state.setting.language)
+        still = asked if is_open and not is_text else None  # "cancel that, the name is wrong" has no name
         more = await take_any(agent, msgspec.structs.replace(msg, text=part), part, still, approving=True)
         done.sentences += more.sentences
         done.fields += more.fields

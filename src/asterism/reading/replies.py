@@ -115,7 +115,7 @@ def after_yes(text: str, language: str = DEFAULT_LANGUAGE) -> str:
     """Return the correction of "yes, but start on the 8th"; empty for any other message."""
     line = tokens(text) if len(text) <= MAX_READ else []
     at = _longest(line, 0, _phrases(language, "yes", "phrases")) if line else 0
-    but = {phrase[:-1] for phrase, key in words_of(language).phrases["words"].items() if key == "but"}
+    but = _phrases(language, "yes", "but")
     while 0 < at < len(line) and line[at].kind == "mark":
         at += 1
     end = _longest(line, at, but) if 0 < at < len(line) else at
@@ -333,8 +333,13 @@ def _value_of(chart: Chart, at: int) -> str:
     at = filler if filler < len(chart.tokens) else at
     value = text[chart.tokens[at].start :].strip().rstrip(" !")
     value = value.rstrip(".") if not re.search(r"\d\.$", value) else value
+    return without_courtesies(value, language)
+
+
+def without_courtesies(text: str, language: str = DEFAULT_LANGUAGE) -> str:
+    """Return a text without "please" and the like at its end."""
     courtesies = "|".join(re.escape(" ".join(it)) for it in _phrases(language, "yes", "courtesies"))
-    return re.sub(rf"(?:,?\s+(?:{courtesies}))+$", "", value, flags=re.IGNORECASE)
+    return re.sub(rf"(?:,?\s+(?:{courtesies}))+[.!]*$", "", text[:MAX_READ], flags=re.IGNORECASE) + text[MAX_READ:]
 
 
 def _starts(chart: Chart) -> set[int]:

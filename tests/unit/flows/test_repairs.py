@@ -95,6 +95,18 @@ def test_yes_but_confirms_a_guess_and_then_changes_it(agent: type[StandardAgent]
     assert turns[2].fields["day"] == "2026-01-03"
 
 
+def test_a_labelled_name_of_the_first_message_is_taken() -> None:
+    assert talk(Table, "table for 4 on 2026-03-06, name Hargreaves")[1][-1].fields["name"] == "Hargreaves"
+    assert talk(Table, "table for 4 on 2026-03-06, name: Hargreaves")[1][-1].fields["name"] == "Hargreaves"
+    assert talk(Table, "table for 4 on 2026-03-06", "tom hargreaves, thanks")[1][-1].fields["name"] == "tom hargreaves"
+
+
+def test_a_text_that_was_guessed_can_be_doubted_by_name() -> None:
+    lines = ("table for 4 on 2026-03-06", "I want to change my booking")
+    assert said(Table, *lines, "the name is wrong") == "All right. Which name?"
+    assert "name" not in talk(Table, *lines, "stop that please, the name is wrong")[1][-1].fields
+
+
 def test_a_guess_is_asked_about_until_it_is_answered() -> None:
     turns = talk(Table, "table", "fridayy", "and my mother comes as well", "make it 4", "yes")[1]
     assert [("2026-01-02" in turn.raw_message) for turn in turns] == [False, True, True, True, False]
