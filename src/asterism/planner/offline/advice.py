@@ -10,8 +10,9 @@ from asterism.constellation.profile import JsonSchema, Skill
 from asterism.planner.offline.mentions import FleetWords
 from asterism.planner.offline.refusal import ClauseRefused
 
-_DANGLING = re.compile(r"(?:[\s,;.:?!]|\b(?:and|then|but)\b)+$")
-"""What is left at the end, when a part is left out."""
+_DANGLING = re.compile(r"^(?:[\s,;.:?!]|(?:and|then|but|so)\b)+|(?:[\s,;.:?!]|\b(?:and|then|but)\b)+$")
+"""Marks and words that are left at an end when a part is left out."""
+_GAP = re.compile(r"(?:\s*(?:,|;|\.|\band\b)){2,}")
 MAX_TRIED = 12
 """Requests that are tried for one piece of advice."""
 
@@ -39,7 +40,9 @@ def _wordings(request: str, refusals: Sequence[ClauseRefused], fleet_words: Flee
     if len(known) == len(refusals):
         yield _replaced(request, refusals, lambda refused: added(refused) or of_nearest(refused))
         yield _replaced(request, refusals, of_nearest)
-    yield _replaced(request, refusals, lambda _: "")
+    left_out = _replaced(request, refusals, lambda _: "")
+    if 2 * len(left_out) >= len(request):
+        yield left_out
     for refused in known:
         yield of_nearest(refused)
     yield from written.values()
@@ -48,7 +51,7 @@ def _wordings(request: str, refusals: Sequence[ClauseRefused], fleet_words: Flee
 def _replaced(request: str, refusals: Sequence[ClauseRefused], by: Callable[[ClauseRefused], str]) -> str:
     for refused in sorted(refusals, key=lambda one: -one.start):
         request = request[: refused.start] + by(refused) + request[refused.end :]
-    return _DANGLING.sub("", " ".join(request.split()))
+    return _DANGLING.sub("", _GAP.sub(",", " ".join(request.split())))
 
 
 def _written(skill: Skill, device: str) -> str:
