@@ -1,4 +1,7 @@
-"""Requests in words: nothing is placed wrongly, most are placed, and each refusal leads to a request that works."""
+"""Requests in words: nothing is placed wrongly, most are placed, and each refusal leads to a request that works.
+
+``chatty.yaml`` has long sentences of talk, which only a model can plan: none of its 26 placeable requests is placed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from asterism.planner.offline.rephrasing import _one_slip
 from tests.words.corpus import FOLDER, Request, check, fleet_of, read
 
 REQUESTS = read(FOLDER / "requests.yaml")
-TRAPS = read(FOLDER / "traps.yaml")
+TRAPS = [*read(FOLDER / "traps.yaml"), *read(FOLDER / "chatty.yaml")]
 
 
 def by_words(request: Request) -> str:
