@@ -128,7 +128,10 @@ class LiveReporter:
             self._refresh()
 
     def warn(self, message: str) -> None:
-        """Show a message below the display."""
+        """Show a message below the display; as a line of its own where there is none, as during a question."""
+        if not self._live.is_started:
+            complain(message)
+            return
         self._warning = message
         self._refresh()
 
