@@ -54,4 +54,4 @@ class PlanRefused(InvalidInput):
             nearest = f" (nearest: {', '.join(refusal.nearest)})" if refusal.nearest else ""
             lines.append(f"\n  {refusal.clause!r}: {refusal.why}{nearest}")
         clauses = "a part" if len(lines) == 1 else f"{len(lines)} parts"
-        super().__init__(f"the offline planner cannot place {clauses} of the request; nothing is planned:{''.join(lines)}")
+        super().__init__(f"{clauses} of the request cannot be placed on this fleet; nothing is planned:{''.join(lines)}")
