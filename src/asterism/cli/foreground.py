@@ -31,7 +31,7 @@ from asterism.views.text.constellation import ConstellationHistory
 from asterism.views.text.history import RunHistory
 from asterism.views.text.proposals import answer_line, proposal_lines, subject_of
 from asterism.views.text.registry import unread_history
-from asterism.views.text.show import result_data
+from asterism.views.text.show import end_summary, result_data
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import duration, plain
 
@@ -102,26 +102,28 @@ class JournalPrinter:
             news.clear()
 
 
-def reporter_for(*, as_json: bool) -> Reporter:
-    """Return the reporter that fits the standard output."""
+def reporter_for(*, as_json: bool, every_item: bool = False) -> Reporter:
+    """Return the reporter that fits the standard output; ``every_item`` counts in a pipe."""
     if as_json:
         return JsonReporter()
     out = console()
-    return LiveReporter(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else LineReporter(out)
+    return LiveReporter(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else LineReporter(out, every_item=every_item)
 
 
-async def drive(runtime: Runtime, run_id: str, *, as_json: bool = False, result_file: Path | None = None) -> int:
+async def drive(runtime: Runtime, run_id: str, *, as_json: bool = False, result_file: Path | None = None, every_item: bool = False) -> int:
     """Drive a run as ``drive_shown`` does, and print its end; return the exit code.
 
     Raises:
         RunOwned: another process owns the run; nothing was changed.
     """
-    history, driven = await drive_shown(runtime, run_id, as_json=as_json)
+    history, driven = await drive_shown(runtime, run_id, as_json=as_json, every_item=every_item)
     await print_end(runtime.store, history, driven, as_json=as_json, result_file=result_file)
     return exit_code_of(driven) if driven else INTERRUPTED
 
 
-async def drive_shown(runtime: Runtime, run_id: str, *, as_json: bool = False) -> tuple[RunHistory, RunRow | None]:
+async def drive_shown(
+    runtime: Runtime, run_id: str, *, as_json: bool = False, every_item: bool = False
+) -> tuple[RunHistory, RunRow | None]:
     """Show a run while it is driven until it ends, waits for a person, or is stopped by a signal.
 
     At a terminal, its questions are asked.
@@ -133,7 +135,7 @@ async def drive_shown(runtime: Runtime, run_id: str, *, as_json: bool = False) -
         RunOwned: another process owns the run; nothing was changed.
     """
     row = await runtime.describe(run_id)
-    reporter = reporter_for(as_json=as_json)
+    reporter = reporter_for(as_json=as_json, every_item=every_item)
     printer = JournalPrinter(runtime.store, unread_history(runtime.machine_of(row), run_id), reporter)
     await printer.read(silently=row.seq > 1)
     watch = Watch(reporter)
@@ -246,7 +248,7 @@ async def _end_lines(store: Store, history: RunHistory, row: RunRow, *, stopped:
     run = row.run_id
     if row.status == "ended":
         result = history.run.memory.result()
-        lines = [f"{row.state}: {row.outcome} after {duration(history.last_at - history.first_at)}", plain(result["summary"], 2000)]
+        lines = [f"{row.state}: {row.outcome} after {duration(history.last_at - history.first_at)}", end_summary(result)]
         counted = history.summary()
         if counted.startswith(lines[-1]):
             lines[-1] = counted  # the summary of a loop without an answer is its number of steps
