@@ -51,9 +51,9 @@ class OfflinePlanner:
                 be the same again.
         """
         if question.mode == "EDITING":
-            return Proposal(thought="the offline planner does not edit")
+            return Proposal(thought="without a model, no edits are planned")
         if question.feedback:
-            raise PlanningUnavailable(f"without a model there is no other plan: {why_rejected(question.feedback)}", code="refused")
+            raise PlanningUnavailable(f"without a model, there is no other plan: {why_rejected(question.feedback)}", code="refused")
         if self._last is not None and self._last[:2] == (question.request, question.fleet):
             return self._last[2]
         try:

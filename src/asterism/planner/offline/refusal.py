@@ -59,7 +59,7 @@ class PlanRefused(InvalidInput):
         for refusal in self.refusals:
             nearest = f" (nearest: {', '.join(refusal.nearest)})" if refusal.nearest else ""
             lines.append(f"\n  {refusal.clause!r}: {refusal.why}{nearest}")
-        clauses = "a part" if len(self.refusals) == 1 else f"{len(lines)} parts"
+        clauses = "a part" if len(self.refusals) == 1 else f"{len(self.refusals)} parts"
         if advice:
             lines.append(f"\n  a request that can be planned: {advice}")
-        super().__init__(f"without a model, {clauses} of the request cannot be planned; nothing runs:{''.join(lines)}")
+        super().__init__(f"{clauses} of the request cannot be placed on this fleet; nothing is planned:{''.join(lines)}")
