@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.devices.skill import skill as skill
     from asterism.errors import AsterismError as AsterismError
     from asterism.errors import IllegalTransition as IllegalTransition
+    from asterism.errors import Interrupted as Interrupted
     from asterism.errors import InvalidInput as InvalidInput
     from asterism.errors import MissingExtra as MissingExtra
     from asterism.errors import Refused as Refused
@@ -108,7 +109,16 @@ _PUBLIC = {
     "asterism.constellations.rounds": ("Round", "follow", "submit"),
     "asterism.devices.python_fleet": ("Device", "Fleet"),
     "asterism.devices.skill": ("SkillContext", "skill"),
-    "asterism.errors": ("AsterismError", "IllegalTransition", "InvalidInput", "MissingExtra", "Refused", "RunFailed", "RunNotFound"),
+    "asterism.errors": (
+        "AsterismError",
+        "IllegalTransition",
+        "Interrupted",
+        "InvalidInput",
+        "MissingExtra",
+        "Refused",
+        "RunFailed",
+        "RunNotFound",
+    ),
     "asterism.flows.agent": ("StandardAgent", "flowagent"),
     "asterism.flows.agent_state": ("AgentResult",),
     "asterism.flows.conversation": ("Conversation",),

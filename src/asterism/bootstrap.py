@@ -6,7 +6,6 @@ opened, so a program that only reads runs starts in half the time.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import socket
@@ -380,21 +379,14 @@ def run(
     fleet: Path | str | Fleet | None = None,
     **params: Any,
 ) -> RunResult:
-    """Open a runtime, run a goal in it as ``App.run`` does, and close it; InvalidInput in a running event loop."""
-    from asterism.constellations.goal import goal_of
-    from asterism.devices.source import refuse_during_import
+    """Open a runtime, run a goal in it as ``App.run`` does, and close it.
 
-    refuse_during_import()
-    with contextlib.suppress(RuntimeError):
-        asyncio.get_running_loop()
-        raise InvalidInput("asterism.run cannot be called in a running event loop, as in a notebook; use: await app.run(…)")
+    If the run waits for a person, a line on standard error says where to answer, if that is a terminal.
 
-    goal = goal_of(goal, params)
-    if goal.plan and (taken := goal.plan.params.keys() & {"database", "fleet"}):
-        raise InvalidInput(f"parameter {min(taken)!r} has the name of an option of asterism.run; rename it, or use: await app.run(…)")
+    Raises:
+        InvalidInput: in a running event loop, or as ``App.run``.
+        Interrupted: Ctrl-C; the run can be resumed.
+    """
+    from asterism.constellations.program import run_program
 
-    async def main() -> RunResult:
-        async with open(database, fleet=fleet) as app:
-            return await app.run(goal, options)
-
-    return asyncio.run(main())
+    return run_program(goal, options, params, lambda: open(database, fleet=fleet), database)

@@ -79,6 +79,18 @@ class UnknownMachine(DefinitionMissing):
         )
 
 
+class Interrupted(SystemExit, KeyboardInterrupt):
+    """``asterism.run`` was interrupted by Ctrl-C. Uncaught, it ends the program with exit code 130, without a traceback.
+
+    Attributes:
+        run_id: id of the run, which can be resumed; empty if none had started.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(130)
+
+
 class RunOwned(AsterismError):
     """Another live process owns this run; it can be acquired after that process has released it or ended.
 

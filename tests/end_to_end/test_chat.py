@@ -30,7 +30,11 @@ class Terminal:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.shown = ""
         self.keys, screen = pty.openpty()
-        there = {"ASTERISM_DATABASE": str(folder / "flows.db"), "ASTERISM_FLOWS_DIR": str(folder / "desk"), "TERM": "dumb"}
+        there = {
+            "ASTERISM_DATABASE": str(folder / "flows.db"),
+            "ASTERISM_FLOWS_DIR": str(folder / "desk"),
+            "TERM": os.environ.get("TERMINAL_KIND", "dumb"),
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-c", BEHIND_A_TERMINAL, *arguments],
             cwd=folder, env={**os.environ, **there}, stdin=screen, stdout=screen, stderr=screen, start_new_session=True,

@@ -8,7 +8,8 @@
 
 Shared by the commands: ``options`` declares parameters, ``plan_values`` reads those of a plan, ``run_access`` opens
 the database and reads a run, ``foreground`` drives a run and handles signals, ``reporters`` show its progress,
-``keyboard`` reads input, ``output`` prints lines of ``asterism.views.text``, and ``exit_codes`` names the exit codes.
+``questions`` asks a person at the terminal, ``keyboard`` reads input, ``output`` prints lines of
+``asterism.views.text``, and ``exit_codes`` names the exit codes.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a
 person, 130 cancelled or interrupted.

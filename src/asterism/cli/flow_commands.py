@@ -18,9 +18,11 @@ from cyclopts import Parameter
 from asterism.bootstrap import ModelServices, open_model_services
 from asterism.bootstrap import open as open_all
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
-from asterism.cli.keyboard import ask_secret, terminal, typed_answer
+from asterism.cli.foreground import drive_shown, print_end
+from asterism.cli.keyboard import terminal, typed_answer
 from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
+from asterism.cli.questions import can_ask
 from asterism.cli.run_access import actor, connected
 from asterism.constellations.resumption import fleet_file_below
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable, first_of
@@ -252,7 +254,7 @@ def run_flow(
     database: Database = None,
     json: Json = False,
 ) -> int:
-    """Run a flow agent with given fields. It asks for missing ones and leaves the question open; nothing is approved here."""
+    """Run a flow agent with given fields. At a terminal it asks for missing ones, and for approvals; else its question stays open."""
     agent = agent_of(source, Path.cwd())
     opened = _open(database, fleet, model_choice(model, backup_model, record))
     return asyncio.run(_run(agent, _values(agent, field), text, opened, as_json=json))
@@ -279,12 +281,18 @@ def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:
 async def _run(agent: type[StandardAgent], values: dict[str, Any], text: str, opened: Opened, *, as_json: bool) -> int:
     async with opened as (runtime, _):
         conversation = Conversation(agent, runtime=runtime, user=actor())
-        result = await conversation.say(text, values)
         if as_json:
+            result = await conversation.say(text, values)
             put(json_text.dumps(msgspec.to_builtins(result), ensure_ascii=False))
         else:
-            put(f"run {result.run_id}")
-            while await ask_secret(runtime, result.run_id):  # until the person leaves
+            put(f"run {await conversation.begin(runtime, text, values)}")
+            if can_ask():
+                history, driven = await drive_shown(runtime, conversation.run_id)
+                if driven is None or driven.status == "paused":
+                    await print_end(runtime.store, history, driven)
+                    return INTERRUPTED
+                result = await conversation.result(runtime)
+            else:
                 result = await conversation.settle()
             _print_result(result)
             for asked in await runtime.store.inquiries(root=result.run_id):

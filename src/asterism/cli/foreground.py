@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
-from asterism.cli.keyboard import ask_secret
 from asterism.cli.output import complain, console, put, put_line
+from asterism.cli.questions import Questions, can_ask
 from asterism.cli.reporters import FRAME_S, JsonReporter, LineReporter, LiveReporter, Reporter, Update
 from asterism.cli.run_access import actor
 from asterism.errors import AsterismError, Refused
 from asterism.kernel.journal import Entry
 from asterism.kernel.packing import packer
-from asterism.machines.run_control import Pause
+from asterism.machines.run_control import AskPerson, Pause
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.private_files import opener
@@ -31,7 +31,7 @@ from asterism.views.text.constellation import ConstellationHistory
 from asterism.views.text.history import RunHistory
 from asterism.views.text.proposals import answer_line, proposal_lines, subject_of
 from asterism.views.text.registry import unread_history
-from asterism.views.text.show import result_data
+from asterism.views.text.show import end_summary, result_data
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import duration, plain
 
@@ -41,11 +41,14 @@ class Watch:
 
     def __init__(self, reporter: Reporter) -> None:
         self.news = asyncio.Event()
+        self.asked = asyncio.Event()
         self._reporter = reporter
 
     def appended(self, run_id: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - the entries are read from the journal
-        """Note that the journal has grown."""
+        """Note that the journal has grown, and whether a person is asked."""
         self.news.set()
+        if any(isinstance(effect, AskPerson) for entry in entries for effect in entry.effects):
+            self.asked.set()
 
     def trouble(self, run_id: str, message: str) -> None:  # noqa: ARG002 - there is only one run
         """Report a warning."""
@@ -59,9 +62,13 @@ class JournalPrinter:
         store: store of the journal.
         history: history of the run, which may have read a part of the journal.
         reporter: shows the entries.
+
+    Attributes:
+        screen: held while the terminal shows something else; ``follow`` waits for it.
     """
 
     def __init__(self, store: Store, history: RunHistory, reporter: Reporter) -> None:
+        self.screen = asyncio.Lock()
         self._store = store
         self._unpack = packer(history.run.machine).unpack
         self._reporter = reporter
@@ -74,11 +81,17 @@ class JournalPrinter:
         if not silently:
             self._reporter.show(Update(self.history, records, lines))
 
+    async def leave_screen(self) -> None:
+        """Show what is new, and end the display; the next entries begin another one."""
+        await self.read()
+        self._reporter.close()
+
     async def follow(self, news: asyncio.Event) -> None:
         """Read new entries as they come, and refresh the display in between; runs until cancelled."""
         while True:
             try:
-                await self.read()
+                async with self.screen:
+                    await self.read()
             except AsterismError as error:  # a run that cannot be shown is still driven
                 self._reporter.warn(str(error))
                 return
@@ -89,51 +102,64 @@ class JournalPrinter:
             news.clear()
 
 
-def reporter_for(*, as_json: bool) -> Reporter:
-    """Return the reporter that fits the standard output."""
+def reporter_for(*, as_json: bool, every_item: bool = False) -> Reporter:
+    """Return the reporter that fits the standard output; ``every_item`` counts in a pipe."""
     if as_json:
         return JsonReporter()
     out = console()
-    return LiveReporter(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else LineReporter(out)
+    return LiveReporter(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else LineReporter(out, every_item=every_item)
 
 
-async def drive(runtime: Runtime, run_id: str, *, as_json: bool = False, result_file: Path | None = None) -> int:
-    """Drive a run until it ends, waits for a person, or is stopped by a signal; return the exit code.
+async def drive(runtime: Runtime, run_id: str, *, as_json: bool = False, result_file: Path | None = None, every_item: bool = False) -> int:
+    """Drive a run as ``drive_shown`` does, and print its end; return the exit code.
+
+    Raises:
+        RunOwned: another process owns the run; nothing was changed.
+    """
+    history, driven = await drive_shown(runtime, run_id, as_json=as_json, every_item=every_item)
+    await print_end(runtime.store, history, driven, as_json=as_json, result_file=result_file)
+    return exit_code_of(driven) if driven else INTERRUPTED
+
+
+async def drive_shown(
+    runtime: Runtime, run_id: str, *, as_json: bool = False, every_item: bool = False
+) -> tuple[RunHistory, RunRow | None]:
+    """Show a run while it is driven until it ends, waits for a person, or is stopped by a signal.
+
+    At a terminal, its questions are asked.
+
+    Returns:
+        Its history, and its row; None if it was stopped.
 
     Raises:
         RunOwned: another process owns the run; nothing was changed.
     """
     row = await runtime.describe(run_id)
-    reporter = reporter_for(as_json=as_json)
+    reporter = reporter_for(as_json=as_json, every_item=every_item)
     printer = JournalPrinter(runtime.store, unread_history(runtime.machine_of(row), run_id), reporter)
     await printer.read(silently=row.seq > 1)
     watch = Watch(reporter)
+    questions = Questions(runtime, run_id, watch.asked, printer.screen, printer.leave_screen) if can_ask() and not as_json else None
     runtime.driver.observe(watch)
     try:
-        driven = await _Foreground(runtime, run_id, reporter).drive(printer, watch)
+        driven = await _Foreground(runtime, run_id, reporter, questions).drive(printer, watch)
+        while questions and driven and driven.status == "waiting" and await questions.must_drive():  # bounded by the person's answers
+            driven = await _Foreground(runtime, run_id, reporter, questions).drive(printer, watch)
         await printer.read()
-        while driven and driven.status == "waiting" and not as_json and await _confided(runtime, run_id, reporter):  # until the user leaves
-            driven = await _Foreground(runtime, run_id, reporter).drive(printer, watch)
-            await printer.read()
     finally:
         runtime.driver.unobserve(watch)
         reporter.close()
-    await print_end(runtime.store, printer.history, driven, as_json=as_json, result_file=result_file)
-    return exit_code_of(driven) if driven else INTERRUPTED
-
-
-async def _confided(runtime: Runtime, run_id: str, reporter: Reporter) -> bool:
-    reporter.close()  # nobody can type below a live picture
-    return await ask_secret(runtime, run_id)
+    return printer.history, driven
 
 
 class _Foreground:
     """A run that is driven in the foreground, and the signals received meanwhile."""
 
-    def __init__(self, runtime: Runtime, run_id: str, reporter: Reporter) -> None:
+    def __init__(self, runtime: Runtime, run_id: str, reporter: Reporter, questions: Questions | None) -> None:
         self._runtime = runtime
         self._run_id = run_id
         self._reporter = reporter
+        self._questions = questions
         self._signals = asyncio.Queue[signal.Signals]()
         self._failure: Exception | None = None
         self._row: RunRow | None = None
@@ -148,7 +174,11 @@ class _Foreground:
             async with asyncio.TaskGroup() as group:
                 driving = group.create_task(self._drive())
                 others = [group.create_task(printer.follow(watch.news)), group.create_task(self._handle_signals(driving))]
+                if self._questions:
+                    others.append(group.create_task(self._questions.keep_asking()))
                 await asyncio.wait([driving])
+                if self._questions and self._row and self._row.status == "waiting":
+                    await self._questions.ask_open()
                 for task in others:
                     task.cancel()
         finally:
@@ -165,8 +195,10 @@ class _Foreground:
             self._failure = error
 
     async def _handle_signals(self, driving: asyncio.Task[None]) -> None:
-        """Pause on the first Ctrl-C; stop on the second, or on any other signal."""
-        if await self._signals.get() is signal.SIGINT:
+        """Pause on the first Ctrl-C; stop on the second, or on any other signal. At a question, Ctrl-C leaves the question."""
+        while (received := await self._signals.get()) is signal.SIGINT and self._questions and self._questions.leave():
+            pass
+        if received is signal.SIGINT:
             self._reporter.warn("pausing: running tasks finish, no new ones start; press Ctrl-C again to stop now")
             try:
                 await self._runtime.post(self._run_id, Pause(reason="Ctrl-C"), actor=actor(), key=self._runtime.clock.new_id())
@@ -193,7 +225,9 @@ def exit_code_of(row: RunRow) -> int:
     return WAITING if row.status == "waiting" else INTERRUPTED
 
 
-async def print_end(store: Store, history: RunHistory, driven: RunRow | None, *, as_json: bool, result_file: Path | None) -> None:
+async def print_end(
+    store: Store, history: RunHistory, driven: RunRow | None, *, as_json: bool = False, result_file: Path | None = None
+) -> None:
     """Print the result of the run and the commands that may follow."""
     row = driven or await store.run(history.run.id)
     result = result_data(history, row)
@@ -214,7 +248,7 @@ async def _end_lines(store: Store, history: RunHistory, row: RunRow, *, stopped:
     run = row.run_id
     if row.status == "ended":
         result = history.run.memory.result()
-        lines = [f"{row.state}: {row.outcome} after {duration(history.last_at - history.first_at)}", plain(result["summary"], 2000)]
+        lines = [f"{row.state}: {row.outcome} after {duration(history.last_at - history.first_at)}", end_summary(result)]
         counted = history.summary()
         if counted.startswith(lines[-1]):
             lines[-1] = counted  # the summary of a loop without an answer is its number of steps

@@ -24,13 +24,10 @@ from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow
 from asterism.settings import database_path
 from asterism.views.text.history import MOMENT
-from asterism.views.text.proposals import answer_line, answered_line, edit_hint, proposal_lines, subject_of
+from asterism.views.text.proposals import ALWAYS, answer_line, answered_line, edit_hint, subject_lines, subject_of
 from asterism.views.text.rows import PendingAnswer
 from asterism.views.text.show import pending_answers
 from asterism.views.words import duration, plain
-
-ALWAYS = {"always": True}
-"""Value of an answer that approves a tool for the rest of a run."""
 
 AnswerVerb = Literal["approve", "reject", "edit", "respond"]
 
@@ -61,11 +58,7 @@ def _lines(row: InquiryRow, title: str, root: RunRow, answer: PendingAnswer | No
     now = SystemClock().now()
     lines = [f"{plain(row.inquiry_id)}  {plain(row.prompt, 1000)}", f"    run        {plain(row.run_id)}  {title}"]
     lines += [f"    part of    {plain(root.run_id)}  {plain(root.title, 100)}"] if root.run_id != row.run_id else []
-    subject = subject_of(row)
-    if "kind" in subject:
-        lines += [f"    {line}" for line in (*proposal_lines(subject), edit_hint(subject)) if line]
-    else:
-        lines += [f"    {plain(name, 20):<9}  {_shown(value)}" for name, value in subject.items()]
+    lines += [f"    {line}" for line in (*subject_lines(row), edit_hint(subject_of(row))) if line]
     lines.append(f"    asked      {local_time(row.asked_at, MOMENT)}, {duration(max(0.0, now - row.asked_at))} ago; risk {row.risk}")
     if row.expires_at:
         left_s = row.expires_at - now
@@ -73,11 +66,6 @@ def _lines(row: InquiryRow, title: str, root: RunRow, answer: PendingAnswer | No
             f"    expires    {local_time(row.expires_at, MOMENT)}, {f'in {duration(left_s)}' if left_s > 0 else 'which has passed'}"
         )
     return [*lines, f"    {answered_line(answer, resume_hint(root)) if answer else answer_line(row, root.run_id)}", ""]
-
-
-def _shown(value: Any) -> str:
-    # Not shortened: a person approves exactly this.
-    return plain(value if isinstance(value, str) else json_text.dumps(value, ensure_ascii=False), 100_000)
 
 
 def _as_data(row: InquiryRow) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""Keyboard input: messages, secrets, and answers that only this process may know."""
+"""Keyboard input: messages, secrets and answers."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import getpass
+import os
 import select
 import sys
 import termios
@@ -12,41 +13,40 @@ import threading
 from collections.abc import Iterator
 
 from asterism.cli.output import put
-from asterism.cli.run_access import actor
-from asterism.flows.conversation import Conversation
-from asterism.flows.registry import agent_class
-from asterism.flows.secret_store import process_secret_store
 from asterism.runtime.ports.store import InquiryRow
-from asterism.runtime.runtime import Runtime
-from asterism.views.text.proposals import subject_of
-from asterism.views.words import plain
-
-MAX_SHOWN = 2000
-"""Characters of a question that are printed at most."""
 
 
-async def ask_secret(runtime: Runtime, root: str) -> bool:
-    """Ask at the terminal for the secret that a run waits for, and store it in the memory of this process.
+async def terminal_line(prompt: str, *, secret: bool = False) -> str | None:
+    """Return the next line that is typed at the terminal; None at the end of the input (Ctrl-D).
 
-    Once this process holds a secret of a conversation, it asks every further question of that conversation, too:
-    another process would not have the secret.
+    No thread waits for it, so it can be cancelled: what is typed afterwards belongs to the next reader.
 
-    Returns:
-        False where no such question is open, there is no terminal, or the person leaves it open (Ctrl-D).
+    Args:
+        prompt: printed before it.
+        secret: whether to hide what is typed.
     """
-    inquiries = await runtime.store.inquiries(root=root)
-    asked = next((row for row in inquiries if not row.verbs or process_secret_store().of(row.run_id)), None)
-    if asked is None or not (sys.stdin and sys.stdin.isatty()):
-        return False
-    put(plain(asked.prompt, MAX_SHOWN))
+    loop, keys, typed, ready = asyncio.get_running_loop(), sys.stdin.fileno(), b"", asyncio.Event()
     with terminal():
-        line = await typed_answer(asked)
-    if line is None:
-        return False
-    row = await runtime.store.run(asked.run_id)
-    agent = agent_class(subject_of(asked)["agent"])
-    await Conversation(agent, runtime=runtime, run_id=row.run_id, user=actor(), tenant=row.tenant).put(runtime, line, {})
-    return True
+        if secret:  # before the prompt, which a quick person answers at once
+            settings = termios.tcgetattr(keys)
+            settings[3] &= ~termios.ECHO
+            termios.tcsetattr(keys, termios.TCSADRAIN, settings)
+        print(prompt, end="", flush=True)  # noqa: T201 - the prompt
+        loop.add_reader(keys, ready.set)
+        try:
+            while not typed.endswith(b"\n"):
+                await ready.wait()
+                ready.clear()
+                if not (part := os.read(keys, 4096)):
+                    break
+                typed += part
+        except OSError:  # the terminal is gone
+            return None
+        finally:
+            loop.remove_reader(keys)
+    if secret or not typed.endswith(b"\n"):
+        put("")
+    return typed.decode(errors="replace").rstrip("\r\n") if typed else None
 
 
 async def typed_answer(asked: InquiryRow | None) -> str | None:
@@ -56,7 +56,7 @@ async def typed_answer(asked: InquiryRow | None) -> str | None:
         asked: the open question, if there is one.
     """
     if asked is not None and "approve" in asked.verbs:
-        _discard_typed_ahead()
+        discard_typed_ahead()
     return await _line(secret=asked is not None and not asked.verbs)
 
 
@@ -73,7 +73,7 @@ def terminal() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, was)
 
 
-def _discard_typed_ahead() -> None:
+def discard_typed_ahead() -> None:
     """Discard lines typed before the approval was shown; lines from a pipe are read in order."""
     if sys.stdin.isatty() and select.select([sys.stdin], [], [], 0)[0]:
         termios.tcflush(sys.stdin, termios.TCIFLUSH)

@@ -31,6 +31,9 @@ FleetFile = Annotated[
 OtherFleet = Annotated[Path | None, Parameter(name=["--fleet", "-f"], help="Fleet file [default: the one the run was started with].")]
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
 JsonEvents = Annotated[bool, Parameter(name="--json", negative=(), help="Print each event as a line of JSON, and the result last.")]
+EveryItem = Annotated[
+    bool, Parameter(name="--every-item", negative=(), help="In a pipe, print each event of a fan-out's items; else a summary.")
+]
 Mermaid = Annotated[bool, Parameter(name="--mermaid", negative=(), help="Print a Mermaid flowchart.")]
 RunId = Annotated[str, Parameter(name="RUN", help="Id of a run, or the first characters of the id or of its part after the hyphen.")]
 ResultFile = Annotated[Path | None, Parameter(name="--result-file", help="Also write the result to this file, as one JSON object.")]

@@ -8,7 +8,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import shlex
+import signal
+import subprocess
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -45,6 +49,43 @@ def put_line(out: Console, line: StyledLine) -> None:
         out.print(rich_text(line), soft_wrap=not out.is_terminal)
     except OSError:
         silence_output()
+
+
+def put_paged(lines: Iterable[StyledLine], *, paged: bool = True) -> None:
+    """Print lines; at a terminal, those that are longer than the screen with ``$PAGER``, else ``less``.
+
+    Args:
+        lines: the lines.
+        paged: False to use no pager, as where ``NO_PAGER`` is set.
+    """
+    out = console()
+    if not (paged and out.is_terminal and sys.stdin and sys.stdin.isatty()) or out.is_dumb_terminal or os.environ.get("NO_PAGER"):
+        for line in lines:
+            put_line(out, line)
+        return
+    with out.capture() as captured:
+        for line in lines:
+            put_line(out, line)
+    text = captured.get()
+    if text.count("\n") < out.height or not _paged(text):
+        put(text.removesuffix("\n"))
+
+
+def _paged(text: str) -> bool:
+    """Show a text with the pager; return False if there is none."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the pager
+    try:
+        subprocess.run(  # noqa: S603 - the pager that the user has chosen
+            shlex.split(os.environ.get("PAGER") or "less"),
+            input=text.encode(errors="backslashreplace"),
+            env={"LESS": "FRX", **os.environ},
+            check=False,
+        )
+    except (OSError, ValueError):
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return True
 
 
 def rich_text(line: StyledLine) -> Text:

@@ -60,7 +60,7 @@ def plan(
     if mermaid and json:
         raise InvalidInput("--mermaid and --json exclude each other; choose one")
     goal, choice = with_values(goal_of(what), values), model_choice(model, backup_model)
-    check_fleet_given(goal, fleet, "plan")
+    check_fleet_given(goal, fleet, "plan", what)
     document, constellation = asyncio.run(_planned(goal, fleet, choice))
     if json:
         put(plan_text(document).rstrip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -11,7 +12,12 @@ from rich.live import Live
 from rich.text import Text
 
 from asterism.cli.output import complain, json_line, local_time, put, put_line, rich_text
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.fan_out import items_words
+from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Record
+from asterism.machines.constellation_agent.events import AttemptEnded
+from asterism.machines.run_control import Answered, AskPerson
 from asterism.runtime.clock import Clock
 from asterism.views.text.history import HistoryLine, RunHistory, log_line
 from asterism.views.text.styled_line import StyledLine
@@ -22,6 +28,8 @@ FRAME_S = 0.2
 """Shortest time between two frames, in seconds."""
 QUIET_S = 5.0
 """Shortest time between two progress lines of a task in a pipe, in seconds."""
+MAX_ITEMS = 10
+"""Items of a fan-out whose lines are printed in a pipe; of more, only errors and questions, this many errors at most."""
 MAX_DRAWN = 60
 """Lines of a drawing in a pipe, or of the last frame."""
 
@@ -57,11 +65,18 @@ class Reporter(Protocol):
 
 
 class LineReporter:
-    """Reporter in plain lines, one for each event of the run."""
+    """Reporter in plain lines, one for each event of the run.
 
-    def __init__(self, console: Console) -> None:
+    Args:
+        console: where it prints.
+        every_item: also print each event of the items of a large fan-out.
+    """
+
+    def __init__(self, console: Console, *, every_item: bool = False) -> None:
         self._console = console
+        self._every_item = every_item
         self._progressed: dict[str, float] = {}
+        self._failures: Counter[str] = Counter()
         self._drawn = -1
 
     def show(self, update: Update) -> None:
@@ -72,7 +87,9 @@ class LineReporter:
             for line in plan_lines(constellation) if len(constellation.tasks) <= MAX_DRAWN else []:
                 put_line(self._console, StyledLine("    ").append_line(line))
         for it in update.lines:
-            if it.weight == "event" or (it.weight == "progress" and not self._too_soon(it)):
+            if of := self._fan_out_of(it, constellation):
+                self._summarize(of, it, update.history)
+            elif it.weight == "event" or (it.weight == "progress" and not self._too_soon(it)):
                 put_line(self._console, log_line(update.history, it, local_time))
 
     def warn(self, message: str) -> None:
@@ -81,6 +98,24 @@ class LineReporter:
 
     def close(self) -> None:
         """Do nothing; there is nothing to close."""
+
+    def _fan_out_of(self, it: HistoryLine, constellation: TaskConstellation) -> TaskStar | None:
+        """Return the task whose summary replaces a line about one of its items; None for a line that is printed."""
+        item = constellation.tasks.get(it.part)
+        of = constellation.tasks.get(item.item_of) if item and item.item_of and not self._every_item else None
+        if of is None or of.items is None or of.items.total <= MAX_ITEMS:
+            return None
+        event = it.entry.event
+        if isinstance(event, Answered) or any(isinstance(effect, AskPerson) for effect in it.entry.effects):
+            return None
+        if isinstance(event, AttemptEnded) and event.error is not None:
+            self._failures[of.task_id] += 1
+            return None if self._failures[of.task_id] <= MAX_ITEMS else of
+        return of
+
+    def _summarize(self, of: TaskStar, it: HistoryLine, history: RunHistory) -> None:
+        if of.items is not None and of.status is TaskStatus.RUNNING and not self._too_soon(msgspec.structs.replace(it, part=of.task_id)):
+            put_line(self._console, log_line(history, HistoryLine(items_words(of.items), of.task_id, entry=it.entry), local_time))
 
     def _too_soon(self, it: HistoryLine) -> bool:
         last = self._progressed.get(it.part)
@@ -128,7 +163,10 @@ class LiveReporter:
             self._refresh()
 
     def warn(self, message: str) -> None:
-        """Show a message below the display."""
+        """Show a message below the display; as a line of its own where there is none, as during a question."""
+        if not self._live.is_started:
+            complain(message)
+            return
         self._warning = message
         self._refresh()
 
@@ -155,6 +193,8 @@ class LiveReporter:
             yield Text("planning …" if not history.run.ended else "", "dim")
             return
         yield from map(rich_text, lines)
+        if history.run.ended:
+            return  # the lines below the last frame say it
         elapsed = duration(history.until(now) - history.first_at)
         yield Text(f"\n{history.summary()}, {elapsed}", "dim")
 

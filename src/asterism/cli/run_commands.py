@@ -15,6 +15,7 @@ from asterism.cli.foreground import drive
 from asterism.cli.options import (
     BackupModel,
     Database,
+    EveryItem,
     FleetFile,
     JsonEvents,
     Model,
@@ -59,6 +60,7 @@ def run(
     fleet: FleetFile = None,
     database: Database = None,
     json: JsonEvents = False,
+    every_item: EveryItem = False,
     result_file: ResultFile = None,
     model: Model = None,
     backup_model: BackupModel = None,
@@ -75,8 +77,9 @@ def run(
         raise InvalidInput(f"--replan {behaviour.replan} needs a model; choose one with --model")
     options = behaviour.options("when_needed" if choice else "never")
     goal = with_values(goal_of(what), values, asks=True)
-    check_fleet_given(goal, fleet, "run")
-    return asyncio.run(_run(goal, fleet, database_path(database), options, choice, as_json=json, result_file=result_file))
+    check_fleet_given(goal, fleet, "run", what)
+    how = {"as_json": json, "every_item": every_item}
+    return asyncio.run(_run(goal, fleet, database_path(database), options, choice, result_file=result_file, **how))
 
 
 async def _run(
@@ -87,6 +90,7 @@ async def _run(
     choice: ModelChoice | None,
     *,
     as_json: bool,
+    every_item: bool,
     result_file: Path | None,
 ) -> int:
     if goal.plan is not None and options.replan == "never":
@@ -101,14 +105,14 @@ async def _run(
         ):
             goal = msgspec.structs.replace(goal, title=plain(goal.title))
             submitted = await submit(runtime, goal, options=options, model=choice, here=runtime.here, actor=actor())
-            return await begin(runtime, submitted, as_json=as_json, result_file=result_file)
+            return await begin(runtime, submitted, as_json=as_json, result_file=result_file, every_item=every_item)
 
 
-async def begin(runtime: Runtime, submitted: str, *, as_json: bool, result_file: Path | None) -> int:
+async def begin(runtime: Runtime, submitted: str, *, as_json: bool, result_file: Path | None, every_item: bool = False) -> int:
     """Print the id of a new run, and drive it."""
     if not as_json:
         put(f"run {submitted}\n")
-    return await drive(runtime, submitted, as_json=as_json, result_file=result_file)
+    return await drive(runtime, submitted, as_json=as_json, result_file=result_file, every_item=every_item)
 
 
 def follow(

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, Mermaid, RunId
-from asterism.cli.output import console, json_line, local_time, put, put_line
+from asterism.cli.output import console, json_line, local_time, put, put_line, put_paged
 from asterism.cli.run_access import garbage_collection_off, machine_of, read_run, reading
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.packing import packer
@@ -31,7 +31,7 @@ from asterism.views.words import plain
 
 def runs(
     *,
-    limit: Annotated[int, Parameter(help="Maximum number of runs to list.")] = 20,
+    limit: Annotated[int, Parameter(help="Maximum number of runs to list; the last line says how many there are.")] = 20,
     every: Annotated[bool, Parameter(name="--all", negative=(), help="Include child runs.")] = False,
     database: Database = None,
     json: Json = False,
@@ -45,12 +45,15 @@ def runs(
 async def _runs(limit: int, database: Path | None, *, roots_only: bool, as_json: bool) -> int:
     async with reading(database) as store:
         rows = await store.runs(limit=limit, roots_only=roots_only)
+        there = len(await store.runs(limit=MAX_RUNS, roots_only=roots_only)) if len(rows) == limit and not as_json else len(rows)
     if as_json:
         put(json_text.dumps([msgspec.to_builtins(row) for row in rows], indent=2))
         return FINISHED
     out = console()
-    for line in run_lines(rows, local_time):
+    for line in run_lines(rows, local_time, header=out.is_terminal):
         put_line(out, line)
+    if there > len(rows):
+        put_line(out, StyledLine(f"{len(rows)} of {there} runs; all of them: asterism runs --limit {there}", "dim"))
     if not rows:
         put("no runs yet")
     return FINISHED
@@ -62,10 +65,14 @@ def show(
     *,
     database: Database = None,
     mermaid: Mermaid = False,
+    no_pager: Annotated[bool, Parameter(negative=(), help="Print at once, also what is longer than the terminal.")] = False,
     plan: Annotated[bool, Parameter(name="--plan", negative=(), help="Print its plan, as a plan file for the current folder.")] = False,
     json: Json = False,
 ) -> int:
-    """Show a run: its plan, its states, the history of its tasks, metrics and planning."""
+    """Show a run: what failed or waits, and what to do next; then its tasks, states, history, metrics and planning.
+
+    At a terminal, what is longer than the screen is shown by $PAGER, unless NO_PAGER is set.
+    """
     if mermaid + plan + json > 1:
         raise InvalidInput("--mermaid, --plan and --json exclude each other; choose one")
     if plan:
@@ -73,10 +80,10 @@ def show(
 
         put(asyncio.run(plan_of_run(named, database)))
         return FINISHED
-    return asyncio.run(_show(named, database, as_mermaid=mermaid, as_json=json))
+    return asyncio.run(_show(named, database, as_mermaid=mermaid, as_json=json, paged=not no_pager))
 
 
-async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json: bool) -> int:
+async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json: bool, paged: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
         if as_mermaid:
@@ -93,11 +100,9 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
     elif as_json:
         put(json_text.dumps(show_data(tree, now, asked=asked, origin=origin), indent=2))
     else:
-        out = console()
         with garbage_collection_off():
             lines = list(show_lines(tree, now, local_time, asked=asked, inbox=inbox, origin=origin))
-        for line in lines:
-            put_line(out, line)
+        put_paged(lines, paged=paged)
     return FINISHED
 
 

@@ -169,8 +169,8 @@ def parse_plan(value: Any, where: str = "plan", *, depth: int = 1) -> PlanDocume
     The plan may also stand under the key ``constellation``. ``depth`` is 1 for the outermost plan.
 
     Raises:
-        InvalidInput: as for :func:`parse_task`; also duplicate ids, no tasks, or more than
-            ``MAX_TASKS``.
+        InvalidInput: as for :func:`parse_task`; also duplicate ids, no task but handlers, or more
+            than ``MAX_TASKS``.
     """
     if isinstance(value, Mapping) and isinstance(value.get("constellation"), Mapping):
         value = value["constellation"]
@@ -194,6 +194,10 @@ def parse_plan(value: Any, where: str = "plan", *, depth: int = 1) -> PlanDocume
     _refuse_duplicates([line.line_id for line in lines], f"{where}.dependencies", "id")
     if not tasks:
         raise InvalidInput(f"{where}.tasks: there is nothing to do; a plan needs a task")
+    if all(task.role != "task" for task in tasks):
+        raise InvalidInput(
+            f"{where}.tasks: there are only handlers ({tasks[0].role}: {tasks[0].task_id}), which run after tasks; add a task"
+        )
     return PlanDocument(
         constellation_id=_text(value, "constellation_id", where),
         name=_text(value, "name", where),

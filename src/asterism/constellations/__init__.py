@@ -11,10 +11,10 @@
         ended = await app.run(nightly)
 
 ``definition`` has constellations as programs define them, and ``reference`` their values; ``arguments`` checks the
-arguments of their tasks, ``each`` has their fan-out, and ``plans`` their plans. ``app`` runs them, and ``handle``
-reaches a run by its id; ``retrying`` copies an ended run to retry it. ``goal`` has a request or a plan, and its
-rehearsal. ``rounds`` submits the runs of a session. ``resumption`` finds the fleet and model to resume a run with.
-``performers`` carry out the effects of constellation agents.
+arguments of their tasks, ``each`` has their fan-out, and ``plans`` their plans. ``app`` runs them, ``program`` runs
+one as the work of a program, and ``handle`` reaches a run by its id; ``retrying`` copies an ended run to retry it.
+``goal`` has a request or a plan, and its rehearsal. ``rounds`` submits the runs of a session. ``resumption`` finds
+the fleet and model to resume a run with. ``performers`` carry out the effects of constellation agents.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from asterism.constellations.definition import Constellation
 from asterism.constellations.plans import devices_of, rebase_plan, sources_of
 from asterism.devices.here import HereDevice
 from asterism.devices.pool import WorkerPool
+from asterism.devices.python_fleet import Fleet as PythonFleet
 from asterism.devices.source import imported
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.kernel.run import Run
@@ -136,14 +137,31 @@ def _planned_goal(plan: PlanDocument, name: str) -> Goal:
     return Goal(title=plan.name or name, request=plan.name or name, plan=plan)
 
 
-def check_fleet_given(goal: Goal, fleet_file: Path | None, command: str) -> None:
+def check_fleet_given(goal: Goal, fleet_file: Path | None, command: str, named: str = "") -> None:
     """Check that a command has a fleet file if its goal needs one.
+
+    Args:
+        goal: the goal.
+        fleet_file: the fleet file; None if none was given.
+        command: name of the command.
+        named: what the goal was made of; a fleet in a Python file is not used by commands, and the error says so.
 
     Raises:
         InvalidInput: it has none, and the goal is a request in words, or has tasks on other devices than ``here``.
     """
     if fleet_file is None and (goal.plan is None or set(devices_of(goal.plan)) - {HERE}):
-        raise InvalidInput(f'Command "{command}" needs --fleet. See `asterism {command} --help`.')
+        found = _fleet_in(named)
+        unused = f" The fleet {found!r} in {named} is for programs (asterism.run); a command reads a fleet file." if found else ""
+        raise InvalidInput(f'Command "{command}" needs --fleet.{unused} See `asterism {command} --help`.')
+
+
+def _fleet_in(named: str) -> str:
+    """Return the name of a fleet in the Python file or module of a constellation; empty if there is none."""
+    defined = _DEFINED.fullmatch(named)
+    if not defined and not named.endswith(".py"):
+        return ""
+    module = imported(defined["place"] if defined else named, Path.cwd())
+    return next((name for name, value in vars(module).items() if isinstance(value, PythonFleet)), "")
 
 
 async def fleet_for(goal: Goal, fleet: Fleet, here: HereDevice | None = None) -> Fleet:

@@ -53,7 +53,7 @@ FILLERS = STOP_WORDS | _words(
     """all any both here now again also just simply kindly quickly carefully first finally lastly whole entire complete full
     new newly fresh freshly resulting given following same over through per really actually directly straight properly
     everything what where which whatever inside afterwards later else called named path value result results output outputs
-    thing things data work job task step machine"""
+    thing things data work job task step machine there takes"""
 )
 CONDITION_FILLERS = STOP_WORDS | _words("measured resulting reported value result")
 
@@ -94,7 +94,9 @@ right clause."""
 
 THEN = _longest_first(
     """then | -> | → | => | after that | after this | afterwards | afterward | after which | once done | when done
-    | once that is done | once this is done | once it is done | when that is done | once that's done | once it's done
+    | once that is done
+    | as soon as that is done | as soon as this is done | as soon as it is done | as soon as it has finished | after it is done
+    | once this is done | once it is done | when that is done | once that's done | once it's done
     | when it's done | once finished | when finished | once that is finished | once that has finished | once it has finished
     | when that has finished | followed by"""
 )
@@ -109,6 +111,19 @@ IF = _longest_first(
     """if | only if | but only if | provided | provided that | as long as | in case | when | only when | but only when | once
     | as soon as"""
 )
+ASKING = _longest_first("tell me | show me | give me | say")
+ONCE = _longest_first("once | as soon as | after")
+"""Openings of a step that comes first, as in "once the data is downloaded, train"."""
+PASSIVES = _longest_first(
+    "is to be | are to be | should be | must be | has to be | have to be | needs to be | need to be | shall be | ought to be"
+)
+"""Auxiliaries before the participle that says what is to be done. "is" and "was" state or ask."""
+DONE = _longest_first("is | are | has been | have been")
+"""The same after "once"."""
+REPORTS = _words("tell notify inform warn alert let me us know about it that this then please by the a reason")
+"""Words that only ask to hear of the end of a run, which every run reports."""
+NAMED_RESULTS = _longest_first("what comes out of it | what comes out of that | what comes out | what came out | whatever comes out")
+LIST_OPENINGS = _longest_first("for each of the | for each of | for each | for every | for all of | for all | for both")
 UNLESS = _longest_first("unless | except if | except when")
 LEADING = _longest_first(
     """first | firstly | first of all | second | secondly | third | thirdly | to begin with | to start with | now | also | and

@@ -161,9 +161,9 @@ REFUSED = [
     ("digits", "Download CIFAR-10 on laptop and train CNN on GPU server", "unknown_words", "CIFAR-10"),
     (
         "digits",
-        "Download the MNIST dataset on the laptop and train the CNN on the GPU server, but don't deploy it",
+        "Download the MNIST dataset on the laptop and train the CNN on the GPU server, but don't overfit it",
         "not_supported",
-        "don't",
+        "negation",
     ),
     ("digits", "Download MNIST twice on laptop", "unknown_words", "twice"),
     ("digits", "download MNIST, train CNN, evaluate, deploy to production and to the test server", "ambiguous", "test_server"),

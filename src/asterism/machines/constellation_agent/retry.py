@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.fan_out import item_id
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import Refused, did_you_mean
 from asterism.kernel.machine import StepContext
@@ -55,12 +56,26 @@ def failed_task(constellation: TaskConstellation, task_id: str) -> TaskStar:
     """
     task = constellation.tasks.get(task_id)
     if task is None:
+        owner = constellation.tasks.get(task_id.partition("[")[0]) if task_id.endswith("]") else None
+        if owner is not None:
+            raise Refused(f"there is no item {task_id!r}; {_items_of(constellation, owner)}")
         names = [known.task_id for known in constellation.in_order()]
         there = did_you_mean(task_id, names) or f"; there is {', '.join(names[:NAMED])}"
         raise Refused(f"there is no task {task_id!r}{there}")
     if task.status not in FAILED:
         raise Refused(f"{task_id} is {task.status}; only failed and cancelled tasks can be retried")
     return task
+
+
+def _items_of(constellation: TaskConstellation, owner: TaskStar) -> str:
+    """Return in words the items that a task has, and those of them that can be retried."""
+    total = owner.items.total if owner.items else 0
+    if not total:
+        return f"{owner.task_id} has no items"
+    ids = [item_id(owner.task_id, index) for index in range(total)]
+    failed = [it for it in ids if constellation.tasks[it].status in FAILED]
+    more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+    return f"{owner.task_id} has {ids[0]} to {ids[-1]}; failed: {', '.join(failed[:NAMED]) or 'none'}{more}"
 
 
 def _chosen(constellation: TaskConstellation, task_id: str) -> TaskStar:

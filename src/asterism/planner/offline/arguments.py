@@ -71,7 +71,7 @@ class Arguments:
 
     def _fill_by_name(self, index: int) -> bool:
         before = self._named_before(index)
-        if before and self._goes_to(index) and _class(before) == "source" and "target" in map(_class, self._skill.parameter_names()):
+        if before and self._goes_to(index) and class_of(before) == "source" and "target" in map(class_of, self._skill.parameter_names()):
             before = ""  # "to the folder ./backup": the folder is the target
         countable = self._tokens[index].kind in {"number", "odd"}
         return self._put(before, index) or (countable and self._put(self._named_after(index), index))
@@ -124,9 +124,9 @@ class Arguments:
         """Return the only parameter for a text, or, if the text is ``alone``, the only required one."""
         goes_to = self._goes_to(index)
         free = [name for name in self._free if "string" in (_types(self._schema(name)) or {"string"})]
-        wanted = [name for name in free if _class(name) != ("source" if goes_to else "target")]
+        wanted = [name for name in free if class_of(name) != ("source" if goes_to else "target")]
         if goes_to:
-            wanted = [name for name in wanted if _class(name) == "target"] or wanted
+            wanted = [name for name in wanted if class_of(name) == "target"] or wanted
         required = [name for name in wanted if name in self._skill.required_names()]
         if alone and len(wanted) > 1 and len(required) == 1:
             wanted = required
@@ -138,6 +138,12 @@ class Arguments:
         Return "" if the number counts something else: "train 10 models" does not mean 10 epochs.
         """
         following = self._tokens[index + 1] if index + 1 < len(self._tokens) else None
+        if (
+            following is not None
+            and following.low in {"and", "or"}
+            and [one.kind for one in self._tokens[index + 2 : index + 3]] == ["number"]
+        ):
+            return ""  # "10 and 20 epochs": a list
         if following is not None and following.kind == "word" and following.low not in _NO_UNITS:
             return ""
         schemas = {name: self._schema(name) for name in self._free}
@@ -179,6 +185,7 @@ def _convert(token: Token, schema: JsonSchema) -> list[Any]:
     return [value for value in found if not isinstance(allowed, list) or value in allowed]
 
 
-def _class(name: str) -> str:
+def class_of(name: str) -> str:
+    """Return "target" or "source" for the name of such a parameter; else an empty text."""
     parts = set(words(name))
     return "target" if parts & _TARGET_NAMES else "source" if parts & _SOURCE_NAMES else ""

@@ -7,16 +7,19 @@ the meaning of a clause; an unreadable clause carries its ``problem``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 import msgspec
 
-from asterism.language.stems import words
+from asterism.language.stems import head, same_verbs, words
 from asterism.language.tokens import Token, tokens
 from asterism.language.vocabulary import (
+    ASKING,
     DEVICE_PREPOSITIONS,
+    DONE,
     IF,
     LEADING,
+    ONCE,
     OTHERWISE,
     PARALLEL,
     PARAMETER_LINKS,
@@ -27,6 +30,7 @@ from asterism.language.vocabulary import (
 )
 from asterism.planner.offline.mentions import FleetWords
 from asterism.planner.offline.refusal import ClauseRefused
+from asterism.planner.offline.rephrasing import corrected, imperative, is_gerund, phrase_at, repeated, with_value, without_named_results
 from asterism.planner.offline.spoken_condition import Spoken, comparison_follows, read
 
 _SENTENCE_MARKS = frozenset("\n;.!?")
@@ -53,6 +57,9 @@ class Clause(msgspec.Struct):
         start, end: its position in the request.
         text: its text, as written.
         shares_next: it is a bare verb, joined by "and" to the next clause, whose object it shares.
+        asked: it asks to hear of something, as in "give me the size": a noun may stand for the verb.
+        negated: it says what must not be done.
+        value: number of the value, from 1, if the clause is repeated for each value of a list; else 0.
     """
 
     after: str
@@ -68,6 +75,9 @@ class Clause(msgspec.Struct):
     end: int = -1
     text: str = ""
     shares_next: bool = False
+    asked: bool = False
+    negated: bool = False
+    value: int = 0
 
     def covers(self, start: int, end: int) -> None:
         """Extend its position."""
@@ -77,9 +87,21 @@ class Clause(msgspec.Struct):
 
 def split(request: str, fleet_words: FleetWords) -> list[Clause]:
     """Return the clauses of a request, in order."""
-    clauses = _Splitter(tokens(request), fleet_words).clauses()
+    found = without_named_results(corrected(tokens(request), fleet_words))
+    clauses: list[Clause] = []
+    for value, sentence in repeated(found, fleet_words):
+        part = _in_order(_Splitter(sentence, fleet_words).clauses(), fleet_words)
+        for index, clause in enumerate(part):
+            clause.value = value
+            if value and index and any(token.is_value for token in clause.tokens):
+                why = "it is unclear if this step is repeated, too; write it as a sentence of its own"
+                clause.problem = ClauseRefused("bad_structure", why)
+        clauses += part
     for clause in clauses:
+        _read_negation(clause)
         _read_condition(clause, fleet_words)
+        if clause.problem is None:
+            clause.tokens = imperative(clause.tokens, fleet_words)
     clauses = _attach(clauses, fleet_words)
     _settle_parallel(clauses)
     if clauses:
@@ -89,15 +111,6 @@ def split(request: str, fleet_words: FleetWords) -> list[Clause]:
         clause.text = " ".join(request[clause.start : clause.end].split())
         clause.shares_next = bare and following is not None and following.after == "and" and not following.then
     return clauses
-
-
-def _phrase_at(found: Sequence[Token], position: int, *tables: Sequence[tuple[str, ...]]) -> int:
-    """Return the length of the first phrase of the tables, each longest first, found here; else 0."""
-    for phrase in chain(*tables):
-        near = found[position : position + len(phrase)]
-        if tuple(token.low for token in near) == phrase:
-            return len(phrase)
-    return 0
 
 
 class _Splitter:
@@ -128,7 +141,8 @@ class _Splitter:
                 return 1
             if not current.tokens:
                 return 1
-        elif not current.tokens and (length := _phrase_at(self._found, position, LEADING)):
+        elif not current.tokens and (length := phrase_at(self._found, position, ASKING, LEADING)):
+            current.asked |= bool(phrase_at(self._found, position, ASKING))
             return length
         current.tokens.append(token)
         current.covers(token.start, token.end)
@@ -152,20 +166,23 @@ class _Splitter:
     def _consume_connective(self, position: int) -> int:
         """Consume "then", "meanwhile", "while", "otherwise" and synonyms; return 0 for another word."""
         found, current = self._found, self._clauses[-1]
-        if length := _phrase_at(found, position, THEN, () if current.tokens else THEN_AT_START):
+        if current.tokens and found[position].low == "before" and is_gerund(found[position + 1 : position + 2], self._fleet_words):
             self._start("and").then = True
-        elif length := _phrase_at(found, position, WHILE):
+            length = 1
+        elif length := phrase_at(found, position, THEN, () if current.tokens else THEN_AT_START):
+            self._start("and").then = True
+        elif length := phrase_at(found, position, WHILE):
             new = self._start("and")
             new.parallel = True
             new.opens_group = new.after == "sentence" or new.then
-        elif length := _phrase_at(found, position, PARALLEL):
-            if current.tokens and self._ends(position + length, THEN, (("and",),)):
+        elif length := phrase_at(found, position, PARALLEL):
+            if current.tokens and (self._ends(position + length, THEN, (("and",),)) or self._device_ends(position + length)):
                 current.ends_parallel = True
             else:
                 new = self._start("and")
                 new.parallel = True
                 new.opens_group = new.then or len(self._clauses) == 1
-        elif length := _phrase_at(found, position, OTHERWISE):
+        elif length := phrase_at(found, position, OTHERWISE):
             beyond = position + length
             if found[position].low == "if" and not (self._ends(beyond) or self._fleet_words.is_verb(found[beyond])):
                 return 0  # "if not valid": a condition
@@ -174,7 +191,12 @@ class _Splitter:
 
     def _ends(self, position: int, *tables: Sequence[tuple[str, ...]]) -> bool:
         """Return True at the end, a mark, or a phrase of the tables."""
-        return position >= len(self._found) or self._found[position].kind == "mark" or bool(_phrase_at(self._found, position, *tables))
+        return position >= len(self._found) or self._found[position].kind == "mark" or bool(phrase_at(self._found, position, *tables))
+
+    def _device_ends(self, position: int) -> bool:
+        """Return True if a device is named here, and nothing follows."""
+        end = next((index for index in range(position, len(self._found)) if self._ends(index, THEN)), len(self._found))
+        return end > position and _only_device(self._found[position:end], self._fleet_words)
 
     def _start(self, after: str) -> Clause:
         """Start a new clause, unless the current one is still empty; return it."""
@@ -186,15 +208,56 @@ class _Splitter:
         """Return True if an "and" before this position begins a new clause."""
         found, current = self._found, self._clauses[-1].tokens
         for _ in range(_LONGEST_LEAD):
-            if not (length := _phrase_at(found, position, LEADING)):
+            if not (length := phrase_at(found, position, LEADING)):
                 break
             position += length
-        if _phrase_at(found, position, THEN, THEN_AT_START, PARALLEL, WHILE, OTHERWISE):
+        if phrase_at(found, position, THEN, THEN_AT_START, PARALLEL, WHILE, OTHERWISE):
             return True
         opens = self._fleet_words.opens_clause(found, position)
-        if any(_phrase_at(current, index, IF, UNLESS) for index in range(len(current))):
+        if any(phrase_at(current, index, IF, UNLESS) for index in range(len(current))):
             return opens and not comparison_follows(found, position)
-        return opens or bool(_phrase_at(found, position, IF, UNLESS))
+        return opens or bool(phrase_at(found, position, IF, UNLESS))
+
+
+def _in_order(clauses: list[Clause], fleet_words: FleetWords) -> list[Clause]:
+    """Put "once the data is downloaded, …", "after training, …" and "before deploying, …" in the order of the work."""
+    ordered: list[Clause] = []
+    position = 0
+    while position < len(clauses):
+        clause = clauses[position]
+        position += 1
+        following = clauses[position] if position < len(clauses) and clauses[position].after == "comma" else None
+        if following is not None and (length := phrase_at(clause.tokens, 0, ONCE)):
+            rest = clause.tokens[length:]
+            first = list(rest) if is_gerund(rest[:1], fleet_words) else imperative(rest, fleet_words, DONE)
+            if first is not rest:
+                following.then = True
+                if ordered and _same_verb(ordered[-1], first[0]):
+                    continue  # it refers to the step before
+                if not any(_same_verb(earlier, first[0]) for earlier in ordered) and not {"been", "having"} & {token.low for token in rest}:
+                    clause.tokens = first
+        elif following is not None and clause.tokens[0].low == "before" and is_gerund(clause.tokens[1:2], fleet_words):
+            if values := [token for token in clause.tokens if token.is_value]:
+                following.tokens = with_value(following.tokens, values[:1])
+            following.after, following.then = clause.after, clause.then
+            clause.tokens, clause.after, clause.then = clause.tokens[1:], "and", True
+            ordered.append(following)
+            position += 1
+        ordered.append(clause)
+    return ordered
+
+
+def _same_verb(clause: Clause, verb: Token) -> bool:
+    return bool(set(words(verb.text)) & same_verbs(head(words(" ".join(token.text for token in clause.tokens if token.kind == "word")))))
+
+
+def _read_negation(clause: Clause) -> None:
+    """Move a "do not" at the start of a clause to its ``negated``."""
+    for opening in (("do", "not"), ("don't",), ("dont",), ("never",), ("not",)):
+        if phrase_at(clause.tokens, 0, (opening,)) and len(clause.tokens) > len(opening):
+            clause.negated = True
+            clause.tokens = clause.tokens[len(opening) :]
+            return
 
 
 def _only_device(found: Sequence[Token], fleet_words: FleetWords) -> bool:
@@ -205,15 +268,15 @@ def _only_device(found: Sequence[Token], fleet_words: FleetWords) -> bool:
 def _read_condition(clause: Clause, fleet_words: FleetWords) -> None:
     """Move an "if …" from a clause's tokens to its condition."""
     for index in range(len(clause.tokens)):
-        negated = bool(length := _phrase_at(clause.tokens, index, UNLESS))
-        if not (length or (length := _phrase_at(clause.tokens, index, IF))):
+        negated = bool(length := phrase_at(clause.tokens, index, UNLESS))
+        if not (length or (length := phrase_at(clause.tokens, index, IF))):
             continue
         try:
             clause.condition, rest = read(clause.tokens[index + length :], negated=negated, is_verb=fleet_words.is_verb)
         except ClauseRefused as refused:
             clause.problem = refused
             rest = []
-        while length := _phrase_at(rest, 0, LEADING) if index == 0 else 0:
+        while length := phrase_at(rest, 0, LEADING) if index == 0 else 0:
             rest = rest[length:]
         clause.tokens = [*clause.tokens[:index], *rest]
         return
@@ -297,6 +360,8 @@ def _settle_parallel(clauses: Sequence[Clause]) -> None:
         if clause.ends_parallel:
             if len(stretch) == 2:  # noqa: PLR2004 - "a and b in parallel": the two
                 clause.parallel = True
+            elif len(stretch) == 1 and sum(token.is_value for token in clause.tokens) > 1:
+                continue  # "count '/a' and '/b' in parallel"
             else:
                 alone = len(stretch) == 1
                 which = "there is no other step to run in parallel with" if alone else "it is unclear which of the steps run in parallel"

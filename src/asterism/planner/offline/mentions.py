@@ -42,11 +42,17 @@ class Mention(msgspec.Struct, frozen=True):
     devices: tuple[str, ...]
 
 
+def _spellings(skill: Skill) -> set[str]:
+    """Return the words of a skill as they are written: of its name, tags, examples, parameters and result."""
+    texts = (skill.name, *skill.tags, *skill.examples, *skill.parameter_names(), *(skill.output_fields() or ()))
+    return {part for text in texts for part in name_parts(text) if part.isalpha()}
+
+
 class FleetWords(msgspec.Struct, frozen=True):
     """A fleet, indexed by its words; built once for a request.
 
     ``skills`` holds all skills with their device and words, in fleet order; ``vocabulary`` all
-    words.
+    stems and ``spellings`` the words that people write for them.
     """
 
     fleet: Fleet
@@ -57,6 +63,7 @@ class FleetWords(msgspec.Struct, frozen=True):
     verbs: frozenset[str]
     tags: frozenset[str]
     parameters: frozenset[tuple[str, ...]]
+    spellings: frozenset[str]
 
     @classmethod
     def of(cls, fleet: Fleet) -> FleetWords:
@@ -81,6 +88,7 @@ class FleetWords(msgspec.Struct, frozen=True):
             verbs=frozenset[str]().union(*(one.verbs for one in known)),
             tags=frozenset[str]().union(*(one.actions for one in known)),
             parameters=frozenset(tuple(words(name)) for _, skill, _ in skills for name in skill.parameter_names()),
+            spellings=frozenset(word for _, skill, _ in skills for word in _spellings(skill)),
         )
 
     def is_verb(self, token: Token) -> bool:

@@ -15,10 +15,10 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.skill_ranker import VERB_KINDS, Ranked, clear_winner, rank, skill_words
-from asterism.language.stems import head, is_generic, stem, unknown, words
+from asterism.language.stems import head, is_common_verb, is_generic, stem, unknown, words
 from asterism.language.tokens import Token
 from asterism.language.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS
-from asterism.planner.offline.arguments import Arguments
+from asterism.planner.offline.arguments import Arguments, class_of
 from asterism.planner.offline.clauses import Clause
 from asterism.planner.offline.mentions import FleetWords
 from asterism.planner.offline.refusal import ClauseRefused
@@ -34,6 +34,10 @@ _UNSUPPORTED_OPENINGS = {"every": _NO_LOOPS, "each": _NO_LOOPS, "repeat": _NO_LO
 _NEAREST = 3
 _FILLER_STEMS = frozenset(map(stem, FILLERS))
 _LONGEST_AGENT_NAME = 40
+_QUESTIONS = frozenset({"what", "which", "how", "much", "many"})
+_ASKS = frozenset({"is", "are", "was", "were", "has", "did", "does"})
+_STATES = frozenset({"was", "were", "been"})
+_WHATEVER = frozenset({"anything", "it", "them", "yet", "that", "this"})
 
 
 class Placed(msgspec.Struct):
@@ -64,41 +68,96 @@ class _Choice(msgspec.Struct, frozen=True):
         return f"{self.device}.{self.ranked.skill.name}"
 
 
-def place(clause: Clause, fleet_words: FleetWords, earlier: Sequence[Earlier], following: Sequence[Token] = ()) -> Placed:
-    """Place one clause after the tasks in ``earlier``, nearest first.
+def place(clause: Clause, fleet_words: FleetWords, earlier: Sequence[Earlier], following: Sequence[Token] = ()) -> list[Placed]:
+    """Place one clause after the tasks in ``earlier``, nearest first: as one task, or one for each value of a list.
 
     ``following`` has the tokens of a clause whose object this clause shares.
 
     Raises:
         ClauseRefused: the clause cannot be placed; has the code and reason.
     """
-    instruction = _Instruction(clause.tokens, fleet_words)
+    instruction = _Instruction(clause.tokens, fleet_words, asked=clause.asked)
     instruction.refuse_unsupported()
     named = instruction.named_devices()
     choices = instruction.choices(earlier)
     agents = [device for device in named if fleet_words.fleet[device].natural_language]
     if len(agents) == 1 and not any(choice.device in named and not choice.missing for choice in choices):
         slug = "_".join(part.lower() for part in instruction.text.split())[:_LONGEST_AGENT_NAME]
-        return Placed(slug or agents[0], clause.text, agents[0])
+        return [Placed(slug or agents[0], clause.text, agents[0])]
     choice, tips = instruction.choose(choices, named)
     skill = choice.ranked.skill
     arguments = Arguments(skill, instruction.tokens)
+    if arguments.unplaced and (lists := _value_lists(skill, instruction.tokens)):
+        return [
+            Placed(skill.name, clause.text, choice.device, skill, inputs, tips + _complete(skill, choice.label, inputs, earlier))
+            for inputs in lists
+        ]
     if arguments.unplaced:
         takes = ", ".join(skill.parameter_names()) or "nothing"
         values = ", ".join(repr(value) for value in arguments.unplaced)
-        raise ClauseRefused("unplaced_value", f"it is unclear which parameter of {choice.label} takes {values} (it takes: {takes})")
+        why = f"it is unclear which parameter of {choice.label} takes {values} (it takes: {takes})"
+        raise ClauseRefused("unplaced_value", why, [choice.label])
     inputs = arguments.inputs
     if following:
         shared = Arguments(skill, _Instruction(following, fleet_words).tokens).inputs
         inputs = {**{name: shared[name] for name in skill.required_names() if name in shared}, **inputs}
     tips += _complete(skill, choice.label, inputs, earlier)
-    return Placed(skill.name, clause.text, choice.device, skill, inputs, tips)
+    return [Placed(skill.name, clause.text, choice.device, skill, inputs, tips)]
+
+
+def meant_skills(clause: Clause, fleet_words: FleetWords) -> list[str]:
+    """Return the names of the skills that a negated clause excludes.
+
+    Raises:
+        ClauseRefused: it is unclear what it excludes.
+    """
+    tokens = [token for token in clause.tokens if token.low not in _WHATEVER]
+    instruction = _Instruction(tokens, fleet_words)
+    choices = [] if instruction.named_devices() else instruction.choices(())
+    excluded = list(dict.fromkeys(choice.ranked.skill.name for choice in choices if choice.ranked.by_verb and not choice.missing))
+    if not excluded or clause.condition is not None or clause.otherwise:
+        raise ClauseRefused("not_supported", "it is unclear which step the negation excludes; remove it, or write an 'if'")
+    return excluded
+
+
+def _value_lists(skill: Skill, tokens: Sequence[Token]) -> list[dict[str, Any]]:
+    """Return the arguments for each value of the one list in a clause, as in "count '/a', '/b' and '/c'".
+
+    Empty without a list, or if its values do not all fit one parameter.
+    """
+    runs: list[list[int]] = []
+    for index, token in enumerate(tokens):
+        if not token.is_value:
+            continue
+        between = [one.text.lower() for one in tokens[runs[-1][-1] + 1 : index]] if runs else []
+        if between and set(between) <= {",", "and"}:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    lists = [run for run in runs if len(run) > 1]
+    if len(lists) != 1 or len({tokens[index].kind == "number" for index in lists[0]}) > 1:
+        return []
+    found: list[dict[str, Any]] = []
+    for one in lists[0]:
+        cut = [token for index, token in enumerate(tokens) if index == one or not lists[0][0] <= index <= lists[0][-1]]
+        arguments = Arguments(skill, cut)
+        if arguments.unplaced:
+            return []
+        found.append(arguments.inputs)
+    named = {tuple(inputs) for inputs in found}
+    shares_target = any(class_of(name) == "target" and found[0][name] == found[-1][name] for name in found[0])
+    return found if len(named) == 1 and not shares_target else []
 
 
 class _Instruction:
     """The ``tokens`` of a clause that name no device, and their words as ``text``."""
 
-    def __init__(self, tokens: Sequence[Token], fleet_words: FleetWords) -> None:
+    def __init__(self, tokens: Sequence[Token], fleet_words: FleetWords, *, asked: bool = False) -> None:
+        start = 0
+        while asked and start < len(tokens) and tokens[start].low in DETERMINERS | _QUESTIONS:
+            start += 1
+        self._named_thing = any(token.low in DETERMINERS for token in tokens[:start])
+        tokens = tokens[start:]
         self._fleet_words = fleet_words
         self._fleet = fleet_words.fleet
         self._mentions = fleet_words.mentions(tokens)
@@ -111,6 +170,9 @@ class _Instruction:
             raise ClauseRefused("not_supported", f"it has {len(self.tokens)} words; a clause may have at most {MAX_CLAUSE_WORDS}")
         if not any(token.kind == "word" for token in self.tokens) or self.tokens[0].low in DETERMINERS:
             raise ClauseRefused("no_match", "it does not say what to do")
+        low = [token.low for token in self.tokens]
+        if low[0] in _ASKS or (_STATES.intersection(low) and not {"that", "which"}.intersection(low)):
+            raise ClauseRefused("not_supported", "it asks or says what has been done; write what to do")
         for token in self.tokens:
             advice = _UNSUPPORTED.get(token.low) or (_UNSUPPORTED_OPENINGS.get(token.low) if token is self.tokens[0] else None)
             if advice:
@@ -152,6 +214,8 @@ class _Instruction:
     def choose(self, choices: Sequence[_Choice], named: Sequence[str]) -> tuple[_Choice, list[str]]:
         """Return the one clear choice on the named devices, and tips about it."""
         fitting = [choice for choice in choices if choice.ranked.by_verb and not choice.missing]
+        if self._named_thing:  # "give me the archive" asks for a thing; only "the size" may stand for a verb
+            fitting = [] if is_common_verb(head(words(self.text))) else [one for one in fitting if one.ranked.skill.idempotent]
         here = [choice for choice in fitting if not named or choice.device in named]
         if not here or (_kind(here) == "same" and _kind(fitting) != "same"):
             raise self._refusal(choices, named)
@@ -265,10 +329,12 @@ def _complete(skill: Skill, label: str, inputs: dict[str, Any], earlier: Sequenc
 def _from_result(name: str, label: str, values: Sequence[Any], providers: Sequence[Earlier]) -> str:
     """Return a reference to the nearest result that has a required parameter."""
     if values:
-        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, and earlier clauses name {values}; say which")
+        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, and earlier clauses name {values}; say which", needs=name)
     if not providers:
-        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, which neither the clause nor an earlier step gives")
+        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, which neither the clause nor an earlier step gives", needs=name)
     nearest = [one.task_id for one in providers if one.distance == providers[0].distance]
     if len(nearest) > 1:
-        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, and {' and '.join(nearest)} both return one; say which")
+        raise ClauseRefused(
+            "missing_parameter", f"{label} needs {name!r}, and {' and '.join(nearest)} both return one; say which", needs=name
+        )
     return f"${{{nearest[0]}.{name}}}"

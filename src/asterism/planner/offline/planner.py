@@ -17,10 +17,12 @@ import msgspec
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
+from asterism.language.vocabulary import REPORTS
 from asterism.machines.constellation_agent.approval import why_rejected
+from asterism.planner.offline.advice import advice
 from asterism.planner.offline.clauses import Clause, split
 from asterism.planner.offline.mentions import FleetWords
-from asterism.planner.offline.placement import Placed, place
+from asterism.planner.offline.placement import Placed, meant_skills, place
 from asterism.planner.offline.refusal import ClauseRefused, PlanRefused
 from asterism.planner.offline.spoken_condition import Earlier, Spoken, bind, on_failure
 from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
@@ -49,9 +51,9 @@ class OfflinePlanner:
                 be the same again.
         """
         if question.mode == "EDITING":
-            return Proposal(thought="the offline planner does not edit")
+            return Proposal(thought="without a model, no edits are planned")
         if question.feedback:
-            raise PlanningUnavailable(f"the offline planner has no other plan: {why_rejected(question.feedback)}", code="refused")
+            raise PlanningUnavailable(f"without a model, there is no other plan: {why_rejected(question.feedback)}", code="refused")
         if self._last is not None and self._last[:2] == (question.request, question.fleet):
             return self._last[2]
         try:
@@ -84,6 +86,20 @@ def plan_offline(request: str, fleet: Fleet) -> dict[str, Any]:
     if not fleet:
         raise InvalidInput("the fleet has no devices; add one first")
     fleet_words = FleetWords.of(fleet)
+
+    def is_placed(wording: str) -> bool:
+        try:
+            return not _built(wording, fleet_words).refusals
+        except InvalidInput:
+            return False
+
+    builder = _built(request, fleet_words)
+    if builder.refusals:
+        raise PlanRefused(builder.refusals, advice(request, builder.refusals, fleet_words, is_placed))
+    return builder.document()
+
+
+def _built(request: str, fleet_words: FleetWords) -> _PlanBuilder:
     clauses = split(request, fleet_words)
     if not clauses:
         raise InvalidInput("the request is empty; write what to do, for instance 'count files in ./photos on desk'")
@@ -91,10 +107,10 @@ def plan_offline(request: str, fleet: Fleet) -> dict[str, Any]:
         raise InvalidInput(f"the request has {len(clauses)} clauses; at most {MAX_CLAUSES} are planned at once")
     builder = _PlanBuilder(fleet_words)
     for index, clause in enumerate(clauses):
+        builder.begin(clause)
         builder.add(clause, clauses[index + 1] if clause.shares_next else None)
-    if builder.refusals:
-        raise PlanRefused(builder.refusals)
-    return builder.document()
+    builder.refuse_contradictions()
+    return builder
 
 
 class _PlanBuilder:
@@ -113,17 +129,38 @@ class _PlanBuilder:
         self.before: tuple[str, ...] = ()
         self.branch: _Branch | None = None
         self.split_ends = False
+        self.excluded: dict[str, Clause] = {}
+        self.value = 0
+        self.before_values: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        self.ends: tuple[str, ...] = ()
+
+    def begin(self, clause: Clause) -> None:
+        """Start the steps for the next value of a list beside those for the others, and join them after the last."""
+        if clause.value == self.value:
+            return
+        if clause.value == 1 or not self.value:
+            self.before_values, self.ends = (self.stage, self.before), ()
+        self.ends = (*self.ends, *self.stage) if self.value else ()
+        if clause.value:
+            self.stage, self.before = self.before_values
+        else:
+            self.stage = self.ends
+        self.value = clause.value
+        self.branch = None
 
     def add(self, clause: Clause, sharing: Clause | None) -> None:
         """Place a clause and add its dependencies, or record its refusal."""
         try:
             if clause.problem is not None:
                 raise clause.problem
-            self._place(clause, sharing)
+            if clause.negated:
+                self.excluded |= dict.fromkeys(meant_skills(clause, self.fleet_words), clause)
+            elif not self._only_reports(clause):
+                self._place(clause, sharing)
         except ClauseRefused as refused:
             # Refusals that only follow from an earlier one are not reported.
             if not self.refusals or refused.code not in _CASCADES or clause.problem is not None:
-                refused.clause = clause.text
+                refused.clause, refused.start, refused.end = clause.text, clause.start, clause.end
                 self.refusals.append(refused)
 
     def _place(self, clause: Clause, sharing: Clause | None) -> None:
@@ -131,11 +168,13 @@ class _PlanBuilder:
         failed = [source for source, condition in conditions.items() if on_failure(condition)]
         lines = ({} if failed else dict.fromkeys(before, "")) | conditions
         earlier = self._earlier(failed or before, lines, failed)
-        placed = place(clause, self.fleet_words, earlier, sharing.tokens if sharing else ())
-        placed.lines = lines
-        task_id = f"task_{len(self.steps) + 1:03d}"
-        self.steps[task_id] = placed
-        self.stage = (*self.stage, task_id) if parallel else (task_id,)
+        stage = self.stage if parallel else ()
+        for placed in place(clause, self.fleet_words, earlier, sharing.tokens if sharing else ()):
+            placed.lines = lines
+            task_id = f"task_{len(self.steps) + 1:03d}"
+            self.steps[task_id] = placed
+            stage = (*stage, task_id)
+        self.stage = stage
         self.before = before
         if clause.condition is not None:
             self.split_ends |= bool(failed) or (self.branch is not None and self.branch.before == before)
@@ -143,6 +182,22 @@ class _PlanBuilder:
         elif clause.otherwise:
             self.split_ends = True
             self.branch = None
+
+    def _only_reports(self, clause: Clause) -> bool:
+        """Return True for "tell me if it fails", which every run does."""
+        atoms = clause.condition.atoms if clause.condition is not None else ()
+        only_status = bool(atoms) and all(atom.operator in {"fails", "succeeds"} for atom in atoms)
+        return only_status and bool(self.steps) and all(token.low in REPORTS for token in clause.tokens)
+
+    def refuse_contradictions(self) -> None:
+        """Refuse steps that the request excludes, and a request that only excludes."""
+        for skill, clause in self.excluded.items():
+            if any(step.name == skill for step in self.steps.values()):
+                refused = ClauseRefused("bad_structure", f"another part of the request asks for {skill}; remove one of them")
+                refused.clause, refused.start, refused.end = clause.text, clause.start, clause.end
+                self.refusals.append(refused)
+        if not self.steps and self.excluded and not self.refusals:
+            raise InvalidInput("the request only says what not to do, so there is nothing to run")
 
     def _dependencies(self, clause: Clause) -> tuple[tuple[str, ...], dict[str, str], bool]:
         """Return the tasks that a clause waits for, their conditions, and if it joins the stage."""

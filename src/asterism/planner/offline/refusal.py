@@ -28,15 +28,19 @@ class ClauseRefused(Exception):
         code: the reason, for programs.
         why: the reason, in words.
         nearest: up to three ``device.skill``, nearest first.
+        needs: the required parameter that is missing, if that is the reason.
         clause: the text of the clause; empty until it is known.
+        start, end: its position in the request.
     """
 
     clause = ""
+    start = end = 0
 
-    def __init__(self, code: RefusalCode, why: str, nearest: Sequence[str] = ()) -> None:
+    def __init__(self, code: RefusalCode, why: str, nearest: Sequence[str] = (), *, needs: str = "") -> None:
         self.code = code
         self.why = why
         self.nearest = tuple(nearest)
+        self.needs = needs
         super().__init__(why)
 
 
@@ -45,13 +49,17 @@ class PlanRefused(InvalidInput):
 
     Attributes:
         refusals: one for each such clause, in the order of the request.
+        advice: a similar request that can be placed; empty for none.
     """
 
-    def __init__(self, refusals: Sequence[ClauseRefused]) -> None:
+    def __init__(self, refusals: Sequence[ClauseRefused], advice: str = "") -> None:
         self.refusals = tuple(refusals)
+        self.advice = advice
         lines = []
         for refusal in self.refusals:
             nearest = f" (nearest: {', '.join(refusal.nearest)})" if refusal.nearest else ""
             lines.append(f"\n  {refusal.clause!r}: {refusal.why}{nearest}")
-        clauses = "a part" if len(lines) == 1 else f"{len(lines)} parts"
-        super().__init__(f"the offline planner cannot place {clauses} of the request; nothing is planned:{''.join(lines)}")
+        clauses = "a part" if len(self.refusals) == 1 else f"{len(self.refusals)} parts"
+        if advice:
+            lines.append(f"\n  a request that can be planned: {advice}")
+        super().__init__(f"{clauses} of the request cannot be placed on this fleet; nothing is planned:{''.join(lines)}")

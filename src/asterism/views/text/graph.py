@@ -15,7 +15,9 @@ from asterism.constellation.task import TaskStar
 from asterism.views.fan_out import task_items_words
 from asterism.views.words import ROLE_WORDS, place_of, plain, preview
 
-MAX_LANES = 24
+MAX_NOTES = 3
+"""Dependencies of a task with the same condition that are drawn one by one; more are drawn as one."""
+MAX_LANES = 12
 """Lanes of a drawing at most; a wider graph becomes a list with words."""
 NODE = "●"
 
@@ -83,7 +85,15 @@ def condition_words(line: TaskStarLine, *, named: bool) -> str:
 
 def _notes(constellation: TaskConstellation, task_id: str) -> list[str]:
     lines = constellation.lines_in(task_id)
-    return [words for line in lines if (words := condition_words(line, named=len(lines) > 1))]
+    sources: dict[str, list[str]] = {}
+    for line in lines:
+        sources.setdefault(condition_words(line, named=False), []).append(line.source)
+    sources.pop("", None)
+    return [
+        words
+        for line in lines
+        if (words := condition_words(line, named=len(lines) > 1)) and len(sources[condition_words(line, named=False)]) <= MAX_NOTES
+    ] + [f"{', '.join(of[:2])} and {len(of) - 2} more: {words}" for words, of in sources.items() if len(of) > MAX_NOTES]
 
 
 def _waits_for(constellation: TaskConstellation, task_id: str) -> str:

@@ -22,6 +22,10 @@ MAX_SUBJECT = 2000
 """Characters of any other subject at most; ``asterism inbox`` has all."""
 
 
+ALWAYS = {"always": True}
+"""Value of an answer that approves a tool for the rest of a run."""
+
+
 class _Proposal(msgspec.Struct):
     """The fields of a proposal that are read here."""
 
@@ -84,6 +88,27 @@ def _whole(subject: Mapping[str, Any]) -> list[str]:
     fields = (f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for name, value in subject.items())
     text = " ".join(fields)
     return [f"subject: {plain(text, MAX_SUBJECT)}", *(["         cut here; in full in: asterism inbox"] if len(text) > MAX_SUBJECT else [])]
+
+
+def subject_lines(row: OpenQuestion) -> list[str]:
+    """Return the subject of a question in full: a person approves exactly this."""
+    subject = subject_of(row)
+    if "kind" in subject:
+        return proposal_lines(subject)
+    return [f"{plain(name, 20):<9}  {_in_full(value)}" for name, value in subject.items()]
+
+
+def _in_full(value: Any) -> str:
+    return plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 100_000)
+
+
+def editable_of(subject: Mapping[str, Any]) -> Any:
+    """Return what an edit of a subject starts from: a plan, the edits of a plan, or arguments."""
+    if "plan" in subject:
+        return subject["plan"]
+    if "changes" in subject:
+        return {"actions": subject.get("actions", [])}
+    return subject.get("arguments", {})
 
 
 def edit_hint(subject: Mapping[str, Any]) -> str:

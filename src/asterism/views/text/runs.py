@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asterism.views.text.history import MOMENT
 from asterism.views.text.rows import RunSummary
 from asterism.views.text.styled_line import StyledLine, TimeFormat
 from asterism.views.words import plain
+
+MINUTE = "%Y-%m-%d %H:%M"
 
 
 def status_words(row: RunSummary) -> tuple[str, str]:
@@ -19,16 +20,20 @@ def status_words(row: RunSummary) -> tuple[str, str]:
     return {"paused": ("paused", "yellow"), "waiting": ("waiting for a person", "magenta")}.get(row.status, ("interrupted", "yellow"))
 
 
-def run_lines(rows: Sequence[RunSummary], local_time: TimeFormat) -> list[StyledLine]:
-    """Return a line for each run, with its status, creation time and title."""
+def run_lines(rows: Sequence[RunSummary], local_time: TimeFormat, *, header: bool = False) -> list[StyledLine]:
+    """Return a line for each run, with its status, creation time and title, below a header if wanted.
+
+    A terminal cuts them at its edge: the title, which is last, may be long.
+    """
     states = [status_words(row) for row in rows]
     width = max((len(words) for words, _ in states), default=0)
-    lines = []
+    ids = max((len(plain(row.run_id)) for row in rows), default=0)
+    lines = [StyledLine(f"{'RUN':<{ids}}  {'STATUS':<{width}}  {'STARTED':<{len(local_time(0.0, MINUTE))}}  TITLE", "dim", fixed=True)]
+    lines = lines if header and rows else []
     for row, (words, style) in zip(rows, states, strict=True):
-        line = StyledLine(f"{plain(row.run_id)}  ").append(f"{words:<{width}}", style)
-        line.append(f"  {local_time(row.created_at, MOMENT)}  ", "dim").append(plain(row.title, 100))
-        session = (
-            f"  (session {plain(row.session)})" if row.session not in ("", row.run_id) and "/" not in row.session and not row.parent else ""
-        )
-        lines.append(line.append(session, "dim"))
+        line = StyledLine(f"{plain(row.run_id):<{ids}}  ", fixed=True).append(f"{words:<{width}}", style)
+        line.append(f"  {local_time(row.created_at, MINUTE)}  ", "dim").append(plain(row.title, 100))
+        is_round = row.session not in ("", row.run_id) and "/" not in row.session
+        line.append(f"  (part of {plain(row.parent)})" if row.parent else f"  (session {plain(row.session)})" if is_round else "", "dim")
+        lines.append(line)
     return lines

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from asterism.constellation.task import TaskStatus
 from asterism.kernel.journal import Record, check_whole, state_history, time_per_state
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
@@ -107,7 +108,10 @@ def show_lines(
         inbox: answers to them that are not delivered yet.
         origin: history of the run that this one was forked from; None if that run does not exist.
     """
-    yield from _head_lines(tree, now, local_time)
+    yield from _head_lines(tree)
+    yield from _question_lines(asked, pending_answers(inbox), tree.row.root)
+    yield from _next_lines(tree, asked)
+    yield from (StyledLine(), *_start_lines(tree, now, local_time))
     history = tree.history
     if picture := history.status_lines(now, MAX_DRAWN):
         yield from (StyledLine(), *picture)
@@ -124,27 +128,60 @@ def show_lines(
     else:
         yield StyledLine()
         yield from history.detail_lines(tree.lines, now, local_time)
-    yield from _question_lines(asked, pending_answers(inbox), tree.row.root)
     yield from _origin_lines(history, origin)
 
 
-def _head_lines(tree: RunTree, now: float, local_time: TimeFormat) -> Iterator[StyledLine]:
+def _head_lines(tree: RunTree) -> Iterator[StyledLine]:
+    """Yield the status of a run, its title, and how it has ended."""
     row, history = tree.row, tree.history
     words, style = status_words(row)
     yield StyledLine(f"run {plain(row.run_id)}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
     yield StyledLine(plain(row.title))
+    if row.status == "ended":
+        result = history.run.memory.result()
+        if "summary" in result:  # a program's own machine may have none
+            yield StyledLine(end_summary(result))
+        if result.get("reason"):
+            yield StyledLine(plain(result["reason"], 2000), "red")
+
+
+def _start_lines(tree: RunTree, now: float, local_time: TimeFormat) -> Iterator[StyledLine]:
+    """Yield lines about who started a run, when, and with what."""
+    row, history = tree.row, tree.history
     wall_s = history.until(now) - history.first_at
     yield StyledLine(f"started by {plain(row.actor)}, {local_time(row.created_at, MOMENT)}, {duration(wall_s)}", "dim")
     if row.parent:
         yield StyledLine(f"part of run {plain(row.root)}", "dim")
     if isinstance(history, ConstellationHistory):
         yield from _session_lines(row, history.memory)
+
+
+def end_summary(result: Mapping[str, Any]) -> str:
+    """Return the summary of an ended run; where a reason follows, without the errors that it repeats."""
+    summary = str(result["summary"])
+    return plain(summary.partition("; ")[0] if result.get("reason") and "total_tasks" in result else summary, 2000)
+
+
+def _next_lines(tree: RunTree, asked: Sequence[OpenQuestion]) -> Iterator[StyledLine]:
+    """Yield the commands that continue a run, or explain its failure; none for a run that needs none."""
+    row, history = tree.row, tree.history
+    root, run = plain(row.root), plain(row.run_id)
+    if type(history) is RunHistory:
+        return  # only its program can continue it
+    commands = []
     if row.status == "ended":
-        result = history.run.memory.result()
-        if "summary" in result:  # a program's own machine may have none
-            yield StyledLine(plain(result["summary"], 2000))
-        if result.get("reason"):
-            yield StyledLine(plain(result["reason"], 2000), "red")
+        tasks = [task for task in history.constellation.in_order() if task.status is TaskStatus.FAILED and task.role == "task"]
+        if tasks and row.outcome != "finished":
+            commands = [("explain", f"asterism why {run} {plain(tasks[0].task_id)}")]
+            commands += [("run what failed again", f"asterism retry {run}")] if not row.parent else []
+    elif row.owner:
+        commands = [("follow", f"asterism log {run} --follow")]
+    elif not asked:
+        commands = [("continue", f"asterism resume {root}")]
+    if commands:
+        yield StyledLine()
+    for what, command in commands:
+        yield StyledLine(f"{what}: ", "dim").append(command)
 
 
 def _session_lines(row: RunSummary, memory: ConstellationMemory) -> Iterator[StyledLine]:

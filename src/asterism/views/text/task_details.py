@@ -72,7 +72,7 @@ def _task_line(task: TaskStar, queued: Container[str], metrics: TaskMetrics) -> 
 
 def metric_lines(metrics: Metrics) -> list[StyledLine]:
     """Return the lines about the metrics of a run."""
-    ratio = metrics.wall_over_critical_path
+    ratio = metrics.wall_over_critical_path if not metrics.people_s else None  # with a person's wait, it says nothing about the plan
     over = f", {ratio:.2f} x the critical path" if ratio is not None else ""
     width = f"at most {metrics.most_at_once} at once, the plan allows {metrics.parallel_width}"
     people = f"{duration(metrics.people_s)} waiting for people"

@@ -1,0 +1,67 @@
+"""Advice for a refused request: a similar request that can be placed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from asterism.constellation.profile import JsonSchema, Skill
+from asterism.planner.offline.mentions import FleetWords
+from asterism.planner.offline.refusal import ClauseRefused
+
+_DANGLING = re.compile(r"^(?:[\s,;.:?!]|(?:and|then|but|so)\b)+|(?:[\s,;.:?!]|\b(?:and|then|but)\b)+$")
+"""Marks and words that are left at an end when a part is left out."""
+_GAP = re.compile(r"(?:\s*(?:,|;|\.|\band\b)){2,}")
+MAX_TRIED = 12
+"""Requests that are tried for one piece of advice."""
+
+
+def advice(request: str, refusals: Sequence[ClauseRefused], fleet_words: FleetWords, is_placed: Callable[[str], bool]) -> str:
+    """Return a request near the refused one that ``is_placed``, or an empty text.
+
+    It adds a missing argument, leaves out what no skill does, or writes the nearest skill in full.
+    Placeholders stand in capitals.
+    """
+    tried = (wording for _, wording in zip(range(MAX_TRIED), _wordings(request, refusals, fleet_words), strict=False))
+    return next((wording for wording in tried if is_placed(wording)), "")
+
+
+def _wordings(request: str, refusals: Sequence[ClauseRefused], fleet_words: FleetWords) -> Iterator[str]:
+    written = {f"{device}.{skill.name}": _written(skill, device) for device, skill, _ in fleet_words.skills}
+
+    def of_nearest(refused: ClauseRefused) -> str:
+        return next((written[label] for label in refused.nearest if label in written), "")
+
+    def added(refused: ClauseRefused) -> str:
+        return f"{request[refused.start : refused.end]} {refused.needs} {refused.needs.upper()!r}" if refused.needs else ""
+
+    known = [refused for refused in refusals if refused.code != "no_match"]
+    if len(known) == len(refusals):
+        yield _replaced(request, refusals, lambda refused: added(refused) or of_nearest(refused))
+        yield _replaced(request, refusals, of_nearest)
+    left_out = _replaced(request, refusals, lambda _: "")
+    if 2 * len(left_out) >= len(request):
+        yield left_out
+    for refused in known:
+        yield of_nearest(refused)
+    yield from written.values()
+
+
+def _replaced(request: str, refusals: Sequence[ClauseRefused], by: Callable[[ClauseRefused], str]) -> str:
+    for refused in sorted(refusals, key=lambda one: -one.start):
+        request = request[: refused.start] + by(refused) + request[refused.end :]
+    return _DANGLING.sub("", _GAP.sub(",", " ".join(request.split())))
+
+
+def _written(skill: Skill, device: str) -> str:
+    """Return a request for a skill with its required arguments, in the simplest words."""
+    schemas: dict[str, Any] = skill.parameters.get("properties", {})
+    arguments = [f"{name} {_placeholder(name, schemas.get(name, {}))}" for name in skill.required_names()]
+    return " ".join([skill.name, *arguments, "on", device])
+
+
+def _placeholder(name: str, schema: JsonSchema) -> str:
+    if schema.get("enum"):
+        return repr(schema["enum"][0])
+    return {"integer": "1", "number": "1", "boolean": "true"}.get(str(schema.get("type")), repr(name.upper()))

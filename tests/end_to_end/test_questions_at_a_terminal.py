@@ -1,0 +1,192 @@
+"""A run at a terminal asks its questions there and then: approve, edit, reject, respond, later."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.test_chat import WITHIN_S, Terminal
+
+SKILLS = """
+import time
+from pathlib import Path
+from asterism import skill
+
+
+@skill()
+def ship(version: str, region: str = "eu") -> str:
+    '''Ship a version.'''
+    return f"{version} is live in {region}"
+
+
+@skill()
+def build(number: int) -> int:
+    '''Build until somebody opens the gate.'''
+    while not Path("gate").exists():
+        time.sleep(0.02)
+    return number
+"""
+FLEET = '[[devices]]\nid = "desk"\nkind = "local"\nskills = ["skills.py:ship", "skills.py:build"]\n'
+SHIP = {"task_id": "ship", "device": "desk", "skill": "ship", "inputs": {"version": "1.4"}, "requires_approval": True}
+CHOICES = "[a]pprove  [e]dit  [r]eject  [l]ater > "
+EDITOR = "import pathlib, sys; file = pathlib.Path(sys.argv[1]); file.write_text(file.read_text().replace('1.4', '1.5'))"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    plans: dict[str, Any] = {
+        "one": {"tasks": [SHIP]},
+        "two": {"tasks": [SHIP, {**SHIP, "task_id": "again", "inputs": {"version": "2.0"}}]},
+        "beside": {"tasks": [SHIP, {"task_id": "build", "device": "desk", "skill": "build", "inputs": {"number": 3}}]},
+    }
+    for name, plan in plans.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(plan), encoding="utf-8")
+    (tmp_path / "skills.py").write_text(SKILLS, encoding="utf-8")
+    (tmp_path / "fleet.toml").write_text(FLEET, encoding="utf-8")
+    (tmp_path / "editor.py").write_text(EDITOR, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def terminals(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {folder / 'editor.py'}")
+    opened: list[Terminal] = []
+
+    def at_a_terminal(*arguments: str) -> Terminal:
+        opened.append(Terminal(folder, *arguments))
+        return opened[-1]
+
+    yield at_a_terminal
+    for terminal in opened:
+        terminal.process.kill()
+        terminal.process.wait()
+        os.close(terminal.keys)
+
+
+def run(terminals: Any, plan: str) -> Terminal:
+    terminal: Terminal = terminals("run", f"{plan}.json", "--fleet", "fleet.toml")
+    return terminal
+
+
+def ends(terminal: Terminal, code: int, shown: str) -> str:
+    said = terminal.read_until(shown)
+    assert terminal.process.wait(WITHIN_S) == code, terminal.shown
+    return said
+
+
+def test_a_question_shows_exactly_what_would_run_and_an_approval_runs_it(terminals: Any) -> None:
+    terminal = run(terminals, "one")
+    asked = terminal.read_until(CHOICES)
+    assert "Run ship on desk?" in asked
+    assert 'arguments  {"version": "1.4"}' in asked
+    terminal.type("what\r")
+    assert "type approve, edit, reject or later; the initial is enough" in terminal.read_until(CHOICES)
+    terminal.type("a\r")
+    assert "1.4 is live in eu" in ends(terminal, 0, "more: asterism show")
+
+
+def test_an_edit_opens_the_arguments_in_the_editor_and_runs_what_it_saved(terminals: Any) -> None:
+    terminal = run(terminals, "one")
+    terminal.read_until(CHOICES)
+    terminal.type("edit\r")
+    assert "1.5 is live in eu" in ends(terminal, 0, "more: asterism show")
+
+
+def test_an_edit_that_changes_nothing_or_has_no_editor_sends_nothing(terminals: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDITOR", "no-such-editor")
+    terminal = run(terminals, "one")
+    terminal.read_until(CHOICES)
+    terminal.type("e\r")
+    assert "set $EDITOR" in terminal.read_until(CHOICES)
+    terminal.type("l\r")
+    ends(terminal, 3, "approve|edit|reject")
+    monkeypatch.setenv("VISUAL", "true")
+    again = terminals("resume")
+    again.read_until(CHOICES)
+    again.type("e\r")
+    assert "unchanged; nothing was sent" in again.read_until(CHOICES)
+
+
+def test_arguments_that_the_run_refuses_are_asked_for_again(terminals: Any, folder: Path) -> None:
+    (folder / "editor.py").write_text(EDITOR.replace("'1.4', '1.5'", "'version', 'nothing'"), encoding="utf-8")
+    terminal = run(terminals, "one")
+    terminal.read_until(CHOICES)
+    terminal.type("e\r")
+    assert "not accepted: ship.inputs.nothing: ship takes version, region" in terminal.read_until(CHOICES)
+    terminal.type("a\r")
+    ends(terminal, 0, "1.4 is live in eu")
+
+
+def test_a_rejection_asks_for_its_reason(terminals: Any) -> None:
+    terminal = run(terminals, "one")
+    terminal.read_until(CHOICES)
+    terminal.type("r\r")
+    terminal.read_until("reason, or Enter for none > ")
+    terminal.type("not on a Friday\r")
+    assert "not on a Friday" in ends(terminal, 1, "more: asterism show")
+
+
+@pytest.mark.parametrize("keys", ["l\r", "later\r", "\x03", "\x04"], ids=["l", "later", "Ctrl-C", "Ctrl-D"])
+def test_a_question_that_is_left_stays_open_and_is_asked_by_resume(terminals: Any, keys: str) -> None:
+    terminal = run(terminals, "one")
+    terminal.read_until(CHOICES)
+    terminal.type(keys)
+    assert "asterism answer " in ends(terminal, 3, "approve|edit|reject")
+    again = terminals("resume")
+    again.read_until(CHOICES)
+    again.type("a\r")
+    ends(again, 0, "1.4 is live in eu")
+
+
+def test_each_question_is_asked_once(terminals: Any) -> None:
+    terminal = run(terminals, "two")
+    assert '"1.4"' in terminal.read_until(CHOICES)
+    terminal.type("l\r")
+    assert '"2.0"' in terminal.read_until(CHOICES)
+    terminal.type("a\r")
+    said = ends(terminal, 3, "approve|edit|reject")
+    assert "2.0 is live in eu" in said
+    assert CHOICES not in said
+
+
+def test_a_question_is_asked_while_other_tasks_run_and_they_go_on_meanwhile(terminals: Any, folder: Path) -> None:
+    terminal = run(terminals, "beside")
+    terminal.read_until(CHOICES)
+    (folder / "gate").touch()
+    terminal.type("a\r")
+    said = ends(terminal, 0, "more: asterism show")
+    assert "completed: 3" in said
+    assert "1.4 is live" in said
+
+
+def test_ctrl_c_at_a_question_leaves_only_the_question_and_the_next_one_pauses_the_run(terminals: Any, folder: Path) -> None:
+    terminal = run(terminals, "beside")
+    terminal.read_until(CHOICES)
+    terminal.type("\x03")
+    terminal.read_until("^C\r\n")
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.read_until("pausing: ")
+    (folder / "gate").touch()
+    ends(terminal, 130, "resume with: asterism resume")
+
+
+def test_an_answer_from_elsewhere_closes_the_question(terminals: Any) -> None:
+    terminal = run(terminals, "one")
+    shown = terminal.shown + terminal.read_until(CHOICES)
+    elsewhere = terminals("answer", shown.split("run ")[1].split()[0], "approve", "--no-drive")
+    assert elsewhere.process.wait(WITHIN_S) == 0
+    ends(terminal, 0, "1.4 is live in eu")
+
+
+def test_what_was_typed_before_a_question_is_no_answer_to_it(terminals: Any) -> None:
+    terminal = run(terminals, "one")
+    terminal.type("a\r")
+    assert "(lines typed before this question are ignored)" in terminal.read_until(CHOICES)
