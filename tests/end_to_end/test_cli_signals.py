@@ -105,7 +105,7 @@ def test_the_picture_shows_progress_and_ends_with_what_became_of_it(desk: Desk) 
         shown.wait_for("at the gate")
         desk.open_gate()
         assert shown.end() == 0
-    last = shown.seen.rpartition("2 of 2 done")[0].splitlines()[-6:]
+    last = shown.seen.rpartition("FINISH: finished after")[0].splitlines()[-6:]
     assert [line.split()[:4] for line in last if "deploy" in line] == [["●", "after", "deploy", "server"]]
     assert "FINISH: finished after" in shown.seen
     assert "more: asterism show" in shown.seen

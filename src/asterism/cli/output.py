@@ -45,8 +45,9 @@ def put(text: str) -> None:
 
 def put_line(out: Console, line: StyledLine) -> None:
     """Print a line: cut or wrapped at the edge of a terminal, and whole everywhere else."""
+    cut = line.fixed and out.is_terminal  # print ignores what the text itself says about it
     try:
-        out.print(rich_text(line), soft_wrap=not out.is_terminal)
+        out.print(rich_text(line), soft_wrap=not out.is_terminal, no_wrap=cut or None, overflow="ellipsis" if cut else None)
     except OSError:
         silence_output()
 
@@ -78,7 +79,7 @@ def _paged(text: str) -> bool:
         subprocess.run(  # noqa: S603 - the pager that the user has chosen
             shlex.split(os.environ.get("PAGER") or "less"),
             input=text.encode(errors="backslashreplace"),
-            env={"LESS": "FRX", **os.environ},
+            env={**os.environ, "LESS": os.environ.get("LESS") or "FRX"},
             check=False,
         )
     except (OSError, ValueError):

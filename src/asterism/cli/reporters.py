@@ -190,7 +190,8 @@ class LiveReporter:
     def _lines(self, history: RunHistory, limit: int) -> Iterable[Text]:
         now = self._clock.now()
         if not (lines := history.status_lines(now, limit, self._frame)):
-            yield Text("planning …" if not history.run.ended else "", "dim")
+            if any(effect.performed_outside for effect in history.run.outstanding.values()):  # else it waits for a person, or has ended
+                yield Text("planning …" if history.part_noun in ("task", "step") else "working …", "dim")
             return
         yield from map(rich_text, lines)
         if history.run.ended:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from asterism.cli.output import local_time, message
+from asterism.cli.output import local_time, message, put_line
 from asterism.views.text.history import DAYTIME, MOMENT
+from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import MAX_VALUE, count, duration, last_line, plain, preview
 
 
@@ -74,3 +78,11 @@ def test_counts_and_last_lines() -> None:
     assert (count(1, "task"), count(2, "task")) == ("1 task", "2 tasks")
     assert last_line("one\ntwo\n\n") == "two"
     assert last_line("") == ""
+
+
+@pytest.mark.parametrize(("fixed", "lines"), [(True, 1), (False, 2)])
+def test_a_terminal_cuts_a_fixed_line_and_wraps_any_other(*, fixed: bool, lines: int) -> None:
+    shown = io.StringIO()
+    put_line(Console(file=shown, force_terminal=True, width=40), StyledLine("word " * 10, fixed=fixed))
+    assert shown.getvalue().count("\n") == lines
+    assert shown.getvalue().endswith("…\n") == fixed
