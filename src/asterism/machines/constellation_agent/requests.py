@@ -15,6 +15,7 @@ from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import predecessor_results
 from asterism.kernel.machine import Effect, RecoveryPolicy, RequestFactory
 from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.device_question import Reply
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.usage import Usage
@@ -129,6 +130,15 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         env: environment variables of the task.
         queued: True if the journal does not say that the attempt has begun.
         repeatable: True if it may be performed again after a crash.
+        again: True if it may have been started already under this key: the device must look for it
+            before it starts anything, and return ``interrupted`` if it can neither find it nor rule
+            it out.
+        handle: what the device reported with ``attached``, by which it finds the attempt; empty if
+            it has not.
+        leg: number of the leg, from 1; the key is the same for every leg. A message to the other
+            side has ``message_key`` as its id.
+        reply: a person's reply to the question that ended the last leg; None on the first leg.
+        state: the state of that question.
     """
 
     key: str
@@ -149,6 +159,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     queued: bool = False
     repeatable: bool = False
+    again: bool = False
+    handle: str = ""
+    leg: int = 1
+    reply: Reply | None = None
+    state: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def message_key(self) -> str:
+        """Return the key of this leg, which differs from that of the other legs."""
+        return self.key if self.leg == 1 else f"{self.key}#{self.leg}"
 
 
 def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerRequest:

@@ -8,16 +8,30 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
+from asterism.machines.constellation_agent.device_question import DeviceQuestion, Reply
 from asterism.machines.constellation_agent.requests import Attempt
 
-__all__ = ["Attempt", "AttemptResult", "AttemptSigns", "Device", "Dispatching", "HeldPlace", "Signs"]
+__all__ = [
+    "Attempt",
+    "AttemptResult",
+    "AttemptSigns",
+    "Device",
+    "DeviceQuestion",
+    "Dispatching",
+    "HeldPlace",
+    "Notices",
+    "RemoteDevice",
+    "Reply",
+    "Signs",
+]
 
 
 class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of an attempt: a JSON result, or an error."""
+    """The end of an attempt: a JSON result or an error; or the end of a leg of it: a question."""
 
     result: Any = None
     error: TaskError | None = None
+    question: DeviceQuestion | None = None
 
 
 class HeldPlace(Protocol):
@@ -59,6 +73,14 @@ class AttemptSigns(Protocol):
         """
         ...
 
+    async def attached(self, handle: str) -> None:
+        """Report the handle by which the device finds the attempt again, 4 KiB at most; implies ``begun``.
+
+        Once this returns, the handle is in the journal: rely on it only then. It never returns if
+        the run has given up the attempt.
+        """
+        ...
+
 
 class Signs(AttemptSigns, Protocol):
     """What a device reports about an attempt, and the place that the attempt has."""
@@ -66,6 +88,40 @@ class Signs(AttemptSigns, Protocol):
     @property
     def place(self) -> HeldPlace | None:
         """Return the place; None on a device whose places belong to this process."""
+        ...
+
+
+class Notices(Protocol):
+    """Takes what a device reports about itself."""
+
+    def lost(self, why: str) -> None:
+        """Report that the device cannot be reached; repeated reports count once."""
+        ...
+
+    def found(self, profile: AgentProfile | None = None) -> None:
+        """Report that the device can be reached, with its profile if it may have changed."""
+        ...
+
+
+class RemoteDevice(Protocol):
+    """What a device offers whose attempts live outside this process, besides ``Device``.
+
+    Cancelling ``perform`` of such a device lets the attempt go: what cannot live without this
+    process dies, and what lives elsewhere continues, for the next owner of the run. Ending it is
+    ``stop``.
+    """
+
+    async def stop(self, attempt: Attempt) -> str:
+        """End the attempt for good, wherever it runs; idempotent, and bounded in time.
+
+        Return what may still run, and where, in words; empty if nothing does. ``attempt`` has the
+        key, handle, leg and state that are known; without a handle the device looks for it as for
+        ``again``, and makes sure, where it can, that a late start finds it stopped.
+        """
+        ...
+
+    async def watch(self, notices: Notices) -> None:
+        """Connect, stay connected and report it, until cancelled. Never raises for what the other side does."""
         ...
 
 
