@@ -60,6 +60,9 @@ class _Signs:
             await recorded
         self._is_queued = False
 
+    async def attached(self, handle: str) -> None:
+        await self.begun()
+
 
 class AttemptPerformer:
     """Performer of ``Dispatch``: dispatches attempts to devices."""

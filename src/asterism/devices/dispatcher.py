@@ -73,6 +73,9 @@ class _Item:
     async def begun(self) -> None:
         await self._signs.begun()
 
+    async def attached(self, handle: str) -> None:
+        await self._signs.attached(handle)
+
     def finish(self, end: AttemptResult) -> None:
         """Return the result to the caller, if it still waits; later results are dropped."""
         self.over = True

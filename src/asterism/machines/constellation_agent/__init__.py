@@ -6,6 +6,6 @@
 - ``planner_requests``: asking the planner; ``planning``: applying a plan or an edit; ``approval``:
   approval by a person.
 - ``tasks``: starting and ending attempts; ``items``: the items of a task with ``for_each``;
-  ``retry``: failed tasks again; ``child_runs``: attempts that child runs make; ``run_end``: the end
-  of a run.
+  ``retry``: failed tasks again; ``child_runs``: attempts that child runs make;
+  ``device_question``: questions of devices; ``run_end``: the end of a run.
 """

@@ -15,7 +15,7 @@ class DeviceQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     Attributes:
         prompt: the question, in words.
         schema: JSON Schema of the answer; empty for any value.
-        verbs: the answers it accepts besides ``cancel``; ``reject`` declines.
+        verbs: the answers it accepts in addition to ``cancel``; ``reject`` declines.
         risk: ``low``, ``medium`` or ``high``.
         state: JSON object that the device needs to continue, 64 KiB at most: ids and sealed tokens,
             never a secret.
@@ -28,7 +28,7 @@ class DeviceQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     state: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DeviceReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A person's reply to the question of a device.
 
     Attributes:

@@ -15,7 +15,7 @@ from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import predecessor_results
 from asterism.kernel.machine import Effect, RecoveryPolicy, RequestFactory
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.device_question import Reply
+from asterism.machines.constellation_agent.device_question import DeviceReply
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.usage import Usage
@@ -162,7 +162,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     again: bool = False
     handle: str = ""
     leg: int = 1
-    reply: Reply | None = None
+    reply: DeviceReply | None = None
     state: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property

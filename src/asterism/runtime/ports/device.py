@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Awaitable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
-from asterism.machines.constellation_agent.device_question import DeviceQuestion, Reply
+from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.constellation_agent.requests import Attempt
 
 __all__ = [
@@ -17,11 +18,11 @@ __all__ = [
     "AttemptSigns",
     "Device",
     "DeviceQuestion",
+    "DeviceReply",
     "Dispatching",
     "HeldPlace",
     "Notices",
     "RemoteDevice",
-    "Reply",
     "Signs",
 ]
 
@@ -73,11 +74,16 @@ class AttemptSigns(Protocol):
         """
         ...
 
-    async def attached(self, handle: str) -> None:
-        """Report the handle by which the device finds the attempt again, 4 KiB at most; implies ``begun``.
+    def attached(self, handle: str) -> Awaitable[None]:
+        """Report the handle by which the device finds the attempt again; implies ``begun``.
 
-        Once this returns, the handle is in the journal: rely on it only then. It never returns if
-        the run has given up the attempt.
+        The report is made at once. Once the awaitable returns, the handle is in the journal: rely
+        on it only then. If the run has given up the attempt, the awaitable does not return, or
+        raises ``CancelledError``; so a ``perform`` that is being cancelled makes the report and does
+        not await it. Only the first call of a ``perform`` counts.
+
+        Args:
+            handle: a text of 4 KiB at most.
         """
         ...
 
@@ -103,28 +109,6 @@ class Notices(Protocol):
         ...
 
 
-class RemoteDevice(Protocol):
-    """What a device offers whose attempts live outside this process, besides ``Device``.
-
-    Cancelling ``perform`` of such a device lets the attempt go: what cannot live without this
-    process dies, and what lives elsewhere continues, for the next owner of the run. Ending it is
-    ``stop``.
-    """
-
-    async def stop(self, attempt: Attempt) -> str:
-        """End the attempt for good, wherever it runs; idempotent, and bounded in time.
-
-        Return what may still run, and where, in words; empty if nothing does. ``attempt`` has the
-        key, handle, leg and state that are known; without a handle the device looks for it as for
-        ``again``, and makes sure, where it can, that a late start finds it stopped.
-        """
-        ...
-
-    async def watch(self, notices: Notices) -> None:
-        """Connect, stay connected and report it, until cancelled. Never raises for what the other side does."""
-        ...
-
-
 class Device(Protocol):
     """Carries out attempts.
 
@@ -145,6 +129,38 @@ class Device(Protocol):
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         """Carry out one attempt; the caller limits its time."""
+        ...
+
+
+@runtime_checkable
+class RemoteDevice(Device, Protocol):
+    """A device whose attempts live outside this process.
+
+    Cancelling ``perform`` of such a device lets the attempt go: what depends on this process ends,
+    and what runs elsewhere continues, for the next owner of the run. Ending it is ``stop``. A
+    cancelled ``perform`` ends at once, with one exception: a request that is under way may have 5 s
+    to return the handle, which ``perform`` then reports with ``attached``.
+
+    If the connection is lost, ``perform`` returns the error ``device_lost``. The dispatcher performs
+    the attempt again with ``again``, for ``grace_s`` at most, if the profile has ``reattach``.
+    """
+
+    async def stop(self, attempt: Attempt) -> str:
+        """End the attempt for good, wherever it runs; idempotent, and bounded in time (15 s).
+
+        Return what may still run, and where, in words; empty if nothing does. ``attempt`` has the
+        key, handle, leg and state that are known, and no arguments. Without a handle the device
+        looks for the attempt as for ``again``, and makes sure, where it can, that a late start
+        finds it stopped.
+        """
+        ...
+
+    async def watch(self, notices: Notices) -> None:
+        """Connect, stay connected and report it, until cancelled.
+
+        The device counts as found until it reports that it is lost. Never raises for what the other
+        side does.
+        """
         ...
 
 
