@@ -24,7 +24,8 @@ from asterism.constellation.task import TaskStar
 from asterism.errors import AsterismError
 from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import ConstellationDefinition, Dispatch, Retry
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
+from asterism.machines.constellation_agent.events import Dispatch, Retry
 from asterism.machines.constellation_agent.memory import ConstellationMemory, NotPlanning
 
 INVARIANTS = {

@@ -24,6 +24,7 @@ __all__ = [
     "Notices",
     "RemoteDevice",
     "Signs",
+    "Stopping",
 ]
 
 
@@ -169,4 +170,15 @@ class Dispatching(Protocol):
 
     async def perform(self, attempt: Attempt, signs: AttemptSigns) -> AttemptResult:
         """Queue and carry out one attempt; raises only CancelledError."""
+        ...
+
+
+class Stopping(Protocol):
+    """Ends attempts on remote devices."""
+
+    async def stop(self, attempt: Attempt, until: float) -> str:
+        """End an attempt on its remote device; return what may still run, in words.
+
+        At least one try is made, and none after ``until``, in seconds since the epoch.
+        """
         ...

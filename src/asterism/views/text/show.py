@@ -145,6 +145,8 @@ def _head_lines(tree: RunTree, now: float, local_time: TimeFormat) -> Iterator[S
             yield StyledLine(plain(result["summary"], 2000))
         if result.get("reason"):
             yield StyledLine(plain(result["reason"], 2000), "red")
+        for words in result.get("still_running", ()):
+            yield StyledLine(plain(words, 2000), "yellow")
 
 
 def _session_lines(row: RunSummary, memory: ConstellationMemory) -> Iterator[StyledLine]:
