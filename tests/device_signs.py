@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from asterism.runtime.ports.device import HeldPlace
+from asterism.runtime.ports.device import HeldPlace, finished
 
 
 class Heard:
@@ -47,8 +47,9 @@ class Heard:
     async def begun(self) -> None:
         self.signs.append("begun")
 
-    async def attached(self, handle: str) -> None:
+    def attached(self, handle: str) -> asyncio.Future[None]:
         self.handles.append(handle)
+        return finished()
 
     def messages(self) -> list[str]:
         return [message for _, message in self.reports]

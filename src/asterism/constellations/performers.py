@@ -28,7 +28,7 @@ from asterism.machines.constellation_agent.events import (
     StopAttempt,
 )
 from asterism.machines.constellation_agent.requests import PlannerRequest, StopRequest
-from asterism.runtime.ports.device import Attempt, DeviceQuestion, Dispatching, Stopping
+from asterism.runtime.ports.device import Attempt, DeviceQuestion, Dispatching, Stopping, finished
 from asterism.runtime.ports.performer import Performer, Report
 from asterism.runtime.ports.planner import Planner, PlanningUnavailable, Proposal
 
@@ -80,11 +80,9 @@ class _Signs:
         if len(handle.encode()) > MAX_HANDLE_BYTES:
             raise InvalidInput(f"the handle has more than {MAX_HANDLE_BYTES:,} bytes")
         self._is_queued = False
-        if handle != self._handle:
-            self._handle = handle
-            if recorded := self._report(AttemptAttached(of=self._effect_id, handle=handle)):
-                return recorded
-        return asyncio.sleep(0)
+        is_new, self._handle = handle != self._handle, handle
+        recorded = self._report(AttemptAttached(of=self._effect_id, handle=handle)) if is_new else None
+        return recorded or finished()
 
 
 class AttemptPerformer:

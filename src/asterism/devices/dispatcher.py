@@ -281,7 +281,7 @@ class Dispatcher(DeviceLanes):
         return True
 
     def _perform_again(self, lane: Lane, item: LaneItem) -> None:
-        item.detached, item.task = False, None
+        item.detached, item.is_attached, item.task = False, False, None
         item.attempt = msgspec.structs.replace(item.attempt, again=True)
         self._enqueue(lane, item)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from contextvars import Context, copy_context
 
 import msgspec
@@ -13,7 +14,7 @@ from asterism.constellation.task import TaskError
 from asterism.devices.places import LockedPlace, Places
 from asterism.devices.queue import FairQueue, Ticket
 from asterism.devices.throttle import Throttle
-from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice
+from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice, finished
 
 MAX_LOSSES = 5
 """Losses within ``FLAPPING_S`` after which a device is quarantined."""
@@ -29,6 +30,7 @@ class LaneItem:
         ticket: set while it waits.
         task: the task that performs it, while it runs.
         stopped: the error with which it has to end, once it must.
+        is_attached: True if the device has reported a handle since it was last started.
         detached: True if its device was lost while it was performed, and it is to be performed again.
         started_at, lost_at: times of the loop at which it was last started, and at which it first
             could not reach its device since; 0 before.
@@ -41,6 +43,7 @@ class LaneItem:
         "context",
         "detached",
         "end",
+        "is_attached",
         "lost_at",
         "over",
         "place",
@@ -63,7 +66,7 @@ class LaneItem:
         self.ticket: Ticket | None = None
         self.task: asyncio.Task[AttemptResult] | None = None
         self.stopped: TaskError | None = None
-        self.detached = False
+        self.is_attached = self.detached = False
         self.started_at = self.lost_at = 0.0
         self.timers: list[asyncio.TimerHandle] = []
         self.released = asyncio.Event()
@@ -78,12 +81,15 @@ class LaneItem:
     async def begun(self) -> None:
         await self._signs.begun()
 
-    async def attached(self, handle: str) -> None:
-        recorded = self._signs.attached(handle)
-        self.attempt = msgspec.structs.replace(self.attempt, handle=handle)
-        if self.stopped is not None or (self.task is not None and self.task.cancelling()):
-            raise asyncio.CancelledError  # nobody confirms the report of an attempt that was given up
-        await recorded
+    def attached(self, handle: str) -> Awaitable[None]:
+        recorded = self._signs.attached(handle) if not self.is_attached else finished()
+        if not self.is_attached:
+            self.is_attached, self.attempt = True, msgspec.structs.replace(self.attempt, handle=handle)
+        if self.stopped is None and not (self.task is not None and self.task.cancelling()):
+            return recorded
+        given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        given_up.cancel()  # nobody confirms the report of an attempt that was given up
+        return given_up
 
     def detach(self) -> None:
         """Detach from the attempt of a lost device."""

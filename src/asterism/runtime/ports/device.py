@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,7 +26,15 @@ __all__ = [
     "RemoteDevice",
     "Signs",
     "Stopping",
+    "finished",
 ]
+
+
+def finished() -> asyncio.Future[None]:
+    """Return a future that has finished, for a sign that nobody has to record."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future
 
 
 class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
