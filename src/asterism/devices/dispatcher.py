@@ -270,8 +270,8 @@ class Dispatcher(DeviceLanes):
         now, grace_s = self._loop.time(), lane.profile.grace_s
         if not lane.keeps or not self._open:
             return False
-        if not item.lost_at or now - item.started_at > grace_s:
-            item.lost_at = now
+        if not item.lost_at:
+            item.lost_at, lane.retry_s = now, 0.0
         if now - item.lost_at >= grace_s:
             return False
         first_s, longest_s = RETRY_S

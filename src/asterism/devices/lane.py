@@ -32,8 +32,8 @@ class LaneItem:
         stopped: the error with which it has to end, once it must.
         is_attached: True if the device has reported a handle since it was last started.
         detached: True if its device was lost while it was performed, and it is to be performed again.
-        started_at, lost_at: times of the loop at which it was last started, and at which it first
-            could not reach its device since; 0 before.
+        started_at: time of the loop at which it was last started; 0 before.
+        lost_at: time of the loop since which it cannot reach its device; 0 after any sign of it.
         released: set when nothing of this process performs it any more.
     """
 
@@ -73,6 +73,7 @@ class LaneItem:
         self.over = False
 
     def progress(self, fraction: float | None = None, message: str = "") -> None:
+        self.lost_at = 0.0
         self.throttle.report(fraction, message)
 
     def queued(self, reason: str = "") -> None:
@@ -82,6 +83,7 @@ class LaneItem:
         await self._signs.begun()
 
     def attached(self, handle: str) -> Awaitable[None]:
+        self.lost_at = 0.0
         recorded = self._signs.attached(handle) if not self.is_attached else finished()
         if not self.is_attached:
             self.is_attached, self.attempt = True, msgspec.structs.replace(self.attempt, handle=handle)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -237,8 +237,7 @@ class SimulatedRemoteDevice:
             reply = attempt.reply
             if reply is not None:
                 await self._request(lambda: self._far.reply(job, attempt.message_key, reply))
-            while (end := await self._request(lambda: self._end(job, attempt))) is None:  # bounded by the dispatcher
-                signs.progress(None, "waiting")
+            while (end := await self._request(lambda: self._end(job, attempt))) is None:  # noqa: ASYNC110 - as a poll; bounded by the dispatcher
                 await asyncio.sleep(POLL_S)
         except ConnectionError as error:
             return AttemptResult(error=TaskError(code="device_lost", message=f"{self.profile.device_id}: {error}"))
@@ -315,3 +314,47 @@ class SimulatedRemoteDevice:
         if self._far.drawn(self._faults.chatter):
             loop = asyncio.get_running_loop()
             loop.call_later(1.0, signs.progress, 0.5, "late")
+
+
+class FarSides(dict[str, FarSide]):
+    """The far sides of the remote devices of a world, by device id: those whose profile has ``reattach``.
+
+    Args:
+        fleet: profiles of all devices.
+        script, questions, faults: as for ``FarSide``; every device draws faults of its own.
+        on_start: called with each job that starts.
+    """
+
+    def __init__(
+        self,
+        fleet: Mapping[str, AgentProfile],
+        script: Script,
+        questions: Callable[[Attempt], int],
+        faults: RemoteFaults,
+        on_start: Callable[[RemoteJob], None],
+    ) -> None:
+        self._fleet = fleet
+        self._faults = faults
+        for number, profile in enumerate(fleet.values()):
+            if profile.reattach:
+                own = msgspec.structs.replace(faults, seed=1000 * faults.seed + number)
+                self[profile.device_id] = FarSide(script, questions=questions, faults=own, on_start=on_start)
+
+    def device(self, device_id: str, is_crashed: Callable[[], bool]) -> SimulatedRemoteDevice:
+        """Return the device with which a process reaches a far side."""
+        return SimulatedRemoteDevice(self._fleet[device_id], self[device_id], self._faults, is_crashed)
+
+    def inject(self, device_id: str, what: str) -> None:
+        """Let something happen to the far side of a device: ``lose``, ``find``, ``mute``, ``unmute`` or ``forget``."""
+        far = self[device_id]
+        if what == "forget":
+            far.forget()
+        elif what in ("mute", "unmute"):
+            far.deaf = what == "mute"
+        else:
+            far.connect(is_up=what == "find")
+
+    @property
+    def jobs(self) -> list[RemoteJob]:
+        """Return the jobs of all far sides."""
+        return [job for far in self.values() for job in far.jobs]
