@@ -11,6 +11,7 @@ from asterism.errors import Refused
 from asterism.kernel.machine import RecoveryPolicy
 from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.constellation_agent.events import (
+    AskPlanner,
     AttemptAttached,
     AttemptBegun,
     AttemptEnded,
@@ -397,3 +398,16 @@ def test_a_skill_that_still_takes_the_arguments_is_performed() -> None:
     it.batch(DeviceFound(device="near", profile=AgentProfile(device_id="near", skills=(more,))))
     it.ends("a")
     assert it.running() == ["b"]
+
+
+def test_a_planner_is_told_which_devices_are_lost_and_busy() -> None:
+    it = Agent(
+        {"tasks": [{"task_id": "a", "device": "near", "skill": "once"}, {"task_id": "b", "device": "far", "skill": "once"}]},
+        fleet=FLEET,
+        replan="always",
+    )
+    it.batch(DeviceLost(device="mcp", reason="unplugged"))
+    it.ends("a")
+    (effect_id,) = it.outstanding(AskPlanner)
+    made = it.run.request(effect_id)
+    assert (made.lost, made.busy) == (("mcp",), {"far": 1})

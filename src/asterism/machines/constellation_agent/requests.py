@@ -85,6 +85,8 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
         key: id of the effect, its idempotency key.
         mode: CREATION or EDITING.
         fleet: profiles by device id.
+        lost: ids of the devices that are lost now.
+        busy: number of attempts of this run that a device performs now, by device id.
         constellation: the current one as ``to_dict`` returns it; None in CREATION.
         batch: ids of the ended tasks to consider.
         feedback: reason why the last answer was refused or rejected; empty on a first request.
@@ -100,6 +102,8 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
     mode: Literal["CREATION", "EDITING"]
     request: str
     fleet: dict[str, AgentProfile]
+    lost: tuple[str, ...] = ()
+    busy: dict[str, int] = {}
     constellation: dict[str, Any] | None = None
     batch: tuple[str, ...] = ()
     feedback: str = ""
@@ -178,6 +182,8 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
         mode=effect.mode.value,
         request=effect.request,
         fleet=dict(memory.fleet),
+        lost=tuple(device for device in memory.lost_devices if device in memory.fleet),
+        busy=dict(memory.busy),
         constellation=memory.schedule.constellation.to_dict() if memory.schedule else None,
         batch=effect.batch,
         feedback=effect.feedback,
