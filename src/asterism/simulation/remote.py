@@ -60,6 +60,7 @@ class RemoteJob(msgspec.Struct, kw_only=True):
         behaviour: as its script gives it; the work takes its duration again after each question.
         questions: number of questions that it still asks.
         replies: replies by ``Attempt.message_key``.
+        is_forgotten: True if its other side has forgotten it.
     """
 
     key: str
@@ -69,6 +70,7 @@ class RemoteJob(msgspec.Struct, kw_only=True):
     questions: int
     status: JobStatus = "running"
     replies: dict[str, DeviceReply] = msgspec.field(default_factory=dict)
+    is_forgotten: bool = False
 
     def end(self) -> AttemptResult | None:
         """Return what an attempt ends with now; None while it is under way."""
@@ -131,6 +133,7 @@ class FarSide:
     def forget(self) -> None:
         """Forget every job, as a server that loses its memory; what it worked on is gone."""
         for job in self._known.values():
+            job.is_forgotten = True
             if job.status in ("running", "asking"):
                 job.status = "forgotten"
         self._known.clear()

@@ -223,6 +223,17 @@ def test_an_answer_begins_the_next_leg_of_the_same_attempt() -> None:
     assert it.task("a").result == 42
 
 
+def test_a_leg_that_waits_for_a_place_belongs_to_an_attempt_that_has_begun() -> None:
+    it = Agent({"tasks": [{"task_id": name, "device": "far", "skill": "once"} for name in "ab"]}, fleet=FLEET)
+    asks(it)
+    it.batch(AttemptBegun(of=effect_of(it, "b")))
+    it.answers("respond", 1)
+    assert it.attempt("a").queued
+    it.ends("a", error="device_lost")
+    assert [stop.task_id for stop in stops(it)] == ["a"]
+    assert "may have finished" in it.inquiry().prompt
+
+
 def test_a_reject_declines_in_the_next_leg() -> None:
     it = agent()
     asks(it)

@@ -40,14 +40,14 @@ def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: For
     performer knows them.
     """
     for effect, attempt in tuple(memory.attempts.items()):
-        is_queued = effect in memory.queued
+        never_began = memory.never_began(effect)
         if effect in context.abandoned:  # a child run's, cancelled already
             memory.remove_attempt(effect)
         else:
             drop_effect(memory, effect, context)
         task = schedule.constellation.tasks[attempt.task_id]
         error = TaskError(code="interrupted", message=f"it was under way when {event.origin} was forked")
-        if not attempt.repeatable and not is_queued:
+        if not attempt.repeatable and not never_began:
             _ask_about(memory, schedule, attempt, f"was under way when {event.origin} was forked, and may have finished", context)
         else:
             move_task(schedule, task, Retried(error=error, not_before=context.at), context)

@@ -291,6 +291,10 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         self.attempts.pop(effect_id, None)
         self.recovered.pop(effect_id, None)
 
+    def never_began(self, effect_id: str) -> bool:
+        """Return True for an attempt of which nothing has happened: it waits in the queue for its first leg."""
+        return effect_id in self.queued and self.attempts[effect_id].leg == 1
+
     def _count_busy(self, effect_id: str, by: int) -> None:
         device = self.attempts[effect_id].device
         if busy := self.busy.get(device, 0) + by:
@@ -299,10 +303,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
             del self.busy[device]
 
     def recovery_of(self, effect_id: str, effect: Effect) -> RecoveryPolicy:
-        """Return the policy for an effect after a crash.
-
-        An attempt that has not begun may be performed, and one with a handle may be found again.
-        """
+        """Return the policy for an effect after a crash: an attempt that has not begun, or has a handle, is performed."""
         if effect_id in self.queued:
             return RecoveryPolicy.RETRY_SAME_KEY
         found = isinstance(effect, Dispatch) and effect.key(effect_id) in self.handles and not effect.repeatable

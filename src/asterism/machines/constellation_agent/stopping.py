@@ -38,8 +38,8 @@ def drop_effect(memory: ConstellationMemory, effect_id: str, context: StepContex
 
 def may_run_elsewhere(memory: ConstellationMemory, effect_id: str, attempt: Dispatch) -> bool:
     """Return True if an attempt may go on after this process has detached from it."""
-    if effect_id in memory.queued and not attempt.repeatable:
-        return False  # it has not begun
+    if not attempt.repeatable and memory.never_began(effect_id):
+        return False
     profile = memory.fleet.get(attempt.device)
     return attempt.key(effect_id) in memory.handles or (profile is not None and profile.reattach)
 

@@ -220,7 +220,7 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
 
 def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: AttemptEnded, context: StepContext) -> None:
     """Handle the end of an attempt: end its task, retry it, or ask a person."""
-    attempt, is_queued = memory.attempts[event.effect_id], event.effect_id in memory.queued
+    attempt, never_began = memory.attempts[event.effect_id], memory.never_began(event.effect_id)
     key, may_run = attempt.key(event.effect_id), may_run_elsewhere(memory, event.effect_id, attempt)
     memory.remove_attempt(event.effect_id)
     task = schedule.constellation.tasks[attempt.task_id]
@@ -234,18 +234,18 @@ def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: Attempt
     if may_run and error is not None and (error.code in DETACHED_BY or event.question is not None):
         stop_attempt(memory, key, attempt, context)
     memory.handles.pop(key, None)
-    repeatable = is_queued or attempt.repeatable
+    repeatable = never_began or attempt.repeatable
     if error is None:
         settle_task(memory, schedule, task, Completed(result=event.result), context)
     elif error.code == "cancelled":
         settle_task(memory, schedule, task, Stopped(error=error), context)
-    elif (error.code == "device_lost" or (is_queued and error.code == "interrupted")) and repeatable and task.attempts < MAX_LOSSES:
+    elif (error.code == "device_lost" or (never_began and error.code == "interrupted")) and repeatable and task.attempts < MAX_LOSSES:
         move_task(schedule, task, Retried(error=error, not_before=context.at), context)
     elif task.retry.retries(error.code, repeatable=repeatable) and task.attempts < task.retry.max_attempts:
         not_before = context.at + _backoff_s(task, event.effect_id, context)
         memory.wake_up_at(not_before)
         move_task(schedule, task, Retried(error=error, not_before=not_before), context)
-    elif error.code in ("interrupted", "device_lost") and not is_queued:
+    elif error.code in ("interrupted", "device_lost") and not never_began:
         prompt = f"{named(task)}{where(attempt)} was interrupted and may have finished ({error.message}). Run it again?"
         inquiry = ask_person(memory, "interruption", attempt, prompt, context)
         move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)

@@ -181,7 +181,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         """Check that an attempt begins once, and that nobody is asked about one that never began."""
         event = entry.event
         self._queued.update(
-            key for key, it in zip(entry.effect_ids(), entry.effects, strict=True) if isinstance(it, Dispatch) and it.queued
+            key for key, it in zip(entry.effect_ids(), entry.effects, strict=True) if isinstance(it, Dispatch) and it.queued and it.leg == 1
         )
         if isinstance(event, AttemptBegun):
             if event.of in self._begun and self.is_unrepeatable(self.effects[event.of]):
@@ -189,7 +189,9 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             self._begun.add(event.of)
             self._queued.discard(event.of)
         elif isinstance(event, AttemptQueued):
-            self._queued.add(event.of)
+            effect = self.effects[event.of]
+            if isinstance(effect, Dispatch) and effect.leg == 1:
+                self._queued.add(event.of)
         elif isinstance(event, AttemptEnded) and event.effect_id in self._queued and self._ending:
             asked = [effect.subject.get("task_id") for effect in entry.effects if isinstance(effect, AskPerson)]
             if self._ending.task_id in asked:

@@ -39,7 +39,7 @@ class RemoteChecks:
 
     def why_not_begun(self, job: RemoteJob, *, is_known: bool, is_unrepeatable: bool) -> str:
         """Return why a job that has begun must not begin; empty if it may."""
-        earlier = [it for it in self._jobs.get(job.key, []) if it.status != "forgotten"]
+        earlier = [it for it in self._jobs.get(job.key, []) if not it.is_forgotten]
         self._jobs.setdefault(job.key, []).append(job)
         if not is_known:
             return f"{job.key} has begun, but is not in the journal"
@@ -60,6 +60,7 @@ class RemoteChecks:
         for key, end in self._ends.items():
             if end.error is None and self._attempts[key].device in devices:
                 done = [job for job in jobs if job.key == key and job.status == "ended"]
-                if not done or (len(done) > 1 and not self._attempts[key].repeatable):
-                    return f"{key} has a result, but {len(done)} of its jobs have ended"
+                counted = [job for job in done if not job.is_forgotten]
+                if not done or (len(counted) > 1 and not self._attempts[key].repeatable):
+                    return f"{key} has a result, but {len(counted or done)} of its jobs have ended"
         return ""
