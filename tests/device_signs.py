@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from asterism.runtime.ports.device import HeldPlace
+from asterism.runtime.ports.device import HeldPlace, finished
 
 
 class Heard:
@@ -18,6 +18,7 @@ class Heard:
 
     Attributes:
         reports: the progress reports.
+        handles: the handles of ``attached``.
         signs: ``queued``, ``begun`` and ``progress`` in order; of several reports in a row only the first.
     """
 
@@ -26,6 +27,7 @@ class Heard:
     ) -> None:
         self.place = place
         self.reports: list[tuple[float | None, str]] = []
+        self.handles: list[str] = []
         self.signs: list[str] = []
         self.arrived = asyncio.Event()
         self._awaited = awaited
@@ -44,6 +46,10 @@ class Heard:
 
     async def begun(self) -> None:
         self.signs.append("begun")
+
+    def attached(self, handle: str) -> asyncio.Future[None]:
+        self.handles.append(handle)
+        return finished()
 
     def messages(self) -> list[str]:
         return [message for _, message in self.reports]

@@ -19,7 +19,7 @@ from asterism.constellation.profile import Fleet as Profiles
 from asterism.devices.worker_ledger import reap_orphans, without_leftovers, workers_folder
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.kernel.machine import Effect, Machine
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
+from asterism.machines.constellation_agent.events import AskPlanner
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
@@ -179,7 +179,7 @@ async def open_runtime(
         InvalidInput: another machine has the name of a registered one.
     """
     from asterism.constellations.app import App
-    from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
+    from asterism.constellations.performers import PlannerPerformer, attempt_performers
     from asterism.devices.dispatcher import Dispatcher
     from asterism.devices.here import here_of
     from asterism.devices.places import places_of
@@ -198,7 +198,7 @@ async def open_runtime(
     planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
     async with Dispatcher(devices, clock.now, places=places) as dispatcher, open_performers() as loops, planning:
         performers: dict[type[Effect], Performer] = {
-            Dispatch: AttemptPerformer(dispatcher),
+            **attempt_performers(dispatcher),
             AskPlanner: planning,
             **loops,
             **flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet),

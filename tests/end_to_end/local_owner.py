@@ -25,6 +25,9 @@ class Printed:
     async def begun(self) -> None:
         pass
 
+    async def attached(self, handle: str) -> None:
+        pass
+
 
 async def main(ledger: str, skill: str) -> None:
     async with WorkerPool(Path(ledger)) as pool:

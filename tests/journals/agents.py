@@ -11,10 +11,24 @@ from asterism.constellation.task import TaskError
 from asterism.errors import Refused
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.events import AttemptBegun, AttemptQueued, DeviceFound, DeviceLost, Edited, Retry, RunOptions
+from asterism.machines.constellation_agent.device_question import DeviceQuestion
+from asterism.machines.constellation_agent.events import (
+    AttemptAttached,
+    AttemptBegun,
+    AttemptEnded,
+    AttemptQueued,
+    AttemptStopped,
+    DeviceFound,
+    DeviceLost,
+    Dispatch,
+    Edited,
+    Retry,
+    RunOptions,
+    StopAttempt,
+)
 from asterism.machines.constellation_agent.requests import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import TransitionFailed
+from asterism.machines.run_control import Cancel, OwnershipAcquired, TransitionFailed
 from asterism.machines.usage import Usage
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import PlannerRequest, Proposal
@@ -297,6 +311,27 @@ def queue() -> Sequence[Record]:
     return told(it)
 
 
+def remote() -> Sequence[Record]:
+    """A remote device reports a handle and asks; its skills change; what may still run at the end is named (journals of version 4)."""
+    skills = (Skill(name="once"), Skill(name="more"))
+    document = {"tasks": [{"task_id": name, "device": "far", "skill": "once"} for name in "abc"]}
+    it = Agent(document, fleet=(AgentProfile(device_id="far", kind="a2a", skills=skills, reattach=True, concurrency=2),))
+    it.batch(AttemptAttached(of=it.task("a").effect_id, handle="17"))
+    it.take(OwnershipAcquired(epoch=2, owner="p", retried=tuple(it.outstanding(Dispatch))), actor="system")
+    question = DeviceQuestion(prompt="Which one?", schema={"type": "string"}, risk="medium", state={"context": "c"})
+    it.batch(AttemptEnded(effect_id=it.task("a").effect_id, question=question))
+    it.answers("respond", "the left one")
+    it.batch(DeviceFound(device="near", profile=AgentProfile(device_id="near", skills=skills[:1])))
+    it.batch(DeviceLost(device="near", reason="it has left the fleet", removed=True))
+    it.ends("b", error="timeout")
+    it.batch(AttemptStopped(effect_id=next(iter(it.outstanding(StopAttempt)))))
+    it.ends("c")
+    it.batch(Cancel(reason="enough"))
+    it.finish_cancellations()
+    it.batch(AttemptStopped(effect_id=next(iter(it.outstanding(StopAttempt))), error="a may still run on far: no answer"))
+    return told(it)
+
+
 def fan_out() -> Sequence[Record]:
     """A task for each item, at most two at once; one fails and is left out, and the process dies on the way."""
     each = {"items": "${a.files}", "max_concurrent": 2, "failed": "omit"}
@@ -331,5 +366,5 @@ def retried() -> Sequence[Record]:
 
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
-    deadlines, round_two, defect, replaced, mistyped, handlers, queue, fan_out, retried,
+    deadlines, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried,
 )  # fmt: skip

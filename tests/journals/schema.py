@@ -18,7 +18,7 @@ from asterism.bootstrap import MACHINES
 from asterism.kernel.journal import SCHEMA_VERSION, Record
 from asterism.kernel.machine import Effect, Event, Machine, kind_of
 from asterism.kernel.packing import Body
-from asterism.machines.constellation_agent.events import ConstellationDefinition
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import FlowDefinition
 from asterism.machines.flow_agent.table import FLOW_AGENT

@@ -45,6 +45,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
         "failed",
         {"a": "COMPLETED", "b": "FAILED", "c": "COMPLETED", "e": "SKIPPED", "f": "FAILED", "alert": "COMPLETED", "clean": "COMPLETED"},
     ),
+    "remote": ("cancelled", {"a": "CANCELLED", "b": "FAILED", "c": "COMPLETED"}),
     "queue": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}),
     "fan_out": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}),
     "retried": ("finished", {"b": "COMPLETED", "c": "COMPLETED"}),

@@ -16,13 +16,14 @@ from asterism.constellation.line import TRUTH_TABLE, DependencyType
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.devices import dispatcher
+from asterism.devices.lane import Lane
 from asterism.flows import agent_state, performer
 from asterism.flows.performer import NotifyPerformer
 from asterism.kernel.machine import StepContext
 from asterism.kernel.run import Run
 from asterism.machines import common_rows
 from asterism.machines.children import ChildSignaled, child_run_id, signal_children
-from asterism.machines.constellation_agent import planner_requests, planning, table, tasks
+from asterism.machines.constellation_agent import planner_requests, planning, questions, table, tasks
 from asterism.machines.constellation_agent.events import AttemptEnded, RunOptions
 from asterism.machines.constellation_agent.memory import AttemptInquiry, ConstellationMemory
 from asterism.machines.flow_agent import moves
@@ -160,7 +161,7 @@ def test_a_plan_or_edit_without_approval_is_found(move: str, monkeypatch: pytest
 
 
 def test_a_task_without_its_approval_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_shown", lambda attempt: "")
+    monkeypatch.setattr(tasks, "shown", lambda attempt: "")
     found({9}, "calm")
 
 
@@ -260,7 +261,7 @@ def test_a_planner_request_over_the_limit_is_found(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_inquiry_open_after_its_expiry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = tasks.ask_person
+    real = questions.ask_person
 
     def unwoken(memory: ConstellationMemory, *about: Any) -> str:
         before = list(memory._timers)
@@ -283,13 +284,13 @@ def test_a_pause_not_forwarded_to_children_is_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_device_over_its_concurrency_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = dispatcher._Lane.__init__
+    real = Lane.__init__
 
-    def wide(self: dispatcher._Lane, device: Any, places: Any) -> None:
+    def wide(self: Lane, device: Any, places: Any) -> None:
         real(self, device, places)
         self.slots += 1
 
-    monkeypatch.setattr(dispatcher._Lane, "__init__", wide)
+    monkeypatch.setattr(Lane, "__init__", wide)
     found({2}, "calm")
 
 

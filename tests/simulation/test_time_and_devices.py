@@ -170,12 +170,22 @@ def test_a_lost_device_interrupts_what_may_not_be_repeated() -> None:
 
 
 def test_a_device_that_comes_and_goes_is_given_up_after_a_bound() -> None:
-    lost = [ScheduledEvent(at_s=at * 10.0, what="lose", device="d") for at in range(1, 40)]
-    scheduled_events = [*lost, *(ScheduledEvent(at_s=happening.at_s + 5, what="find", device="d") for happening in lost)]
-    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=100)}, scheduled_events=scheduled_events)
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=300)}, scheduled_events=comes_and_goes(every_s=200))
     ending = world.run({"tasks": tasks("a")})
     assert ending.task("a").attempts == 10
     assert ending.row.status == "waiting"
+
+
+def comes_and_goes(every_s: float, times: int = 39) -> list[ScheduledEvent]:
+    lost = [ScheduledEvent(at_s=number * every_s, what="lose", device="d") for number in range(1, times + 1)]
+    return [*lost, *(ScheduledEvent(at_s=it.at_s + 5, what="find", device="d") for it in lost)]
+
+
+def test_a_device_that_was_lost_five_times_in_ten_minutes_is_used_again_when_it_was_there_for_as_long() -> None:
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=300)}, scheduled_events=comes_and_goes(10, times=5))
+    ending = world.run({"tasks": tasks("a")})
+    assert ending.outcome == "finished"
+    assert [at for _, at in started(world)] == [0, 15, 25, 35, 45, 655]
 
 
 def test_priorities_go_first_on_a_busy_device() -> None:

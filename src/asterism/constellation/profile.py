@@ -70,7 +70,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     Attributes:
         device_id: id, unique in the fleet.
-        kind: ``local``, ``agent`` or ``flow``.
+        kind: ``local``, ``agent``, ``flow``, ``mcp``, ``a2a`` or ``ssh``.
         description: one sentence.
         aliases: other names in requests.
         capabilities: words for its strengths.
@@ -82,6 +82,9 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         table: for a device that was declared in Python, its table, from which it is opened again;
             else empty.
         fleet: name of the fleet that declares it in Python; empty if its places belong to one process.
+        reattach: True if the device finds an attempt again by its key or handle, after a crash of this
+            program or a lost connection.
+        grace_s: seconds that a lost device with ``reattach`` keeps its attempts.
     """
 
     device_id: str
@@ -96,6 +99,8 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     child: ChildSpec | None = None
     table: dict[str, Any] = msgspec.field(default_factory=dict)
     fleet: str = ""
+    reattach: bool = False
+    grace_s: float = 60.0
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill of that name, or None."""

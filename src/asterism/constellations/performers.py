@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 
 from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput
 from asterism.kernel.data import check_json, check_size
-from asterism.kernel.machine import EffectResult
+from asterism.kernel.machine import Effect, EffectResult
 from asterism.machines.constellation_agent.events import (
+    AttemptAttached,
     AttemptBegun,
     AttemptEnded,
     AttemptProgressed,
     AttemptQueued,
+    AttemptStopped,
     ConstellationAgentStatus,
+    Dispatch,
     Planned,
     PlanningFailed,
+    StopAttempt,
 )
-from asterism.machines.constellation_agent.requests import PlannerRequest
-from asterism.runtime.ports.device import Attempt, Dispatching
-from asterism.runtime.ports.performer import Report
+from asterism.machines.constellation_agent.requests import PlannerRequest, StopRequest
+from asterism.runtime.ports.device import Attempt, DeviceQuestion, Dispatching, Stopping, finished
+from asterism.runtime.ports.performer import Performer, Report
 from asterism.runtime.ports.planner import Planner, PlanningUnavailable, Proposal
 
 log = logging.getLogger("asterism.planner")
 
 GRACE_S = 5.0
 """Seconds that a cancelled planner may take to end before it is left behind."""
+MAX_HANDLE_BYTES = 4096
+MAX_PROMPT_LENGTH = 10_000
+"""Characters of a device's question."""
+MAX_STATE_BYTES = 65_536
+"""Bytes of the state, and of the schema, of a device's question."""
+
+
+class _Dispatcher(Dispatching, Stopping, Protocol):
+    """Performs attempts, and ends those of remote devices."""
 
 
 class _Signs:
@@ -41,12 +55,14 @@ class _Signs:
         self._report = report
         self._is_queued = request.queued
         self._is_repeatable = request.repeatable
+        self._is_again = request.again
+        self._handle = request.handle
 
     def progress(self, fraction: float | None = None, message: str = "") -> None:
         self._report(AttemptProgressed(effect_id=self._effect_id, fraction=fraction, message=message))
 
     def queued(self, reason: str = "") -> None:
-        if not self._is_queued:
+        if not self._is_queued and (self._is_repeatable or not self._is_again):  # else it may have begun under an earlier owner
             self._report(AttemptQueued(of=self._effect_id, reason=reason))
             self._is_queued = True
         elif reason:
@@ -60,6 +76,14 @@ class _Signs:
             await recorded
         self._is_queued = False
 
+    def attached(self, handle: str) -> Awaitable[None]:
+        if len(handle.encode()) > MAX_HANDLE_BYTES:
+            raise InvalidInput(f"the handle has more than {MAX_HANDLE_BYTES:,} bytes")
+        self._is_queued = False
+        is_new, self._handle = handle != self._handle, handle
+        recorded = self._report(AttemptAttached(of=self._effect_id, handle=handle)) if is_new else None
+        return recorded or finished()
+
 
 class AttemptPerformer:
     """Performer of ``Dispatch``: dispatches attempts to devices."""
@@ -72,9 +96,29 @@ class AttemptPerformer:
         end = await self._dispatcher.perform(request, _Signs(effect_id, request, report))
         try:
             _check_result(end.result)
+            if end.question is not None:
+                _check_question(end.question)
         except InvalidInput as odd:
             return AttemptEnded(effect_id=effect_id, error=TaskError(code="bad_result", message=str(odd)))
+        if end.error is None and end.question is not None:
+            return AttemptEnded(effect_id=effect_id, question=end.question)
         return AttemptEnded(effect_id=effect_id, result=end.result, error=end.error)
+
+
+class StopPerformer:
+    """Performer of ``StopAttempt``: ends attempts on remote devices."""
+
+    def __init__(self, dispatcher: Stopping) -> None:
+        self._dispatcher = dispatcher
+
+    async def perform(self, effect_id: str, request: StopRequest, report: Report) -> EffectResult:
+        """End one attempt, once this process performs it no longer."""
+        return AttemptStopped(effect_id=effect_id, error=await self._dispatcher.stop(request.attempt, request.until))
+
+
+def attempt_performers(dispatcher: _Dispatcher) -> dict[type[Effect], Performer]:
+    """Return the performers of attempts, and of their end on remote devices, by kind of effect."""
+    return {Dispatch: AttemptPerformer(dispatcher), StopAttempt: StopPerformer(dispatcher)}
 
 
 class PlannerPerformer:
@@ -160,6 +204,27 @@ def _check_result(result: object) -> None:
     """
     check_json(result, "the result")
     check_size(msgspec.json.encode(result), "the result")
+
+
+def _check_question(question: DeviceQuestion) -> None:
+    """Check a device's question, which the journal and the inbox have to hold.
+
+    Raises:
+        InvalidInput: a part of it has another type, is not JSON, or is too long.
+    """
+    try:
+        question = msgspec.convert(msgspec.to_builtins(question), DeviceQuestion)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the question of the device is invalid: {error}") from None
+    if not set(question.verbs) & {"approve", "respond"} or set(question.verbs) - {"approve", "respond", "reject"}:
+        accepts = ", ".join(question.verbs) or "no answer"
+        raise InvalidInput(f"the question of the device accepts {accepts}; it must accept respond or approve, and can accept reject")
+    if not 0 < len(question.prompt) <= MAX_PROMPT_LENGTH:
+        raise InvalidInput(f"the question of the device has {len(question.prompt):,} characters; 1 to {MAX_PROMPT_LENGTH:,} are allowed")
+    for name, value in (("state", question.state), ("schema", question.schema)):
+        check_json(value, f"the {name} of the device's question")
+        if (size := len(msgspec.json.encode(value))) > MAX_STATE_BYTES:
+            raise InvalidInput(f"the {name} of the device's question has {size:,} bytes, and the limit is {MAX_STATE_BYTES:,}")
 
 
 def _check_planned(planned: Planned) -> None:

@@ -1,8 +1,9 @@
 """Devices, the fleet file that lists them, and the queue that gives them attempts.
 
 - ``fleet`` reads the fleet file, and ``python_fleet`` declares the same devices in a program.
-  ``dispatcher`` (``queue``, ``throttle``) decides when a device gets an attempt, and reports lost
-  and found devices to the runs; ``places`` counts attempts over all processes.
+  ``dispatcher`` (``lane``, ``queue``, ``throttle``) decides when a device gets an attempt;
+  ``device_lanes`` (``watch``) reports lost and found devices to the runs; ``remote_stop`` ends
+  attempts on remote devices; ``places`` counts attempts over all processes.
 - ``local`` is a device whose skills run in processes on this computer. ``skill``, ``source`` and
   ``command`` describe its skills; ``pool``, ``handle``, ``worker``, ``worker_protocol`` and
   ``log_relay`` run them; ``process`` and ``worker_ledger`` clean up after a killed owner.

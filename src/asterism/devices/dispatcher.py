@@ -6,10 +6,15 @@ attempt.
 
 An attempt is *waiting*, then *performing*, then over. It waits for a slot, and for one of the
 device's places that all processes share (``places``). While it performs, it may be *stopped*
-(timeout, deadline, cancel, device lost): the device's coroutine is cancelled, which kills the
-attempt. The caller gets its result when the coroutine has ended, so that nothing of the attempt
-still runs when the next one starts. A device that does not end within the grace period is stuck:
-the caller gets its result anyway, and the slot stays occupied until the device ends.
+(timeout, deadline, cancel, device lost): the device's coroutine is cancelled. That kills the
+attempt of a device in this process, and only detaches from that of a ``RemoteDevice``, which
+``remote_stop`` ends. The caller gets its result when the coroutine has ended, so that nothing of
+the attempt still runs here when the next one starts. A device that does not end within the grace
+period is stuck: the caller gets its result anyway, and the slot stays occupied until the device
+ends.
+
+A device that finds its attempts again keeps them while it is lost: they wait, and are performed
+again, with ``again``, when it is found. After its ``grace_s`` they end with ``device_lost``.
 
 Each attempt is performed in a task of a group that the dispatcher owns, because it must be able to
 outlive its caller. Everything else happens in callbacks of the loop: no task waits in a queue.
@@ -18,94 +23,35 @@ outlive its caller. Everything else happens in callbacks of the loop: no task wa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
-from contextvars import Context, copy_context
 from functools import partial
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from asterism.constellation.task import ErrorCode, TaskError
+from asterism.devices.device_lanes import DeviceLanes, new_lane
+from asterism.devices.lane import Lane, LaneItem
 from asterism.devices.places import LockedPlace, Places
-from asterism.devices.queue import FairQueue, Ticket
-from asterism.devices.throttle import Throttle
-from asterism.errors import InvalidInput, how_to_write_there
-from asterism.kernel.machine import Event
-from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
-from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Device
+from asterism.devices.remote_stop import stop_once, stop_until
+from asterism.errors import how_to_write_there
+from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice
 
 DEFAULT_QUEUE_LIMIT = 10_000
 DEFAULT_GRACE_S = 10.0
 PLACES_POLL_S = 0.5
 """Seconds between two looks at the places of a device, while other processes have them all."""
+RETRY_S = (1.0, 10.0)
+"""First and longest wait before an attempt is tried again that could not reach its device."""
 
 
-Listener = Callable[[Event, str], None]
-"""Receives a ``DeviceLost`` or ``DeviceFound``, and the device as its actor."""
-
-
-class _Item:
-    """An attempt, and the ``Signs`` of it that its device gets.
-
-    ``ticket`` is set while it waits, ``task`` while it runs, ``stopped`` if it has to end.
-    """
-
-    __slots__ = ("_signs", "attempt", "context", "end", "over", "place", "stopped", "task", "throttle", "ticket", "timers")
-
-    def __init__(self, attempt: Attempt, signs: AttemptSigns, end: asyncio.Future[AttemptResult]) -> None:
-        self.attempt = attempt
-        self.end = end
-        self.throttle = Throttle(signs.progress)
-        self.place: LockedPlace | None = None
-        self._signs = signs
-        self.context: Context = copy_context()  # another attempt's callback may start it
-        self.ticket: Ticket | None = None
-        self.task: asyncio.Task[AttemptResult] | None = None
-        self.stopped: TaskError | None = None
-        self.timers: list[asyncio.TimerHandle] = []
-        self.over = False
-
-    def progress(self, fraction: float | None = None, message: str = "") -> None:
-        self.throttle.report(fraction, message)
-
-    def queued(self, reason: str = "") -> None:
-        self._signs.queued(reason)
-
-    async def begun(self) -> None:
-        await self._signs.begun()
-
-    def finish(self, end: AttemptResult) -> None:
-        """Return the result to the caller, if it still waits; later results are dropped."""
-        self.over = True
-        self.throttle.close()
-        for timer in self.timers:
-            timer.cancel()
-        if not self.end.done():
-            self.end.set_result(end)
-
-
-class _Lane:
-    """A device with its slots and its queue.
-
-    ``arrived`` are the attempts since the queue was last served, and ``serving`` serves it next.
-    ``obstacle`` says why no place can be taken; empty if one can.
-    """
-
-    def __init__(self, device: Device, places: Places | None) -> None:
-        self.device = device
-        self.slots = device.profile.concurrency
-        self.places = places
-        self.waiting: FairQueue[_Item] = FairQueue()
-        self.arrived: list[_Item] = []
-        self.serving: asyncio.Handle | None = None
-        self.performing: dict[asyncio.Task[AttemptResult], _Item] = {}
-        self.lost = ""  # the reason; empty while the device is available
-        self.obstacle = ""
-
-
-class Dispatcher:
+class Dispatcher(DeviceLanes):
     """Performs attempts on the devices of a fleet. Use it as ``async with Dispatcher(…)``.
 
-    Leaving the block stops all attempts and waits until they have ended, stuck ones included.
+    Leaving the block stops all attempts and waits until they have ended, stuck ones included. The
+    attempts of remote devices go on where they run.
 
     Args:
         devices: by id; the profile's concurrency is read once.
@@ -119,6 +65,8 @@ class Dispatcher:
         InvalidInput: a device with a concurrency below 1.
     """
 
+    _group: asyncio.TaskGroup
+
     def __init__(
         self,
         devices: Mapping[str, Device],
@@ -128,26 +76,26 @@ class Dispatcher:
         grace_s: float = DEFAULT_GRACE_S,
         places: Mapping[str, Places] = {},
     ) -> None:
-        self._lanes = {device_id: _Lane(device, places.get(device_id)) for device_id, device in devices.items()}
-        for device_id, lane in self._lanes.items():
-            if lane.slots < 1:
-                raise InvalidInput(f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1")
+        super().__init__({device_id: new_lane(device_id, device, places.get(device_id)) for device_id, device in devices.items()})
+        self._items: dict[str, LaneItem] = {}
         self._clock = clock
         self._queue_limit = queue_limit
         self._grace_s = grace_s
-        self._listeners: list[Listener] = []
-        self._group = asyncio.TaskGroup()
-        self._open = False
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         self._loop = asyncio.get_running_loop()
         self._open = True
+        for device_id, lane in self._lanes.items():
+            self._begin_watching(device_id, lane)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._open = False
+        for watching in self._watching.values():
+            watching.cancel()
         for lane in self._lanes.values():
+            lane.drop_timers()
             self._stop_all(lane, "cancelled", "the dispatcher was closed")
             if lane.places:
                 lane.places.leave()
@@ -158,8 +106,8 @@ class Dispatcher:
     async def perform(self, attempt: Attempt, signs: AttemptSigns) -> AttemptResult:
         """Have its device perform an attempt, and return the result.
 
-        Cancelling this call removes the attempt from the queue or kills it; the cancellation passes
-        on when the attempt has ended or is stuck. Errors of the attempt are never raised.
+        Cancelling this call removes the attempt from the queue or stops it here; the cancellation
+        passes on when the attempt has ended or is stuck. Errors of the attempt are never raised.
         Progress is throttled (``throttle.py``). All signs are called in the loop and only before
         the end; ``queued`` where the attempt has to wait, and ``begun`` by the device.
 
@@ -171,13 +119,12 @@ class Dispatcher:
         refusal = self._refusal(lane, attempt)
         if lane is None or refusal is not None:
             return AttemptResult(error=refusal)
-        item = _Item(attempt, signs, self._loop.create_future())
+        item = LaneItem(attempt, signs, self._loop.create_future())
         if attempt.deadline is not None:
             item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._deadline_passed, lane, item))
-        item.ticket = lane.waiting.add(attempt.run_id, attempt.priority, attempt.issued, item)
+        self._items[attempt.key] = item
         lane.arrived.append(item)
-        if not lane.serving or isinstance(lane.serving, asyncio.TimerHandle):
-            self._serve_soon(lane)  # not at once: of those that arrive together, the highest priority goes first
+        self._enqueue(lane, item)
         try:
             return await item.end
         except asyncio.CancelledError:
@@ -187,76 +134,32 @@ class Dispatcher:
                 await item.end
             raise
 
-    def lose(self, device_id: str, why: str = "it does not answer") -> None:
-        """Mark a device as lost: its attempts end with ``device_lost``, and so do new ones at once.
+    async def stop(self, attempt: Attempt, until: float) -> str:
+        """End an attempt for good where it runs, once nothing of this process performs it.
 
-        No device does so itself today: only the simulation calls this.
+        It is tried until the device has been available for its ``grace_s``, or until an epoch second.
 
-        Raises:
-            InvalidInput: no such device.
+        Return what may still run, and where, in words; empty if nothing does.
         """
-        lane = self._lane(device_id)
-        if lane.lost:
-            return
-        lane.lost = f"device {device_id!r} is lost: {why}"
-        self._stop_all(lane, "device_lost", lane.lost)
-        self._notify(DeviceLost(device=device_id, reason=lane.lost))
-
-    def find(self, device_id: str) -> None:
-        """Mark a lost device as available again. Its stuck slots stay occupied.
-
-        Raises:
-            InvalidInput: no such device.
-        """
-        lane = self._lane(device_id)
-        if lane.lost:
-            lane.lost = ""
-            self._notify(DeviceFound(device=device_id))
-
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call the listener, in the event loop, when a device is lost or found.
-
-        Return a function that removes the listener.
-        """
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
-
-    def initial_events(self) -> list[tuple[Event, str]]:
-        """Return events for a run right after each acquisition: a ``DeviceLost`` for each lost device."""
-        return [(DeviceLost(device=device_id), _actor(device_id)) for device_id, lane in self._lanes.items() if lane.lost]
-
-    def queue_depth(self, device_id: str) -> int:
-        """Return the number of attempts that wait for the device.
-
-        InvalidInput if there is no such device.
-        """
-        return len(self._lane(device_id).waiting)
-
-    def running(self, device_id: str) -> int:
-        """Return the number of occupied slots, stuck ones included.
-
-        InvalidInput if there is no such device.
-        """
-        return len(self._lane(device_id).performing)
+        if item := self._items.get(attempt.key):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._grace_s):
+                    await item.released.wait()
+            attempt = msgspec.structs.replace(attempt, handle=attempt.handle or item.attempt.handle)
+        lane = self._lanes.get(attempt.device_id)
+        if lane is None or lane.remote is None:
+            return f"{attempt.task_id} may still run on {attempt.device_id}, which this process cannot reach"
+        return await stop_until(lane, lane.remote, attempt, lambda: until - self._clock())
 
     # -- one lane, one item ------------------------------------------------------------------------
 
-    def _lane(self, device_id: str) -> _Lane:
-        try:
-            return self._lanes[device_id]
-        except KeyError:
-            raise InvalidInput(self._unknown(device_id)) from None
-
-    def _unknown(self, device_id: str) -> str:
-        return f"there is no device {device_id!r}; the fleet has {', '.join(map(repr, self._lanes)) or 'none'}"
-
-    def _refusal(self, lane: _Lane | None, attempt: Attempt) -> TaskError | None:
+    def _refusal(self, lane: Lane | None, attempt: Attempt) -> TaskError | None:
         """Return why the attempt cannot even wait, or None if it can."""
         if not self._open:
             return TaskError(code="cancelled", message="the dispatcher is not open")
         if lane is None:
             return TaskError(code="no_device", message=self._unknown(attempt.device_id))
-        if lane.lost:
+        if lane.lost and lane.grace is None:
             return TaskError(code="device_lost", message=lane.lost)
         if attempt.deadline is not None and attempt.deadline <= self._clock():
             return TaskError(code="deadline", message="its deadline passed before it was queued")
@@ -265,20 +168,28 @@ class Dispatcher:
             return TaskError(code="no_device", message=message)
         return None
 
-    def _serve_soon(self, lane: _Lane, after_s: float = 0.0) -> None:
+    def _enqueue(self, lane: Lane, item: LaneItem) -> None:
+        item.ticket = lane.waiting.add(item.attempt.run_id, item.attempt.priority, item.attempt.issued, item)
+        if not lane.serving or isinstance(lane.serving, asyncio.TimerHandle):
+            self._serve_soon(lane)  # not at once: of those that arrive together, the highest priority goes first
+
+    def _serve_soon(self, lane: Lane, after_s: float = 0.0) -> None:
         if lane.serving:
             lane.serving.cancel()
         lane.serving = self._loop.call_later(after_s, self._serve, lane) if after_s else self._loop.call_soon(self._serve, lane)
 
-    def _serve(self, lane: _Lane) -> None:
+    def _serve(self, lane: Lane) -> None:
         """Start attempts while there are slots and places."""
         if lane.serving:
             lane.serving.cancel()
             lane.serving = None
         if lane.places and not lane.waiting and not lane.performing:
             lane.places.leave()
-        while lane.waiting and len(lane.performing) < lane.slots:
+        while lane.waiting and not lane.lost and len(lane.performing) < lane.slots:
             place = None
+            if (wait_s := lane.not_before - self._loop.time()) > 0:
+                self._serve_soon(lane, wait_s)
+                break
             if lane.places:
                 try:
                     if lane.places.is_turn_over(self._loop.time()):
@@ -298,7 +209,7 @@ class Dispatcher:
                 item.queued()
         lane.arrived.clear()
 
-    def _wait_for_room(self, lane: _Lane, places: Places, error: OSError) -> None:
+    def _wait_for_room(self, lane: Lane, places: Places, error: OSError) -> None:
         """Look again later for places whose files cannot be used now; the next attempt reports the reason once."""
         where = f"the places of device {lane.device.profile.device_id!r} in {places.folder}"
         why = f"{where} cannot be locked: {error.strerror}; {how_to_write_there(error)}"
@@ -307,37 +218,86 @@ class Dispatcher:
             lane.waiting.first().queued(why)
         self._serve_soon(lane, PLACES_POLL_S)
 
-    def _start(self, lane: _Lane, item: _Item, place: LockedPlace | None) -> None:
+    def _start(self, lane: Lane, item: LaneItem, place: LockedPlace | None) -> None:
         item.place = place
         item.ticket = None
         item.task = task = self._group.create_task(_perform(lane.device, item), context=item.context)
         lane.performing[task] = item
         task.add_done_callback(partial(self._ended, lane, item))
         timeout_s = item.attempt.timeout_s
-        if timeout_s is not None:
+        is_first, item.started_at = not item.started_at, self._loop.time()
+        if timeout_s is not None and is_first:
             error = TaskError(code="timeout", message=f"it took longer than its timeout of {timeout_s:g} s")
             item.timers.append(self._loop.call_later(timeout_s, self._stop, lane, item, error))
 
-    def _ended(self, lane: _Lane, item: _Item, task: asyncio.Task[AttemptResult]) -> None:
-        """Return the result to the caller, and give the slot to the next attempt."""
+    def _ended(self, lane: Lane, item: LaneItem, task: asyncio.Task[AttemptResult]) -> None:
+        """Return the result to the caller, or perform the attempt again; give the slot to the next one."""
         del lane.performing[task]
         if item.place:
             item.place.release()
-        if task.cancelled():
-            error = item.stopped or TaskError(code="crashed", message="the device cancelled its own task")
-            item.finish(AttemptResult(error=error))
+            item.place = None
+        error = item.stopped
+        if error is None and task.cancelled() and not item.detached:
+            error = TaskError(code="crashed", message="the device cancelled its own task")
+        if error is not None:
+            self._end_with(lane, item, error)
+        elif task.cancelled():
+            self._perform_again(lane, item)
         elif task.exception() is None:
-            item.finish(AttemptResult(error=item.stopped) if item.stopped else task.result())
+            end = task.result()
+            if end.error is None or end.error.code != "device_lost" or not self._retries(lane, item):
+                lane.retry_s = 0.0
+                self._finish(item, end)
         self._serve(lane)
 
-    def _deadline_passed(self, lane: _Lane, item: _Item) -> None:
+    def _end_with(self, lane: Lane, item: LaneItem, error: TaskError) -> None:
+        """End an attempt with an error of its own; first end it where it runs."""
+        if lane.remote is None or error.code not in ("timeout", "deadline", "crashed"):
+            self._finish(item, AttemptResult(error=error))
+            return
+        stopping = self._group.create_task(_stop_remotely(lane.remote, item.attempt, error))
+        lane.performing[stopping] = item
+
+        def stopped(_: asyncio.Task[AttemptResult]) -> None:
+            del lane.performing[stopping]
+            self._finish(item, AttemptResult(error=error) if stopping.cancelled() else stopping.result())
+            self._serve(lane)
+
+        stopping.add_done_callback(stopped)
+
+    def _retries(self, lane: Lane, item: LaneItem) -> bool:
+        """Perform an attempt again that could not reach its device, within the grace period; return False after it."""
+        now, grace_s = self._loop.time(), lane.profile.grace_s
+        if not lane.keeps or not self._open:
+            return False
+        if not item.lost_at:
+            item.lost_at, lane.retry_s = now, 0.0
+        if now - item.lost_at >= grace_s:
+            return False
+        first_s, longest_s = RETRY_S
+        lane.retry_s = min(2 * lane.retry_s, longest_s) or first_s
+        lane.not_before = now + lane.retry_s
+        self._perform_again(lane, item)
+        return True
+
+    def _perform_again(self, lane: Lane, item: LaneItem) -> None:
+        item.detached, item.is_attached, item.task = False, False, None
+        item.attempt = msgspec.structs.replace(item.attempt, again=True)
+        self._enqueue(lane, item)
+
+    def _finish(self, item: LaneItem, end: AttemptResult) -> None:
+        item.finish(end)
+        if self._items.get(item.attempt.key) is item:
+            del self._items[item.attempt.key]
+
+    def _deadline_passed(self, lane: Lane, item: LaneItem) -> None:
         if item.ticket is not None:
             message = f"its deadline passed while it waited for device {item.attempt.device_id!r}"
         else:
             message = "its deadline passed while it was performed"
         self._stop(lane, item, TaskError(code="deadline", message=message))
 
-    def _stop(self, lane: _Lane, item: _Item, error: TaskError) -> None:
+    def _stop(self, lane: Lane, item: LaneItem, error: TaskError) -> None:
         """Stop an item with an error.
 
         The first error counts; a result that exists already takes precedence.
@@ -345,35 +305,27 @@ class Dispatcher:
         if item.ticket is not None:
             lane.waiting.remove(item.ticket)
             item.ticket = None
-            item.finish(AttemptResult(error=error))
+            self._finish(item, AttemptResult(error=error))
         elif item.stopped is None and item.task is not None and item.task.cancel():
             item.stopped = error
             item.timers.append(self._loop.call_later(self._grace_s, self._give_up, item))
 
-    def _stop_all(self, lane: _Lane, code: ErrorCode, message: str) -> None:
+    def _stop_all(self, lane: Lane, code: ErrorCode, message: str) -> None:
         error = TaskError(code=code, message=message)
         for item in lane.waiting.clear():
             item.ticket = None
-            item.finish(AttemptResult(error=error))
+            self._finish(item, AttemptResult(error=error))
         for item in list(lane.performing.values()):
             self._stop(lane, item, error)
 
-    def _give_up(self, item: _Item) -> None:
+    def _give_up(self, item: LaneItem) -> None:
         """Return the error to the caller after the grace period; the slot is stuck."""
         stuck = f"device {item.attempt.device_id!r} was stopped, has not ended after {self._grace_s:g} s, and may still be running"
-        if item.stopped is not None:
+        if item.stopped is not None and not item.over:
             item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
 
-    def _notify(self, event: DeviceLost | DeviceFound) -> None:
-        for listener in tuple(self._listeners):
-            listener(event, _actor(event.device))
 
-
-def _actor(device_id: str) -> str:
-    return f"device:{device_id}"
-
-
-async def _perform(device: Device, item: _Item) -> AttemptResult:
+async def _perform(device: Device, item: LaneItem) -> AttemptResult:
     """Perform an attempt in a task that ends only with an ``AttemptResult`` or by cancellation."""
     try:
         return await device.perform(item.attempt, item)
@@ -381,4 +333,11 @@ async def _perform(device: Device, item: _Item) -> AttemptResult:
         message = f"device {item.attempt.device_id!r} failed: {type(error).__name__}: {error}"
         if item.stopped is not None:
             item.stopped = TaskError(code=item.stopped.code, message=f"{item.stopped.message}; then {message}")
-        return AttemptResult(error=TaskError(code="crashed", message=message))
+        else:
+            item.stopped = TaskError(code="crashed", message=message)
+        return AttemptResult(error=item.stopped)
+
+
+async def _stop_remotely(device: RemoteDevice, attempt: Attempt, error: TaskError) -> AttemptResult:
+    left = await stop_once(device, attempt)
+    return AttemptResult(error=TaskError(code=error.code, message=f"{error.message}; {left}") if left else error)

@@ -14,7 +14,8 @@ from asterism.flows.registry import name_of
 from asterism.flows.resumption import declared_fields
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild, child_start, event_data
-from asterism.machines.constellation_agent.events import ConstellationDefinition, RunOptions
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
+from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import ConversationLimits, FlowDefinition
 from asterism.machines.flow_agent.table import FLOW_AGENT

@@ -17,7 +17,7 @@ from asterism.loops.resources import ResourcePool
 from asterism.loops.server import McpServer
 from asterism.loops.tool import Tool, tool
 from asterism.machines.children import event_data
-from asterism.machines.constellation_agent.events import ConstellationDefinition
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
 

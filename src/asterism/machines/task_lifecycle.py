@@ -47,6 +47,10 @@ class Continued(Started, tag="continued", frozen=True, kw_only=True):
     """The task stays running under another effect: a question about its interrupted attempt."""
 
 
+class LegStarted(Started, tag="leg_started", frozen=True, kw_only=True):
+    """The attempt of the task continues under another effect, after its device has had the answer to a question."""
+
+
 class Completed(Event, tag="completed", frozen=True, kw_only=True):
     """The task has a result."""
 
@@ -91,11 +95,11 @@ def _waiting(task: TaskStar, event: Blocked, context: StepContext) -> TaskStatus
     return TaskStatus.WAITING_DEPENDENCY
 
 
-def _started(task: TaskStar, event: Started | Continued, context: StepContext) -> TaskStatus:
+def _started(task: TaskStar, event: Started | Continued | LegStarted, context: StepContext) -> TaskStatus:
     task.effect_id, task.inquiry_id = event.effect_id, event.inquiry_id
     task.error = None
     task.started_at = task.started_at or context.at
-    task.attempts += not event.inquiry_id
+    task.attempts += not (event.inquiry_id or isinstance(event, LegStarted))
     return TaskStatus.RUNNING
 
 
@@ -156,6 +160,7 @@ TASK_LIFECYCLE: Machine[TaskStar] = Machine(
         },
         _RUNNING: {
             Continued: row(_started),
+            LegStarted: row(_started),
             Completed: row(_completed, TaskStatus.COMPLETED),
             Released: row(_released, _PENDING),
             Retried: row(_retried, _PENDING),

@@ -26,6 +26,7 @@ MAX_REQUEST = 20_000
 MAX_FEEDBACK = 4_000
 MAX_EARLIER = 10_000
 MAX_EXAMPLES = 20_000
+MAX_DEVICES = 2_000
 """Maximum characters of these parts of a prompt."""
 
 
@@ -87,7 +88,7 @@ class BaseConstellationPrompter:
         """Return the user prompt."""
         parts = [
             f"# Request\n\n{cut(question.request, MAX_REQUEST)}",
-            f"# Devices\n\n{self.format_agent_profile(question.fleet)}",
+            f"# Devices\n\n{self.format_agent_profile(question.fleet)}{self.format_availability(question)}",
             *self.user_prompt_construction(question, constellation),
             *self._history(question),
         ]
@@ -96,6 +97,19 @@ class BaseConstellationPrompter:
     def format_agent_profile(self, fleet: Fleet) -> str:
         """Return the fleet, one device per line, marked as data: devices describe themselves."""
         return marked(fleet_lines(fleet)) if fleet else "There is no device."
+
+    def format_availability(self, question: PlannerRequest) -> str:
+        """Return which devices are lost or busy; empty if none is."""
+        found = ""
+        if question.lost:
+            waits = "A task waits for its device, or goes to another one with the same skill."
+            found += f"\nLost now: {cut(', '.join(question.lost), MAX_DEVICES)}. {waits}"
+        busy = [
+            f"{device} ({count} of {question.fleet[device].concurrency} places)"
+            for device, count in question.busy.items()
+            if device in question.fleet
+        ]
+        return found + (f"\nBusy now: {cut(', '.join(busy), MAX_DEVICES)}." if busy else "")
 
     def format_constellation(self, constellation: TaskConstellation, batch: Sequence[str] = ()) -> str:
         """Return the constellation, or as much of it as fits, with counts of all tasks."""

@@ -24,7 +24,8 @@ from asterism.constellation.task import TaskStar
 from asterism.errors import AsterismError
 from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import ConstellationDefinition, Dispatch, Retry
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
+from asterism.machines.constellation_agent.events import Dispatch, Retry
 from asterism.machines.constellation_agent.memory import ConstellationMemory, NotPlanning
 
 INVARIANTS = {
@@ -42,6 +43,7 @@ INVARIANTS = {
     12: "the view rows of a run are the same from its deltas and from its memory",
     13: "nobody is asked about an attempt that never began",
     14: "each item of a fan-out is performed as a task, at most so many at once, and its task ends last, with their results in order",
+    15: "a remote attempt begins once, its result is that of one job, and nothing runs on its device that the run does not name",
 }
 
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")

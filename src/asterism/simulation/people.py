@@ -35,7 +35,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         validation.check_seconds("answer: after_s", self.after_s)
 
 
-ScheduledKind = Literal["cancel", "pause", "unpause", "edit", "raise_limits", "lose", "find", "crash", "rival", "fence", "inbox_row"]
+ScheduledKind = Literal[
+    "cancel", "pause", "unpause", "edit", "raise_limits", "lose", "find", "mute", "unmute", "forget", "crash", "rival", "fence", "inbox_row"
+]
 
 Answerer = Callable[[InquiryRow], Iterable[Answer]]
 """Function from an inquiry to its answers: none, one, several, or some too late."""
@@ -118,14 +120,15 @@ class ScheduledEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event from outside at a given time.
 
     A person sends ``cancel``, ``pause``, ``unpause``, ``edit`` and ``raise_limits`` (no limit on tokens). ``lose`` and
-    ``find`` concern a device. ``crash`` kills the driving process. ``rival`` starts another process that tries to drive
-    the run. ``fence`` does so after the living owner was declared dead, which no lock of ours allows. ``inbox_row``
-    writes a row directly into the inbox, valid or not.
+    ``find`` concern a device; of a remote one they concern its network. ``mute`` and ``unmute`` concern the replies of a
+    remote device; with ``forget`` its other side forgets every attempt. ``crash`` kills the driving process. ``rival``
+    starts another process that tries to drive the run. ``fence`` does so after the living owner was declared dead, which
+    no lock of ours allows. ``inbox_row`` writes a row directly into the inbox, valid or not.
 
     Attributes:
         at_s: virtual seconds from the start of the world.
         what: kind of event.
-        device: device that is lost or found.
+        device: device that is lost or found, or whose other side is concerned.
         actions: actions of an edit, as one batch, ``{"tool": …, "parameters": {…}}`` each.
         run_id: run concerned; empty for the root, ``*`` for the newest run that has not ended.
         kind, body: kind and body of the inbox row.

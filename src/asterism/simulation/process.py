@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
+from asterism.constellations.performers import PlannerPerformer, attempt_performers
 from asterism.devices.dispatcher import Dispatcher
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
 from asterism.flows.performer import flow_performers
@@ -21,7 +21,7 @@ from asterism.kernel.journal import Record
 from asterism.kernel.machine import Effect, EffectResult, kind_of, run_id_of
 from asterism.kernel.run import Run
 from asterism.loops.definition import open_performers
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
+from asterism.machines.constellation_agent.events import AskPlanner
 from asterism.machines.flow_agent.events import NotifyHandler
 from asterism.machines.flow_agent.requests import HandlerCall, HandlerNotification
 from asterism.machines.orchestration_loop.requests import ModelCall, ToolUse, WorkerCall
@@ -150,7 +150,7 @@ class Process:
                     dispatcher.lose(device, world.lost_devices[device])
             flows = flow_performers(world.secret_store, fleet=[device.profile for device in opened.values()])
             performers: dict[type[Effect], Performer] = {
-                Dispatch: AttemptPerformer(dispatcher),
+                **attempt_performers(dispatcher),
                 AskPlanner: planning,
                 **{kind: _RecordedPerformer(self, kind, performer) for kind, performer in {**loops, **flows}.items()},
                 NotifyHandler: _EntryReporter(self, flows[NotifyHandler]),

@@ -31,7 +31,6 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import InvalidInput
 from asterism.flows.conversation import Conversation
 from asterism.flows.secret_store import SecretStore
 from asterism.kernel.journal import Record, history_line
@@ -49,7 +48,7 @@ from asterism.runtime.registration import Registration, registered
 from asterism.runtime.snapshots import INTERVAL_CHARS
 from asterism.simulation.checks.checker import MACHINES, Checker, checked_views
 from asterism.simulation.clock import WorldClock
-from asterism.simulation.device import Behaviour, FakeDevice, Faults, Performance, PerformanceLog, Script, script_for
+from asterism.simulation.device import Behaviour, Faults, Performance, PerformanceLog, Script
 from asterism.simulation.driver_processes import DriverProcesses
 from asterism.simulation.ending import Ending, ending_of
 from asterism.simulation.invariants import InvariantViolated
@@ -59,8 +58,10 @@ from asterism.simulation.people import Answer, Answerer, Crash, Line, ScheduledE
 from asterism.simulation.planner import ScriptedPlanner
 from asterism.simulation.process import Process
 from asterism.simulation.program import Program
+from asterism.simulation.remote import RemoteFaults
 from asterism.simulation.simulated_client import COMMANDS, SimulatedClient, unknown_machine
 from asterism.simulation.validation import check_agent_class, check_each, check_fleet, check_int, check_type, unwrapped_group
+from asterism.simulation.world_devices import WorldDevices
 from asterism.stores.memory import Memory
 
 MAX_STORE_OUTAGE_S = 70.0
@@ -88,6 +89,9 @@ class World:
         store: random store faults.
         interval_chars: minimum number of journal characters between two snapshots.
         drivers: number of processes started whenever no process drives the run.
+        questions: number of questions that a remote device asks in an attempt; remote devices are those whose profile
+            has ``reattach``.
+        remote_faults: random faults of remote devices.
         program: properties of the program that the processes run, such as its defects.
         resends: how often a person sends a command again after a defect rejected it.
         restart_s, limit_s: virtual seconds from a crash to the next process; and until the run must have ended.
@@ -97,6 +101,7 @@ class World:
         performance_log: every effect that devices, workers and handlers really performed.
         counts: number of events by kind, such as ``counts["crashed"]``.
         refusals: error texts of refused answers, messages and commands.
+        far_sides: the other sides of the remote devices, by device id.
         secret_store: secrets held by the current process; a crash clears them.
     """
 
@@ -114,6 +119,8 @@ class World:
         store: StoreFaults | None = None,
         interval_chars: int = INTERVAL_CHARS,
         drivers: int = 1,
+        questions: Callable[[Attempt], int] = lambda _: 0,
+        remote_faults: RemoteFaults | None = None,
         program: Program = Program(),  # noqa: B008 - frozen
         resends: int = 0,
         restart_s: float = 1.0,
@@ -141,8 +148,6 @@ class World:
         )
         self.refusals = self._client.refusals
         self._loops = check_each("loops", loops, OrchestrationLoop)
-        self._script = script_for(self.fleet, {} if script is None else script)
-        self._faults = check_type("faults", faults or Faults(), Faults)
         self._people = check_answerer(people)
         self._crashes = check_each("crashes", crashes, Crash)
         self._scheduled_events = check_each("scheduled_events", scheduled_events, ScheduledEvent)
@@ -158,6 +163,9 @@ class World:
             has_pending=lambda: self._pending > 0,
             changed=self._changed,
         )
+        self._devices = WorldDevices(self.fleet, script, faults, self.performance_log, questions, remote_faults)
+        self._devices.report_to(self.checker.remote_started, self._processes.fail)
+        self.far_sides = self._devices.far_sides
         self._group: asyncio.TaskGroup
 
     # -- running --------------------------------------------------------------------------------------
@@ -258,7 +266,7 @@ class World:
         if self._processes.failure is not None and self.checker.violation is None:
             raise self._processes.failure
         self.checker.secrets = self._client.secrets - self._client.public_texts
-        self.checker.check_end(self.memory, self.performance_log)
+        self.checker.check_end(self.memory, self.performance_log, self.far_sides.jobs)
         if self.checker.violation is not None:
             raise self.checker.violation
         store, lasted_s = self.memory, asyncio.get_running_loop().time()
@@ -270,17 +278,7 @@ class World:
 
     def devices(self, process: str) -> Mapping[str, Device]:
         """Return fresh devices for a process."""
-        return {name: FakeDevice(it, self.performance_log, self._behaviour, self._faults, process) for name, it in self.fleet.items()}
-
-    def _behaviour(self, attempt: Attempt) -> Behaviour:
-        """Return the behaviour that the script gives. Anything else is a mistake of the test, and ends the world."""
-        behaviour = self._script(attempt)
-        try:
-            what = f"script: the return value for task {attempt.task_id!r} of device {attempt.device_id!r}"
-            return check_type(what, behaviour, Behaviour, "return Behaviour(result=…)")
-        except InvalidInput as error:
-            self._processes.fail(error)
-            raise
+        return self._devices.of(process)
 
     def submitted(self, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
         """Record a child run that a process has just written. The process has not had the reply yet."""
@@ -382,6 +380,9 @@ class World:
 
     def _inject(self, event: ScheduledEvent) -> None:
         running = self._processes.running
+        if event.device in self.far_sides:
+            self.far_sides.inject(event.device, event.what)
+            return
         if event.what == "lose":
             self.lost_devices = {**self.lost_devices, event.device: "simulated"}
         elif event.what == "find":

@@ -9,19 +9,21 @@ import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import parse_action, refusal_of
-from asterism.constellation.line import TaskStarLine
 from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, EffectResult, kind_of
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
 from asterism.machines.constellation_agent.approval import why_rejected
+from asterism.machines.constellation_agent.device_question import DeviceQuestion
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
+    AttemptAttached,
     AttemptBegun,
     AttemptEnded,
     AttemptProgressed,
     AttemptQueued,
+    AttemptStopped,
     ConstellationSubmitted,
     DeviceFound,
     DeviceLost,
@@ -31,8 +33,9 @@ from asterism.machines.constellation_agent.events import (
     PlanningFailed,
     RaiseLimits,
     Retry,
+    StopAttempt,
 )
-from asterism.machines.constellation_agent.memory import NAMED, AwaitingApproval, AwaitingPlanner, ConstellationMemory, Deferred
+from asterism.machines.constellation_agent.memory import NAMED, ConstellationMemory
 from asterism.machines.run_control import (
     Answered,
     AskPerson,
@@ -41,8 +44,10 @@ from asterism.machines.run_control import (
     EffectCancelled,
     OwnershipAcquired,
 )
+from asterism.views.constellation_rows import deciding, line_row
 from asterism.views.constellation_words import attempt_end_words, edit_words, planned_words
 from asterism.views.delta import LogLine, Weight, brief
+from asterism.views.device_words import device_words, dispatch_words, sign_words
 from asterism.views.fan_out import item_fields, moved_line
 from asterism.views.view import BaseView, Settled
 from asterism.views.words import answer_words, control_words, count_tasks, last_line, ownership_words, plain, preview
@@ -138,8 +143,9 @@ class ConstellationRunView(BaseView):
             "name": constellation.name,
             "version": constellation.version,
             "generation": memory.restarts,
-            "deciding": _deciding(memory),
+            "deciding": deciding(memory),
             "limit": memory.limit or None,
+            "still_running": [brief(words) for words in memory.still_running.values()] or None,
             "asks": memory.asks,
             "used": msgspec.structs.asdict(memory.used),
         }
@@ -188,12 +194,18 @@ class ConstellationRunView(BaseView):
             case Dispatch():
                 where = {"device": effect.device, "skill": effect.skill, "number": effect.attempt, "queued": effect.queued}
                 return "attempt", {"kind": kind_of(effect), "part": effect.task_id, **where, "arguments": brief(effect.arguments, seq)}
+            case StopAttempt(task_id=task_id, device=device):
+                return "stop", {"part": task_id, "device": device, "of": effect.of, "handle": brief(effect.handle, seq)}
             case _:
                 return super().begun(effect_id, effect, seq)
 
     def ended(self, event: EffectResult, seq: int) -> dict[str, Any]:
         """Return the fields that a result adds to the story row of its effect."""
         match event:
+            case AttemptEnded(question=DeviceQuestion(prompt=prompt)):
+                return {"result": None, "error": None, "question": brief(prompt, seq)}
+            case AttemptStopped(error=error):
+                return {"still_running": brief(error, seq) if error else None}
             case AttemptEnded(result=result, error=error):
                 return {
                     "result": brief(result, seq),
@@ -223,7 +235,7 @@ class ConstellationRunView(BaseView):
     def part_of(self, effect_id: str, effect: Effect | None) -> str:
         """Return the task that an effect belongs to; empty for none, and for a cancelled child."""
         match effect:
-            case Dispatch(task_id=task_id):
+            case Dispatch(task_id=task_id) | StopAttempt(task_id=task_id):
                 return task_id
             case StartChild() if attempt := self.memory.attempts.get(effect_id):
                 return attempt.task_id
@@ -292,19 +304,17 @@ class ConstellationRunView(BaseView):
                 percent = f"{fraction:.0%} " if fraction is not None else ""
                 words = f"{percent}{plain(last_line(event.message))}".strip()
                 yield LogLine(words, self.part_of(of, self.run.outstanding.get(of)), "progress")
-            case AttemptBegun(of=of) | AttemptQueued(of=of):
+            case AttemptBegun(of=of) | AttemptQueued(of=of) | AttemptAttached(of=of):
                 effect = self.run.outstanding.get(of)
-                device = plain(effect.device) if isinstance(effect, Dispatch) else ""
-                why = isinstance(event, AttemptQueued) and plain(event.reason)
-                words = (
-                    f"started on {device}" if isinstance(event, AttemptBegun) else f"queued: {why or f'{device} performs other attempts'}"
-                )
-                yield LogLine(words, self.part_of(of, effect))
+                words, weight = sign_words(event, effect)
+                yield LogLine(words, self.part_of(of, effect), weight)
+            case AttemptStopped():
+                words, weight = sign_words(event, None)
+                yield LogLine(words, settled.part if settled else "", weight)
             case Edited():
                 yield from self._edit_lines(entry, event)
             case DeviceLost() | DeviceFound():
-                state = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "available again"
-                yield LogLine(f"device {plain(event.device)} {state}")
+                yield LogLine(device_words(event))
             case RaiseLimits() | Retry():
                 yield LogLine(control_words(entry))
             case _:
@@ -314,7 +324,8 @@ class ConstellationRunView(BaseView):
         yield LogLine(ownership_words(event), weight="detail" if event.epoch == 1 else "event")
         for effect_id in event.retried:
             if isinstance(effect := self.run.outstanding.get(effect_id), Dispatch):  # a child run logs its own resumption
-                yield LogLine("queued again" if effect_id in self.memory.queued else "retried with the same key", effect.task_id)
+                again = "retried with the same key" if effect.repeatable else f"looked for on {plain(effect.device)}"
+                yield LogLine("queued again" if effect_id in self.memory.queued else again, effect.task_id)
 
     def _edit_lines(self, entry: Entry, event: Edited) -> Iterator[LogLine]:
         """Yield a line for each edit."""
@@ -354,9 +365,9 @@ class ConstellationRunView(BaseView):
         match effect:
             case Dispatch():
                 task = self.memory.constellation.tasks.get(task_id)
-                skill = f" {plain(effect.skill)}" if effect.skill and (task is None or task.name != effect.skill) else ""
-                again = f", attempt {effect.attempt}" if effect.attempt > 1 else ""
-                yield LogLine(f"{'queued' if effect.queued else 'started'}{skill} on {plain(effect.device)}{again}", task_id)
+                yield LogLine(dispatch_words(effect, task.name if task else ""), task_id)
+            case StopAttempt(device=device):
+                yield LogLine(f"to be stopped on {plain(device)}", task_id, "detail")
             case AskPlanner():
                 feedback = f": {plain(why_rejected(effect.feedback))}" if effect.feedback else ""
                 yield LogLine(f"planner asked{feedback}", weight="event" if effect.feedback else "detail")
@@ -364,34 +375,3 @@ class ConstellationRunView(BaseView):
                 yield LogLine(f"started as run {plain(child_run_id(effect_id))}", task_id)
             case _:
                 yield from super().effect_lines(effect_id, effect)
-
-
-def line_row(line: TaskStarLine) -> dict[str, Any]:
-    """Return the row of a dependency."""
-    verdict = line.verdict
-    return {
-        "from": line.source,
-        "to": line.target,
-        "type": str(line.type),
-        "condition": line.condition or None,
-        "satisfied": verdict.satisfied if verdict else None,
-        "reason": verdict.reason or None if verdict else None,
-    }
-
-
-def _deciding(memory: ConstellationMemory) -> dict[str, Any] | None:
-    """Return the pending decision about the constellation: who decides, and the first of the tasks it is about."""
-    planning = memory.planning
-    match planning:
-        case AwaitingPlanner() | AwaitingApproval():
-            by = "planner" if isinstance(planning, AwaitingPlanner) else "person"
-            return {
-                "by": by,
-                "effect": planning.effect_id,
-                "about": [*planning.request.batch[:NAMED]],
-                "tasks": len(planning.request.batch),
-            }
-        case Deferred(request=request):
-            return {"by": "nobody yet", "effect": None, "about": [*request.batch[:NAMED]], "tasks": len(request.batch)}
-        case _:
-            return None

@@ -52,6 +52,8 @@ def edit_words(edit: Edit) -> tuple[str, str]:
 
 def attempt_end_words(event: AttemptEnded | ChildEnded, task: TaskStar | None, at: float) -> str:
     """Return the end of an attempt in words; ``task`` is its task after it, if it is known."""
+    if isinstance(event, AttemptEnded) and event.error is None and event.question is not None:
+        return "its device asks a person"
     finished = event.error is None if isinstance(event, AttemptEnded) else event.outcome == "finished"
     if finished:
         return f"completed: {preview(event.result)}"

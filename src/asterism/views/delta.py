@@ -4,7 +4,7 @@ A row is a flat JSON object. Its id begins with its kind: ``run``, ``task:build`
 
 - *State rows* show the current state of the run. A view makes them from the run's memory, so they are available at any
   entry without the entries before it.
-- *Story rows* (``STORY``) are append-only and belong to a range of the journal: messages, planner requests, attempts.
+- *Story rows* (``STORY``) are append-only and belong to a range of the journal: messages, planner requests, attempts, stops.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Weight = Literal["event", "progress", "detail"]
 Rows = dict[str, dict[str, Any]]
 """Rows by id."""
 
-STORY = ("message", "planning", "step", "attempt")
+STORY = ("message", "planning", "step", "attempt", "stop")
 """Kinds of story rows; all other kinds are state rows."""
 LONG = 1000
 """Characters of text, or of JSON, up to which a row holds a value in full."""

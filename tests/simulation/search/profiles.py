@@ -23,6 +23,7 @@ from asterism.simulation.device import Faults
 from asterism.simulation.people import Crash, ScheduledEvent, StoreFaults
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.program import FailingMoves, Program
+from asterism.simulation.remote import RemoteFaults
 from tests.simulation.search import shapes
 from tests.simulation.search.random_model import RandomModel
 from tests.simulation.search.setting import FlowSetting, LoopSetting, MixedSetting, Setting
@@ -55,6 +56,30 @@ def _crashes(rng: random.Random, setting: Setting) -> None:
     if likely(rng, 0.2):
         _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="rival"))
     setting.world["interval_chars"] = rng.choice((1, 3_000, INTERVAL_CHARS))
+
+
+def _remote(rng: random.Random, setting: Setting) -> None:
+    """Let some devices be remote ones, with an unreliable network, and other sides that ask and forget."""
+    fleet = [
+        msgspec.structs.replace(it, kind="a2a", reattach=True, grace_s=rng.choice((0.0, 20.0, 60.0))) if likely(rng, 0.6) else it
+        for it in setting.world["fleet"]
+    ]
+    setting.world["fleet"] = fleet
+    chances = {name: rng.choice((0.0, 0.0, 0.05, 0.2)) for name in ("lost_request", "lost_reply", "slow", "wrong_handle", "chatter")}
+    setting.world["remote_faults"] = RemoteFaults(seed=setting.seed, **chances)
+    asking = rng.choice((0.0, 0.2, 0.5))
+    setting.world["questions"] = functools.partial(shapes.questions, setting.seed, asking)
+    setting.world["people"] = shapes.helpful(setting.seed)
+    for profile in fleet if likely(rng, 0.6) else ():
+        for what, back in (("lose", "find"), ("mute", "unmute"), ("forget", "")):
+            at_s = round(rng.uniform(0, 60), 1)
+            if profile.reattach and likely(rng, 0.3):
+                _schedule(setting, ScheduledEvent(at_s=at_s, what=what, device=profile.device_id))  # type: ignore[arg-type]
+                if back and likely(rng, 0.9):
+                    after_s = rng.choice((0.5, 5.0, 90.0))
+                    _schedule(setting, ScheduledEvent(at_s=at_s + after_s, what=back, device=profile.device_id))  # type: ignore[arg-type]
+    if likely(rng, 0.3):
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="cancel"))
 
 
 def _planner(rng: random.Random, setting: Setting) -> None:
@@ -293,6 +318,8 @@ PROFILES: Mapping[str, tuple[FaultInjector, ...]] = {
     "mixed": (_devices, _people, _trees, _crashes_during),
     "failing moves": (_devices, _people, _trees, _failing_moves),
     "fan-outs": (_fan_outs, _devices, _people),
+    "remote": (_remote,),
+    "storm of remote devices": (_remote, _devices, _crashes, _store, _people),
     "storm of fan-outs": (_fan_outs, _devices, _crashes, _planner, _people, _editors, _store),
 }
 """Fault injectors by name of the profile."""

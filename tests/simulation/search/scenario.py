@@ -39,7 +39,7 @@ MAX_LINE = 1_000
 
 _PLAIN = ("task_id", "device", "skill", "constellation", "role")
 _TRAITS = tuple(name for name in TaskSpec.__struct_fields__ if name not in _PLAIN)
-_WORLD_ARGUMENTS = ("store", "drivers", "interval_chars", "program", "resends")
+_WORLD_ARGUMENTS = ("store", "drivers", "interval_chars", "program", "resends", "questions", "remote_faults")
 
 
 class Trait(msgspec.Struct, frozen=True):

@@ -86,6 +86,12 @@ def work(seed: int, *, longest_s: float = 20.0) -> Script:
     return script
 
 
+def questions(seed: int, chance: float, attempt: Attempt) -> int:
+    """Return the number of questions that a remote device asks in an attempt."""
+    rng = random.Random(f"questions:{seed}:{attempt.key}")
+    return rng.choice((1, 2, 30)) if likely(rng, chance) else 0
+
+
 # -- plans -----------------------------------------------------------------------------------------
 
 
@@ -325,6 +331,8 @@ def helpful(seed: int) -> Answerer:
     def answers(inquiry: InquiryRow) -> list[Answer]:
         rng = random.Random(f"{seed}:{inquiry.inquiry_id}")
         verb: Verb = "respond" if "respond" in inquiry.verbs and likely(rng, 0.2) else "reject" if likely(rng, 0.2) else "approve"
+        if verb == "approve" and "approve" not in inquiry.verbs:
+            verb = "respond"
         return [Answer(verb=verb, after_s=rng.choice((0.5, 5.0)), value={"value": 0.6} if verb == "respond" else None)]
 
     return answers

@@ -9,10 +9,13 @@ import pytest
 from asterism.constellation.documents import PlanDocument, TaskSpec, parse_plan
 from asterism.constellation.task import TaskError
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
+from asterism.errors import InvalidInput
 from asterism.kernel.data import MAX_BYTES
 from asterism.kernel.machine import Event
+from asterism.machines.constellation_agent.device_question import DeviceQuestion
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
+    AttemptAttached,
     AttemptBegun,
     AttemptEnded,
     AttemptProgressed,
@@ -297,3 +300,74 @@ def test_an_attempt_that_must_wait_unexpectedly_says_so_once() -> None:
     said = [AttemptQueued(of="r:2.0"), AttemptBegun(of="r:2.0")]
     assert beginning("once", "a", queues=True) == (said, False, True)
     assert beginning("again", "a", queues=True) == (said, True, True)
+
+
+class Attaching:
+    """Reports handles, and notes those that it may rely on."""
+
+    def __init__(self, *handles: str) -> None:
+        self.handles = handles
+        self.durable: list[str] = []
+
+    async def perform(self, attempt: Attempt, signs: AttemptSigns) -> AttemptResult:
+        for handle in self.handles:
+            await signs.attached(handle)
+            self.durable.append(handle)
+        return AttemptResult()
+
+
+def attaching(*handles: str) -> tuple[list[Event], list[str]]:
+    """Perform an attempt; return the reports, and the handles that were durable before they were recorded."""
+    agent = Agent(plan("a"))
+    effect = agent.task("a").effect_id
+    report, device = Reporting(), Attaching(*handles)
+
+    async def main() -> list[str]:
+        performing = asyncio.create_task(AttemptPerformer(device).perform(effect, agent.run.request(effect), report))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        before = list(device.durable)
+        for recorded in report.recorded:
+            recorded.set_result(None)
+        await performing
+        return before
+
+    before = asyncio.run(main())
+    return report.events, before
+
+
+def test_a_handle_is_durable_when_the_journal_says_so() -> None:
+    assert attaching("h1") == ([AttemptAttached(of="r:2.0", handle="h1")], [])
+
+
+def test_a_handle_has_a_largest_size() -> None:
+    with pytest.raises(InvalidInput, match="the handle has more than 4,096 bytes"):
+        attaching("x" * 4097)
+
+
+def test_a_question_of_a_device_ends_a_leg() -> None:
+    question = DeviceQuestion(prompt="Which one?", state={"task": "17"})
+    assert dispatched(Agent(plan("a")), AttemptResult(question=question))[1].question == question
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"prompt": ""}, "0 characters"),
+        ({"prompt": "x" * 10_001}, "10,001 characters"),
+        ({"prompt": 3}, "is invalid"),
+        ({"verbs": ("edit",)}, "accepts edit"),
+        ({"verbs": ()}, "accepts no answer"),
+        ({"verbs": ("reject",)}, "accepts reject"),
+        ({"state": {"x": "y" * 65_536}}, "the state of the device's question has 65,544 bytes"),
+        ({"schema": {"x": "y" * 65_536}}, "the schema of the device's question"),
+        ({"state": {"x": math.nan}}, "nan"),
+        ({"state": object()}, "is invalid"),
+    ],
+)
+def test_a_question_that_no_journal_or_inbox_can_hold_is_a_bad_result(fields: dict[str, Any], why: str) -> None:
+    question = DeviceQuestion(**{"prompt": "Which one?", **fields})
+    _, outcome, _ = dispatched(Agent(plan("a")), AttemptResult(question=question))
+    assert outcome.error is not None
+    assert outcome.error.code == "bad_result"
+    assert why in outcome.error.message

@@ -15,7 +15,7 @@ from asterism.flows import AgentResult, AgentStatus, ChildFailed, InputField, Me
 from asterism.flows.children import check_same_child, constellation
 from asterism.loops import OrchestrationLoop
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import first_event
+from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from tests.conversation_harness import Stage, talk
 

@@ -12,7 +12,8 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.errors import Refused
 from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import AttemptBegun, DeviceFound, DeviceLost, Dispatch, Edited, Retry, first_event
+from asterism.machines.constellation_agent.definition import first_event
+from asterism.machines.constellation_agent.events import AttemptBegun, DeviceFound, DeviceLost, Dispatch, Edited, Retry
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import BatchEnded, Cancel, Forked, OwnershipAcquired, Pause, Unpause
 from tests.constellation_harness import Agent, memory_of

@@ -10,7 +10,8 @@ import pytest
 from asterism.constellation.edits import EditRefused
 from asterism.errors import InvalidInput
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, Edited, first_event
+from asterism.machines.constellation_agent.definition import first_event
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, Edited
 from asterism.machines.run_control import Cancel, Pause, Unpause
 from tests.constellation_harness import Agent, memory_of
 from tests.constellations import action, lines, tasks

@@ -10,7 +10,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.resolution import REPORTED
 from asterism.constellation.task import ErrorCode
 from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild, child_run_id
-from asterism.machines.constellation_agent.events import first_event
+from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.run_control import Cancel, OwnershipAcquired, Pause, Unpause
 from asterism.runtime.run_status import status_of
 from tests.constellation_harness import Agent, memory_of

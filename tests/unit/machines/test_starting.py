@@ -15,7 +15,8 @@ from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import StartChild, child_start, child_start_of
-from asterism.machines.constellation_agent.events import ConstellationDefinition, ConstellationSubmitted, RunOptions
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
 from asterism.machines.flow_agent.events import AgentStatus as S
 from asterism.machines.flow_agent.events import (
     AgentView,

@@ -124,6 +124,15 @@ def test_a_creation_prompt_has_request_and_fleet_but_no_constellation() -> None:
     assert "# Constellation" not in prompt
 
 
+def test_a_prompt_names_the_devices_that_are_lost_or_busy() -> None:
+    first, second, *_ = PROFILES
+    asked = question("CREATION", lost=(first,), busy={second: 1, "gone": 2})
+    prompt = ConstellationCreationPrompter().user_content_construction(asked, TaskConstellation())
+    assert f"\nLost now: {first}. A task waits for its device, or goes to another one with the same skill." in prompt
+    assert f"\nBusy now: {second} (1 of {PROFILES[second].concurrency} places)." in prompt
+    assert "now:" not in ConstellationCreationPrompter().user_content_construction(question("CREATION"), TaskConstellation())
+
+
 def test_an_editing_prompt_has_the_constellation_and_the_ended_tasks() -> None:
     it = constellation("a b c", "a>b b>c:ok", description="do it")
     ended(it, "a", {"accuracy": 0.92})

@@ -16,7 +16,7 @@ from asterism.views.registry import unread_view
 from tests.journals.test_golden import MACHINE_OF, golden
 
 FILE = Path(__file__).with_name("folds.json")
-JOURNALS = ("restart", "child", "devices", "queue", "loop_ladder", "flow", "flow_secret")
+JOURNALS = ("restart", "child", "devices", "queue", "remote", "loop_ladder", "flow", "flow_secret")
 
 PUTS: tuple[dict[str, dict[str, Any]], ...] = (
     {"run": {"state": "A", "code": None}, "task:a": {"n": 1}},

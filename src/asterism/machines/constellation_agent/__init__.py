@@ -1,11 +1,13 @@
 """The constellation agent: plans a request as a DAG across devices, and replans on its results.
 
-- ``table``: the machine, with its states and rows.
-- ``events``: its states, start definition, events and effects; ``memory``: its memory, with the
-  open decision; ``requests``: the requests to planners and devices.
+- ``table``: the machine, with its states and rows; ``device_events``: news from devices; ``forks``:
+  the moves of a fork.
+- ``events``: its states, events and effects; ``definition``: its start by another run; ``memory``:
+  its memory, with the open decision; ``requests``: the requests to planners and devices.
 - ``planner_requests``: asking the planner; ``planning``: applying a plan or an edit; ``approval``:
   approval by a person.
-- ``tasks``: starting and ending attempts; ``items``: the items of a task with ``for_each``;
-  ``retry``: failed tasks again; ``child_runs``: attempts that child runs make; ``run_end``: the end
-  of a run.
+- ``tasks``: starting and ending attempts; ``questions``: questions to people about them; ``legs``
+  and ``device_question``: questions of devices; ``stopping``: cancelling attempts; ``items``: the
+  items of a task with ``for_each``; ``retry``: failed tasks again; ``child_runs``: attempts that
+  child runs make; ``run_end``: the end of a run.
 """

@@ -10,7 +10,8 @@ from asterism.constellation.task import TaskError, TaskStar
 from asterism.kernel.machine import StepContext
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import MIN_LIMIT_S, ChildEnded, StartChild, child_start, child_start_of
-from asterism.machines.constellation_agent.events import AttemptEnded, ConstellationDefinition, Dispatch
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
+from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 
 

@@ -12,7 +12,7 @@ from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
-from asterism.kernel.start import StartRequest
+from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.usage import Usage
 
 
@@ -190,10 +190,11 @@ class RaiseLimits(Event, tag="raise_limits", frozen=True, kw_only=True):
 
 
 class AttemptEnded(EffectResult, tag="attempt_ended", frozen=True, kw_only=True):
-    """An attempt has ended with a result or an error."""
+    """An attempt has ended with a result or an error; or a leg of it has ended with a question to a person."""
 
     result: Any = None
     error: TaskError | None = None
+    question: DeviceQuestion | None = None
 
 
 class AttemptProgressed(Event, tag="attempt_progressed", frozen=True, kw_only=True):
@@ -226,20 +227,49 @@ class AttemptQueued(Event, tag="attempt_queued", frozen=True, kw_only=True):
     reason: str = ""
 
 
+class AttemptAttached(Event, tag="attempt_attached", frozen=True, kw_only=True):
+    """A device has reported the handle by which it finds an attempt again; the attempt has begun.
+
+    Attributes:
+        of: id of the effect.
+    """
+
+    of: str
+    handle: str
+
+
+class AttemptStopped(EffectResult, tag="attempt_stopped", frozen=True, kw_only=True):
+    """A device was asked to end an attempt.
+
+    Attributes:
+        error: what may still run, and where, in words; empty if nothing does.
+    """
+
+    error: str = ""
+
+
 class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
     """A device was marked as lost; no attempt starts on it until ``DeviceFound``.
 
-    No device is marked as lost today, except by the simulation (``Dispatcher.lose``).
+    Attributes:
+        reason: why, in words.
+        removed: True if it has left the fleet.
     """
 
     device: str
     reason: str = ""
+    removed: bool = False
 
 
 class DeviceFound(Event, tag="device_found", frozen=True, kw_only=True):
-    """A lost device is available again (``Dispatcher.find``)."""
+    """A lost device is available again, a device has another profile, or a device has joined the fleet.
+
+    Attributes:
+        profile: its profile from now on; None for the same.
+    """
 
     device: str
+    profile: AgentProfile | None = None
 
 
 # -- effects ---------------------------------------------------------------------------------------
@@ -274,7 +304,7 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
 
 
 class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
-    """Start an attempt on a device; the effect's id is the idempotency key of this attempt.
+    """Start an attempt on a device, or its next leg. The effect's id, of the first leg, is the idempotency key of the attempt.
 
     Attributes:
         plan: the nested constellation of the task; None if it has none. A ``Dispatch`` that a child
@@ -289,6 +319,9 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
         queued: True if other attempts of this run have all places of the device, so that the attempt
             begins with an ``AttemptBegun``; False if it counts as begun now.
         env, folder: variables and working folder of the task, as ``TaskStar`` has them.
+        leg: number of the leg, from 1; each question of the device ends one.
+        first: id of the effect of the first leg; empty on the first leg.
+        reply, state: the answer to the question that ended the last leg, and the question's state.
     """
 
     task_id: str
@@ -306,6 +339,10 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     queued: bool = False
     env: dict[str, str] = msgspec.field(default_factory=dict)
     folder: str = ""
+    leg: int = 1
+    first: str = ""
+    reply: DeviceReply | None = None
+    state: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def actor(self) -> str:
@@ -317,43 +354,44 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
         """Return the policy of its skill."""
         return self.recovery
 
+    @property
+    def repeatable(self) -> bool:
+        """Return True if its work may happen twice; False also for an attempt that its device finds again."""
+        return self.recovery is RecoveryPolicy.RETRY_SAME_KEY
+
+    def key(self, effect_id: str) -> str:
+        """Return the idempotency key of the attempt: the id of the effect of its first leg."""
+        return self.first or effect_id
+
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return an interrupted attempt, which may have finished or not."""
         return AttemptEnded(effect_id=effect_id, error=TaskError(code="interrupted", message=why))
 
 
-# -- start by another run --------------------------------------------------------------------------
-
-
-class ConstellationDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Everything of a constellation that is known before its request and inputs.
+class StopAttempt(Effect, tag="stop_attempt", frozen=True, kw_only=True):
+    """End an attempt on its device for good: cancelling its ``Dispatch`` only detaches this process from it.
 
     Attributes:
-        plan: its tasks and dependencies; None if the planner is to plan the request.
-        working_directory: base of relative paths in its tasks; empty for the driver's current
-            folder.
+        of: key of the attempt: the id of the effect of its first leg.
+        handle: by which the device finds it; empty if the journal has none.
+        leg, state: as the last ``Dispatch`` or question of the attempt has them.
+        until: epoch second until which it is tried; at least one try is made.
     """
 
-    fleet: tuple[AgentProfile, ...] = ()
-    plan: PlanDocument | None = None
-    options: RunOptions = RunOptions()
-    working_directory: str = ""
+    of: str
+    task_id: str
+    device: str
+    skill: str = ""
+    handle: str = ""
+    leg: int = 1
+    state: dict[str, Any] = msgspec.field(default_factory=dict)
+    until: float = 0.0
 
+    @property
+    def actor(self) -> str:
+        """Return the device."""
+        return f"device:{self.device}"
 
-def first_event(start: StartRequest) -> ConstellationSubmitted:
-    """Return the event that begins the run.
-
-    Raises:
-        InvalidInput: the definition of the request is not a ``ConstellationDefinition``.
-    """
-    defined = start.defined_as(ConstellationDefinition)
-    limit_s = start.limit_s(defined.options.wall_limit_s, default_s=RunOptions().wall_limit_s)
-    return ConstellationSubmitted(
-        request=start.request,
-        fleet_file=start.fleet_file,
-        working_directory=defined.working_directory,
-        fleet=defined.fleet,
-        options=msgspec.structs.replace(defined.options, wall_limit_s=limit_s),
-        plan=defined.plan,
-        inputs=start.inputs,
-    )
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+        """Return a stop that may have failed."""
+        return AttemptStopped(effect_id=effect_id, error=f"{self.task_id} may still run on {self.device}: {why}")

@@ -16,8 +16,9 @@ from asterism.constellation.fan_out import items_words
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import Role, TaskStar, TaskStatus
 from asterism.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
+from asterism.machines.constellation_agent.device_question import DeviceQuestion
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
-from asterism.machines.run_control import AskPerson, RunMemory, Verb, expiry
+from asterism.machines.run_control import AskPerson, Risk, RunMemory, Verb, expiry
 from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
 
@@ -29,8 +30,8 @@ UNLIMITED = 2**53
 """Remaining budget where there is no limit: beyond any real usage, and exact as a float."""
 
 
-About = Literal["approval", "interruption"]
-"""Kind of a question about an attempt."""
+About = Literal["approval", "interruption", "device"]
+"""Kind of a question about an attempt; ``device`` is one that its device asks."""
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -118,13 +119,18 @@ a crash finds one decision to handle.
 
 
 class AttemptInquiry(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to a person about an attempt that waits for the answer."""
+    """A question to a person about an attempt that waits for the answer.
+
+    Attributes:
+        asked: the question of the device; None for one of another kind.
+    """
 
     kind: About
     task_id: str
     attempt: Dispatch
     prompt: str
     expires_at: float
+    asked: DeviceQuestion | None = None
 
 
 class DecidedEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +165,12 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         queued: ids of the attempts that no device has begun.
         busy: number of begun attempts, by device.
         questions: open questions to people, by effect id.
+        handles: handles that devices have reported, by the key of the attempt, until it ends.
+        recovered: ids of the running attempts that this owner performs again.
+        still_running: what may still run although it was to be stopped, in words, by the key of the
+            attempt.
         lost_devices: devices that are marked as lost, with the reason.
+        changed_devices: devices whose profile has changed since the run began.
         limit: reason why the run has paused itself; empty otherwise.
         asks, restarts: number so far.
         summary: the planner's description of the result.
@@ -184,7 +195,11 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     queued: dict[str, None] = {}
     busy: dict[str, int] = {}
     questions: dict[str, AttemptInquiry] = {}
+    handles: dict[str, str] = {}
+    recovered: dict[str, None] = {}
+    still_running: dict[str, str] = {}
     lost_devices: dict[str, str] = {}
+    changed_devices: dict[str, None] = {}
     limit: str = ""
     asks: int = 0
     restarts: int = 0
@@ -212,11 +227,22 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         """Schedule a `BatchEnded` event at ``at``, in seconds since the epoch."""
         heapq.heappush(self._timers, at)
 
-    def ask(self, prompt: str, subject: dict[str, Any], verbs: tuple[Verb, ...], context: StepContext) -> tuple[str, float]:
+    def ask(
+        self,
+        prompt: str,
+        subject: dict[str, Any],
+        verbs: tuple[Verb, ...],
+        context: StepContext,
+        *,
+        schema: dict[str, Any] | None = None,
+        risk: Risk = "high",
+    ) -> tuple[str, float]:
         """Ask a person; return the id of the question and its expiry, 0 for never."""
         # Nothing else bounds the question of a handler.
         expires_at = expiry(context, self.options.inquiry_timeout_s or (self.options.wall_limit_s if self.ending else None))
-        inquiry = context.schedule(AskPerson(prompt=prompt, subject=subject, verbs=verbs, risk="high", expires_at=expires_at))
+        inquiry = context.schedule(
+            AskPerson(prompt=prompt, subject=subject, verbs=verbs, schema=schema or {}, risk=risk, expires_at=expires_at)
+        )
         if expires_at:
             self.wake_up_at(expires_at)
         return inquiry, expires_at
@@ -236,7 +262,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
 
     def has_free_place(self, device: str) -> bool:
         """Return True if this run has fewer begun attempts on a device than the device performs at a time."""
-        return self.busy.get(device, 0) < self.fleet[device].concurrency
+        return device not in self.fleet or self.busy.get(device, 0) < self.fleet[device].concurrency
 
     def add_attempt(self, effect_id: str, attempt: Dispatch) -> None:
         """Add a running attempt."""
@@ -263,6 +289,11 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         elif effect_id in self.attempts:
             self._count_busy(effect_id, -1)
         self.attempts.pop(effect_id, None)
+        self.recovered.pop(effect_id, None)
+
+    def never_began(self, effect_id: str) -> bool:
+        """Return True for an attempt of which nothing has happened: it waits in the queue for its first leg."""
+        return effect_id in self.queued and self.attempts[effect_id].leg == 1
 
     def _count_busy(self, effect_id: str, by: int) -> None:
         device = self.attempts[effect_id].device
@@ -272,8 +303,11 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
             del self.busy[device]
 
     def recovery_of(self, effect_id: str, effect: Effect) -> RecoveryPolicy:
-        """Return the policy for an effect after a crash: an attempt that has not begun may be performed."""
-        return RecoveryPolicy.RETRY_SAME_KEY if effect_id in self.queued else effect.recovery_policy
+        """Return the policy for an effect after a crash: an attempt that has not begun, or has a handle, is performed."""
+        if effect_id in self.queued:
+            return RecoveryPolicy.RETRY_SAME_KEY
+        found = isinstance(effect, Dispatch) and effect.key(effect_id) in self.handles and not effect.repeatable
+        return RecoveryPolicy.REATTACH if found else effect.recovery_policy
 
     def has_pending_work(self) -> bool:
         """Return True if a task can start without a person, perhaps after a backoff."""
@@ -331,6 +365,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
             "skipped": counts[TaskStatus.SKIPPED],
             "cancelled": counts[TaskStatus.CANCELLED],
             **({"handlers_failed": failed} if failed else {}),
+            **({"still_running": [*self.still_running.values()]} if self.still_running else {}),
             **self.failure_info(),
         }
 

@@ -32,7 +32,8 @@ from asterism.machines.constellation_agent.memory import (
 )
 from asterism.machines.constellation_agent.planner_requests import ask_again, may_ask_again, what_moved
 from asterism.machines.constellation_agent.run_end import finish, give_up, why_not_finished
-from asterism.machines.constellation_agent.tasks import cancel_attempt, skip_unsatisfiable, stop_all
+from asterism.machines.constellation_agent.stopping import cancel_attempt
+from asterism.machines.constellation_agent.tasks import skip_unsatisfiable, stop_all
 from asterism.machines.run_control import Answered
 from asterism.machines.task_coupling import TaskSchedule, settle
 

@@ -13,9 +13,10 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import predecessor_results
-from asterism.kernel.machine import Effect, RecoveryPolicy, RequestFactory
+from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
+from asterism.machines.constellation_agent.device_question import DeviceReply
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, StopAttempt
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.usage import Usage
 
@@ -84,6 +85,8 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
         key: id of the effect, its idempotency key.
         mode: CREATION or EDITING.
         fleet: profiles by device id.
+        lost: ids of the devices that are lost now.
+        busy: number of attempts of this run that a device performs now, by device id.
         constellation: the current one as ``to_dict`` returns it; None in CREATION.
         batch: ids of the ended tasks to consider.
         feedback: reason why the last answer was refused or rejected; empty on a first request.
@@ -99,6 +102,8 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
     mode: Literal["CREATION", "EDITING"]
     request: str
     fleet: dict[str, AgentProfile]
+    lost: tuple[str, ...] = ()
+    busy: dict[str, int] = {}
     constellation: dict[str, Any] | None = None
     batch: tuple[str, ...] = ()
     feedback: str = ""
@@ -113,7 +118,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt at one task, as a device receives it.
 
     Attributes:
-        key: idempotency key, the id of the effect; the same after a crash.
+        key: idempotency key, the id of the effect of its first leg; the same after a crash.
         skill: the skill to perform; empty for a device that accepts natural language.
         arguments: JSON object, with references resolved.
         results: JSON results of the direct predecessors, by task id.
@@ -128,7 +133,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         task_folder: working folder of the task, relative to that of the device; empty for the same.
         env: environment variables of the task.
         queued: True if the journal does not say that the attempt has begun.
-        repeatable: True if it may be performed again after a crash.
+        repeatable: True if its work may happen twice: its skill is idempotent.
+        again: True if it may have been started already under this key: the device must look for it
+            before it starts anything, and return ``interrupted`` if it can neither find it nor rule
+            it out.
+        handle: what the device reported with ``attached``, by which it finds the attempt; empty if
+            it has not.
+        leg: number of the leg, from 1; the key is the same for every leg. A message to the other
+            side has ``message_key`` as its id.
+        reply: a person's reply to the question that ended the last leg; None on the first leg.
+        state: the state of that question.
     """
 
     key: str
@@ -149,6 +163,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     queued: bool = False
     repeatable: bool = False
+    again: bool = False
+    handle: str = ""
+    leg: int = 1
+    reply: DeviceReply | None = None
+    state: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def message_key(self) -> str:
+        """Return the key of this leg, which differs from that of the other legs."""
+        return self.key if self.leg == 1 else f"{self.key}#{self.leg}"
 
 
 def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerRequest:
@@ -158,6 +182,8 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
         mode=effect.mode.value,
         request=effect.request,
         fleet=dict(memory.fleet),
+        lost=tuple(device for device in memory.lost_devices if device in memory.fleet),
+        busy=dict(memory.busy),
         constellation=memory.schedule.constellation.to_dict() if memory.schedule else None,
         batch=effect.batch,
         feedback=effect.feedback,
@@ -175,8 +201,10 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
     if effect.sources is not None:  # others may have completed since
         results = {task_id: result for task_id, result in results.items() if task_id in effect.sources}
     seq, _, index = effect_id.rpartition(":")[2].partition(".")
+    key, repeatable = effect.key(effect_id), effect.repeatable
+    queued = effect_id in run.memory.queued
     return Attempt(
-        key=effect_id,
+        key=key,
         run_id=run.id,
         task_id=effect.task_id,
         device_id=effect.device,
@@ -192,14 +220,48 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
         folder=run.memory.working_directory,
         task_folder=effect.folder,
         env=effect.env,
-        queued=effect_id in run.memory.queued,
-        repeatable=effect.recovery is not RecoveryPolicy.DO_NOT_RETRY,
+        queued=queued,
+        repeatable=repeatable,
+        # Only repeatable work may have begun before its begin was journaled.
+        again=effect_id in run.memory.recovered and (repeatable or not queued),
+        handle=run.memory.handles.get(key, ""),
+        leg=effect.leg,
+        reply=effect.reply,
+        state=effect.state,
     )
+
+
+class StopRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request to end an attempt on its device.
+
+    Attributes:
+        attempt: the attempt as far as it is known, without arguments.
+        until: epoch second until which it is tried; at least one try is made.
+    """
+
+    attempt: Attempt
+    until: float
+
+
+def _stop(run: Run[ConstellationMemory], effect_id: str, effect: StopAttempt) -> StopRequest:
+    attempt = Attempt(
+        key=effect.of,
+        run_id=run.id,
+        task_id=effect.task_id,
+        device_id=effect.device,
+        skill=effect.skill,
+        again=True,
+        handle=effect.handle,
+        leg=effect.leg,
+        state=effect.state,
+    )
+    return StopRequest(attempt=attempt, until=effect.until)
 
 
 REQUESTS: Mapping[type[Effect], RequestFactory] = {
     # Tasks start and end while the planner works
     AskPlanner: RequestFactory(_question, fixed=PlannerRequest),
     Dispatch: RequestFactory(_attempt),
+    StopAttempt: RequestFactory(_stop),
 }
 """The request factories of its effects."""

@@ -14,7 +14,8 @@ from asterism.constellation.task import Role, TaskError, TaskStar, TaskStatus
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus
 from asterism.machines.constellation_agent.memory import Awaiting, ConstellationMemory, DecidedEnd, NotPlanning, PlanningState
-from asterism.machines.constellation_agent.tasks import cancel_attempt, stop_all
+from asterism.machines.constellation_agent.stopping import cancel_attempt
+from asterism.machines.constellation_agent.tasks import stop_all
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Skipped
 

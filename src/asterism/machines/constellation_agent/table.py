@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.parameters import values_of
-from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.machine import Machine, RecoveryPolicy, StepContext, row
+from asterism.kernel.machine import Machine, StepContext, row
 from asterism.machines.children import ChildEnded
 from asterism.machines.common_rows import DEFECT, RunControl, cancels_to, define_machine, fails_to, why_cancelled, why_transition_failed
-from asterism.machines.constellation_agent.approval import put_to_person
 from asterism.machines.constellation_agent.child_runs import as_task_end
+from asterism.machines.constellation_agent.definition import first_event
+from asterism.machines.constellation_agent.device_events import note_begun, note_found, note_lost, note_progress, note_queued
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
+    AttemptAttached,
     AttemptBegun,
     AttemptEnded,
     AttemptProgressed,
     AttemptQueued,
+    AttemptStopped,
     ConstellationAgentStatus,
     ConstellationSubmitted,
     DeviceFound,
@@ -33,8 +34,9 @@ from asterism.machines.constellation_agent.events import (
     RaiseLimits,
     Retry,
     RunOptions,
-    first_event,
+    StopAttempt,
 )
+from asterism.machines.constellation_agent.forks import ask_approval_again, decide_again, leave_to_original
 from asterism.machines.constellation_agent.memory import (
     Awaiting,
     AwaitingApproval,
@@ -57,9 +59,8 @@ from asterism.machines.constellation_agent.planning import (
 from asterism.machines.constellation_agent.requests import REQUESTS
 from asterism.machines.constellation_agent.retry import retry_tasks
 from asterism.machines.constellation_agent.run_end import end, give_up, go_on_ending, has_handlers, is_done, note_asking, stop_late_handlers
+from asterism.machines.constellation_agent.stopping import note_handle, note_stopped
 from asterism.machines.constellation_agent.tasks import (
-    ask_person,
-    cancel_attempt,
     expire,
     skip_unsatisfiable,
     start_ready,
@@ -67,8 +68,7 @@ from asterism.machines.constellation_agent.tasks import (
     take_end,
 )
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired, TransitionFailed, Unpause, no_longer_open
-from asterism.machines.task_coupling import TaskSchedule, move_task
-from asterism.machines.task_lifecycle import Continued, Retried
+from asterism.machines.task_coupling import TaskSchedule
 
 Status = ConstellationAgentStatus
 START, CONTINUE, FINISH, FAIL = Status.START, Status.CONTINUE, Status.FINISH, Status.FAIL
@@ -223,47 +223,6 @@ def _answered(memory: ConstellationMemory, event: Answered, context: StepContext
     return CONTINUE
 
 
-# -- forks: outstanding work starts again if it is repeatable; else a person is asked --------------
-
-
-def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:
-    """Ask again, under this run's id, about a proposal that awaits approval in the original."""
-    asked = memory.planning
-    if isinstance(asked, AwaitingApproval):
-        cancel_attempt(memory, asked.effect_id, context)
-        asked.effect_id, asked.expires_at = put_to_person(memory, asked.subject, context)
-
-
-def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: Forked, context: StepContext) -> None:
-    """Start repeatable and queued attempts again, ask about the others, and repeat open questions.
-
-    The copied effects are cancelled: their ids are not those of the original's effects, so no
-    performer knows them.
-    """
-    for effect, attempt in tuple(memory.attempts.items()):
-        is_queued = effect in memory.queued
-        if effect in context.abandoned:  # a child run's, cancelled already
-            memory.remove_attempt(effect)
-        else:
-            cancel_attempt(memory, effect, context)
-        task = schedule.constellation.tasks[attempt.task_id]
-        error = TaskError(code="interrupted", message=f"it was under way when {event.origin} was forked")
-        if attempt.recovery is RecoveryPolicy.DO_NOT_RETRY and not is_queued:
-            where = f" on {attempt.device}" if attempt.device else ""
-            prompt = f"{attempt.task_id}{where} was under way when {event.origin} was forked, and may have finished. Run it here?"
-            inquiry = ask_person(memory, "interruption", attempt, prompt, context)
-            move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
-        else:
-            move_task(schedule, task, Retried(error=error, not_before=context.at), context)
-    for effect, question in tuple(memory.questions.items()):
-        if effect.startswith(f"{context.run_id}:{context.seq}."):
-            continue  # asked above
-        cancel_attempt(memory, effect, context)
-        task = schedule.constellation.tasks[question.task_id]
-        inquiry = ask_person(memory, question.kind, question.attempt, question.prompt, context)
-        move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
-
-
 # -- in more than one state ------------------------------------------------------------------------
 
 
@@ -281,49 +240,19 @@ def _not_editable(memory: ConstellationMemory, event: Edited, context: StepConte
     raise EditRefused("no_constellation", "run", "it has no constellation yet; it is being planned")
 
 
-def _lost(memory: ConstellationMemory, event: DeviceLost, context: StepContext) -> StrEnum:
-    memory.lost_devices[event.device] = event.reason
-    context.touch("device", event.device)
-    return context.state
-
-
-def _found(memory: ConstellationMemory, event: DeviceFound, context: StepContext) -> StrEnum:
-    memory.lost_devices.pop(event.device, None)
-    context.touch("device", event.device)
-    return context.state
-
-
-def _progressed(memory: ConstellationMemory, event: AttemptProgressed, context: StepContext) -> StrEnum | None:
-    return context.state if event.effect_id in memory.attempts else None
-
-
-def _begun(memory: ConstellationMemory, event: AttemptBegun, context: StepContext) -> StrEnum | None:
-    if event.of not in memory.queued:
-        return None
-    memory.begin_attempt(event.of)
-    context.touch("task", memory.attempts[event.of].task_id)
-    return context.state
-
-
-def _queued(memory: ConstellationMemory, event: AttemptQueued, context: StepContext) -> StrEnum | None:
-    if event.of not in memory.attempts or event.of in memory.queued:
-        return None
-    memory.queue_attempt(event.of)
-    context.touch("task", memory.attempts[event.of].task_id)
-    return context.state
-
-
 def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> None:
     """Make no entry in a terminal state."""
 
 
 def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, context: StepContext) -> None:
+    memory.recovered = {effect_id: None for effect_id in event.retried if effect_id in memory.attempts}
     context.touch("device", *memory.lost_devices)
     memory.lost_devices.clear()  # the new owner marks lost devices again (``Driver.initial_events``)
 
 
 def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:
     memory.postpone(event.idle_s, context)
+    leave_to_original(memory, context)
     if memory.schedule and context.state is CONTINUE:
         decide_again(memory, memory.schedule, event, context)
     ask_approval_again(memory, context)
@@ -373,7 +302,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         FINISH: {BatchEnded: row(_stay, FINISH)},
         FAIL: {BatchEnded: row(_stay, FAIL)},
     },
-    effects=(AskPlanner, Dispatch),
+    effects=(AskPlanner, Dispatch, StopAttempt),
     memory=ConstellationMemory,
     requests=REQUESTS,
     control=RunControl(
@@ -383,14 +312,19 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         forked=_forked,
         unpaused=_unpaused,
     ),
-    common={Edited: row(_not_editable), Retry: row(retry_tasks)},
+    common={
+        Edited: row(_not_editable),
+        Retry: row(retry_tasks),
+        AttemptAttached: row(note_handle),
+        AttemptStopped: row(note_stopped),
+    },
     while_live={
         RaiseLimits: row(raise_limits),
-        DeviceLost: row(_lost),
-        DeviceFound: row(_found),
-        AttemptProgressed: row(_progressed),
-        AttemptBegun: row(_begun),
-        AttemptQueued: row(_queued),
+        DeviceLost: row(note_lost),
+        DeviceFound: row(note_found),
+        AttemptProgressed: row(note_progress),
+        AttemptBegun: row(note_begun),
+        AttemptQueued: row(note_queued),
     },
     starts=first_event,
     rules=4,

@@ -1,4 +1,4 @@
-"""Starting and ending attempts, and questions to people about them."""
+"""Starting and ending attempts, and what follows from the answers to questions about them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ import msgspec
 
 from asterism.constellation.condition import InputCondition
 from asterism.constellation.documents import HANDLERS
-from asterism.constellation.edits import EditRefused
 from asterism.constellation.nesting import nested_plan
 from asterism.constellation.parameters import values_of
-from asterism.constellation.profile import skill_of
-from asterism.constellation.references import INDEX, ITEM, PARAMS, RUN, MissingReference, references
-from asterism.constellation.resolution import arguments_of, check_inputs, fallback_devices, predecessor_results
+from asterism.constellation.references import INDEX, ITEM, PARAMS, RUN, MissingReference
+from asterism.constellation.resolution import arguments_of, fallback_devices, predecessor_results
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
-from asterism.errors import InvalidInput, Refused
+from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
-from asterism.machines import common_rows
 from asterism.machines.constellation_agent.child_runs import child_for, is_child
+from asterism.machines.constellation_agent.device_events import check_skill
 from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
 from asterism.machines.constellation_agent.items import count, count_end, fan_out
-from asterism.machines.constellation_agent.memory import EXTENDED, NAMED, About, AttemptInquiry, Awaiting, ConstellationMemory
-from asterism.machines.run_control import Answered, Verb, check_verb, no_longer_open
+from asterism.machines.constellation_agent.legs import MAX_LEGS, begin_leg, put_device_question
+from asterism.machines.constellation_agent.memory import (
+    EXTENDED,
+    NAMED,
+    Awaiting,
+    ConstellationMemory,
+)
+from asterism.machines.constellation_agent.questions import ask_person, check_answer, edited, named, shown, where
+from asterism.machines.constellation_agent.stopping import DETACHED_BY, cancel_attempt, may_run_elsewhere, stop_attempt
+from asterism.machines.run_control import Answered, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 
@@ -32,10 +38,6 @@ MAX_LOSSES = 10
 """Attempts of one task that may be lost with their device before the task fails."""
 QUEUES_KNOWN = 4
 """Rules from which on an attempt says whether it is queued."""
-EDITS_CHECKED = 3
-"""Rules from which on the types of a person's arguments are checked, as those of a plan are."""
-
-_VERBS: dict[About, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject"), "interruption": ("approve", "respond", "reject")}
 
 
 # -- starting --------------------------------------------------------------------------------------
@@ -71,10 +73,12 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     if task.device in memory.lost_devices:
         fallback = next((device for device in fallback_devices(task, memory.fleet) if device not in memory.lost_devices), None)
         if fallback is None:
-            return False
+            return _fail_if_removed(memory, schedule, task, context)
         task.device = fallback
     try:
         arguments = _arguments(memory, task, context)
+        if task.device in memory.changed_devices:
+            check_skill(memory.fleet[task.device], task, arguments)
     except InvalidInput as error:
         settle_task(memory, schedule, task, Failed(error=TaskError(code="bad_arguments", message=str(error))), context)
         return True
@@ -89,8 +93,8 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
             return True
     attempt = _attempt(memory, task, arguments)
     # An approval holds for exactly what was shown, so not for a fallback device.
-    if (task.requires_approval or task.approved) and task.approved != _shown(attempt):
-        effect = ask_person(memory, "approval", attempt, f"Run {_named(task)}{_where(attempt)}?", context)
+    if (task.requires_approval or task.approved) and task.approved != shown(attempt):
+        effect = ask_person(memory, "approval", attempt, f"Run {named(task)}{where(attempt)}?", context)
         move_task(schedule, task, Started(effect_id=effect, inquiry_id=effect), context)
         _note_moved(memory, task, context)
         return True
@@ -103,6 +107,15 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     memory.add_attempt(effect, attempt)
     move_task(schedule, task, Started(effect_id=effect), context)
     _note_moved(memory, task, context)
+    return True
+
+
+def _fail_if_removed(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, context: StepContext) -> bool:
+    """Fail a task whose device has left the fleet; return False if the device is lost, and the task waits for it."""
+    if task.device in memory.fleet:
+        return False
+    why = f"device {task.device!r} has left the fleet, and no other device has the skill {task.resolved_skill!r}"
+    settle_task(memory, schedule, task, Failed(error=TaskError(code="no_device", message=why)), context)
     return True
 
 
@@ -138,8 +151,15 @@ def _met(task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tup
     return bool(met), str(why)
 
 
+def _recovery(memory: ConstellationMemory, task: TaskStar) -> RecoveryPolicy:
+    profile = memory.fleet.get(task.device)
+    skill = profile.skill(task.resolved_skill) if profile is not None else None
+    if skill is not None and skill.idempotent:
+        return RecoveryPolicy.RETRY_SAME_KEY
+    return RecoveryPolicy.REATTACH if profile is not None and profile.reattach else RecoveryPolicy.DO_NOT_RETRY
+
+
 def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
-    skill = skill_of(memory.fleet, task.device, task.resolved_skill)
     return Dispatch(
         task_id=task.task_id,
         device=task.device,
@@ -150,7 +170,7 @@ def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, A
         priority=task.priority,
         timeout_s=task.timeout_s,
         deadline_at=None if task.deadline_s is None else memory.started_at + task.deadline_s,
-        recovery=RecoveryPolicy.RETRY_SAME_KEY if skill is not None and skill.idempotent else RecoveryPolicy.DO_NOT_RETRY,
+        recovery=_recovery(memory, task),
         plan=task.constellation,
         sources=tuple(predecessor_results(task, memory.constellation)) if task.join == "any" else None,
         env=task.env,
@@ -158,34 +178,7 @@ def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, A
     )
 
 
-def _shown(attempt: Dispatch) -> str:
-    """Return the text that an approval is bound to."""
-    return msgspec.json.encode(_subject(attempt), order="deterministic").decode()
-
-
-def _subject(attempt: Dispatch) -> dict[str, Any]:
-    if attempt.plan is not None:
-        return {"task_id": attempt.task_id, "constellation": attempt.plan, "arguments": attempt.arguments}
-    process = {name: it for name, it in (("env", attempt.env), ("folder", attempt.folder)) if it}
-    return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments, **process}
-
-
-def _where(attempt: Dispatch) -> str:
-    return f" on {attempt.device}" if attempt.device else ""
-
-
-def _named(task: TaskStar) -> str:
-    return f"{task.task_id} ({task.name})" if task.name else task.task_id
-
-
 # -- people ----------------------------------------------------------------------------------------
-
-
-def ask_person(memory: ConstellationMemory, kind: About, attempt: Dispatch, prompt: str, context: StepContext) -> str:
-    """Ask a person about an attempt; return the id of the question."""
-    inquiry, expires_at = memory.ask(prompt, _subject(attempt), _VERBS[kind], context)
-    memory.questions[inquiry] = AttemptInquiry(kind=kind, task_id=attempt.task_id, attempt=attempt, prompt=prompt, expires_at=expires_at)
-    return inquiry
 
 
 def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answered, context: StepContext) -> None:
@@ -197,51 +190,29 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     question = memory.questions.get(event.effect_id)
     if question is None:
         raise no_longer_open(event)
-    check_verb(event, _VERBS[question.kind])
-    if event.verb == "respond":
-        _check_result(memory, question.attempt, event.value)
+    check_answer(memory, question, event)
     task, attempt = schedule.constellation.tasks[question.task_id], question.attempt
+    if question.kind == "device" and event.verb != "cancel":
+        del memory.questions[event.effect_id]
+        begin_leg(memory, schedule, question, event, context)
+        return
     if event.verb == "edit":
-        attempt = _edited(memory, attempt, event.value, context)
+        attempt = edited(memory, attempt, event.value, context)
         task.inputs = {**task.inputs, **event.value}  # a retry uses the approved arguments, too
         schedule.constellation.inputs_changed(task.task_id)
     del memory.questions[event.effect_id]
     if event.verb in ("approve", "edit"):
-        task.approved = _shown(attempt)
+        task.approved = shown(attempt)
         move_task(schedule, task, Released(), context)
     elif event.verb == "respond":
         settle_task(memory, schedule, task, Completed(result=event.value), context)
     else:
         why = f"{context.actor} said no" + (f": {event.reason}" if event.reason else "")
         error = TaskError(code="rejected", message=why)
-        settled: Event = Stopped(error=error) if question.kind == "approval" else Failed(error=error)
+        if question.kind == "device":
+            stop_attempt(memory, attempt.first, attempt, context)
+        settled: Event = Failed(error=error) if question.kind == "interruption" else Stopped(error=error)
         settle_task(memory, schedule, task, settled, context)
-
-
-def _edited(memory: ConstellationMemory, attempt: Dispatch, value: Any, context: StepContext) -> Dispatch:
-    if not isinstance(value, dict):
-        raise Refused("an edit must be the new arguments, as a JSON object")
-    if next(references(value), None):
-        raise Refused("an edit must give values, not references ${…}, because only the arguments shown are approved")
-    skill = skill_of(memory.fleet, attempt.device, attempt.skill)
-    if skill is not None and context.rules >= EDITS_CHECKED:
-        try:
-            check_inputs(attempt.task_id, value, skill)
-        except EditRefused as refused:
-            raise Refused(str(refused)) from None
-    elif skill is not None and (unknown := [name for name in value if name not in skill.parameter_names()]):
-        raise Refused(f"{skill.name} accepts {', '.join(skill.parameter_names()) or 'no arguments'}, not {', '.join(unknown)}")
-    return msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
-
-
-def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) -> None:
-    """Check that a person's result has the fields of the skill's output, as later tasks expect."""
-    skill = skill_of(memory.fleet, attempt.device, attempt.skill)
-    fields = skill.output_fields() if skill else None
-    if skill is None or skill.output is None or fields is None:
-        return
-    if not isinstance(value, dict) or value.keys() - fields or set(skill.output.get("required", ())) - value.keys():
-        raise Refused(f"{skill.name} returns an object with {', '.join(skill.output['properties'])}; give such an object")
 
 
 # -- ending ----------------------------------------------------------------------------------------
@@ -249,29 +220,43 @@ def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) ->
 
 def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: AttemptEnded, context: StepContext) -> None:
     """Handle the end of an attempt: end its task, retry it, or ask a person."""
-    attempt, is_queued = memory.attempts[event.effect_id], event.effect_id in memory.queued
+    attempt, never_began = memory.attempts[event.effect_id], memory.never_began(event.effect_id)
+    key, may_run = attempt.key(event.effect_id), may_run_elsewhere(memory, event.effect_id, attempt)
     memory.remove_attempt(event.effect_id)
     task = schedule.constellation.tasks[attempt.task_id]
     error = event.error
-    repeatable = is_queued or attempt.recovery is not RecoveryPolicy.DO_NOT_RETRY
+    if error is None and event.question is not None:
+        if attempt.leg < MAX_LEGS:
+            put_device_question(memory, schedule, msgspec.structs.replace(attempt, first=key), event.question, context)
+            _wake_at_passed_deadline(memory, attempt, task, context)
+            return
+        error = TaskError(code="bad_result", message=f"{attempt.device} has asked {MAX_LEGS} questions and not returned a result")
+    if may_run and error is not None and (error.code in DETACHED_BY or event.question is not None):
+        stop_attempt(memory, key, attempt, context)
+    memory.handles.pop(key, None)
+    repeatable = never_began or attempt.repeatable
     if error is None:
         settle_task(memory, schedule, task, Completed(result=event.result), context)
     elif error.code == "cancelled":
         settle_task(memory, schedule, task, Stopped(error=error), context)
-    elif (error.code == "device_lost" or (is_queued and error.code == "interrupted")) and repeatable and task.attempts < MAX_LOSSES:
+    elif (error.code == "device_lost" or (never_began and error.code == "interrupted")) and repeatable and task.attempts < MAX_LOSSES:
         move_task(schedule, task, Retried(error=error, not_before=context.at), context)
     elif task.retry.retries(error.code, repeatable=repeatable) and task.attempts < task.retry.max_attempts:
         not_before = context.at + _backoff_s(task, event.effect_id, context)
         memory.wake_up_at(not_before)
         move_task(schedule, task, Retried(error=error, not_before=not_before), context)
-    elif error.code in ("interrupted", "device_lost") and not is_queued:
-        prompt = f"{_named(task)}{_where(attempt)} was interrupted and may have finished ({error.message}). Run it again?"
+    elif error.code in ("interrupted", "device_lost") and not never_began:
+        prompt = f"{named(task)}{where(attempt)} was interrupted and may have finished ({error.message}). Run it again?"
         inquiry = ask_person(memory, "interruption", attempt, prompt, context)
         move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
     else:
         settle_task(memory, schedule, task, Failed(error=error), context)
+    _wake_at_passed_deadline(memory, attempt, task, context)
+
+
+def _wake_at_passed_deadline(memory: ConstellationMemory, attempt: Dispatch, task: TaskStar, context: StepContext) -> None:
+    """Expire a task whose deadline passed during the attempt, when the dispatcher enforced it."""
     if attempt.deadline_at is not None and attempt.deadline_at <= context.at and not task.settled:
-        # The deadline passed during the attempt, when the dispatcher enforced it
         memory.wake_up_at(attempt.deadline_at)
 
 
@@ -366,13 +351,6 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
         if task.deadline_s is not None and task.editable and memory.started_at + task.deadline_s <= context.at:
             error = TaskError(code="deadline", message=f"not started within {task.deadline_s:g} s of the start of the run")
             settle_task(memory, schedule, task, Failed(error=error), context)
-
-
-def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepContext, why: str = "") -> None:
-    """Cancel an attempt or a question and ignore its result."""
-    common_rows.cancel_effect(effect_id, context, why)
-    memory.remove_attempt(effect_id)
-    memory.questions.pop(effect_id, None)
 
 
 def stop_all(

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
+from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.constellation_agent.requests import Attempt
 
-__all__ = ["Attempt", "AttemptResult", "AttemptSigns", "Device", "Dispatching", "HeldPlace", "Signs"]
+__all__ = [
+    "Attempt",
+    "AttemptResult",
+    "AttemptSigns",
+    "Device",
+    "DeviceQuestion",
+    "DeviceReply",
+    "Dispatching",
+    "HeldPlace",
+    "Notices",
+    "RemoteDevice",
+    "Signs",
+    "Stopping",
+    "finished",
+]
+
+
+def finished() -> asyncio.Future[None]:
+    """Return a future that has finished, for a sign that nobody has to record."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future
 
 
 class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of an attempt: a JSON result, or an error."""
+    """The end of an attempt: a JSON result or an error; or the end of a leg of it: a question."""
 
     result: Any = None
     error: TaskError | None = None
+    question: DeviceQuestion | None = None
 
 
 class HeldPlace(Protocol):
@@ -59,6 +84,19 @@ class AttemptSigns(Protocol):
         """
         ...
 
+    def attached(self, handle: str) -> Awaitable[None]:
+        """Report the handle by which the device finds the attempt again; implies ``begun``.
+
+        The report is made at once. Once the awaitable returns, the handle is in the journal: rely
+        on it only then. If the run has given up the attempt, the awaitable does not return, or
+        raises ``CancelledError``; so a ``perform`` that is being cancelled makes the report and does
+        not await it. Only the first call of a ``perform`` counts.
+
+        Args:
+            handle: a text of 4 KiB at most.
+        """
+        ...
+
 
 class Signs(AttemptSigns, Protocol):
     """What a device reports about an attempt, and the place that the attempt has."""
@@ -66,6 +104,18 @@ class Signs(AttemptSigns, Protocol):
     @property
     def place(self) -> HeldPlace | None:
         """Return the place; None on a device whose places belong to this process."""
+        ...
+
+
+class Notices(Protocol):
+    """Takes what a device reports about itself."""
+
+    def lost(self, why: str) -> None:
+        """Report that the device cannot be reached; repeated reports count once."""
+        ...
+
+    def found(self, profile: AgentProfile | None = None) -> None:
+        """Report that the device can be reached, with its profile if it may have changed."""
         ...
 
 
@@ -92,9 +142,52 @@ class Device(Protocol):
         ...
 
 
+@runtime_checkable
+class RemoteDevice(Device, Protocol):
+    """A device whose attempts live outside this process.
+
+    Cancelling ``perform`` of such a device lets the attempt go: what depends on this process ends,
+    and what runs elsewhere continues, for the next owner of the run. Ending it is ``stop``. A
+    cancelled ``perform`` ends at once, with one exception: a request that is under way may have 5 s
+    to return the handle, which ``perform`` then reports with ``attached``.
+
+    If the connection is lost, ``perform`` returns the error ``device_lost``. The dispatcher performs
+    the attempt again with ``again``, for ``grace_s`` at most, if the profile has ``reattach``.
+    """
+
+    async def stop(self, attempt: Attempt) -> str:
+        """End the attempt for good, wherever it runs; idempotent, and bounded in time (15 s).
+
+        Return what may still run, and where, in words; empty if nothing does. ``attempt`` has the
+        key, handle, leg and state that are known, and no arguments. Without a handle the device
+        looks for the attempt as for ``again``, and makes sure, where it can, that a late start
+        finds it stopped.
+        """
+        ...
+
+    async def watch(self, notices: Notices) -> None:
+        """Connect, stay connected and report it, until cancelled.
+
+        The device counts as found until it reports that it is lost. Never raises for what the other
+        side does.
+        """
+        ...
+
+
 class Dispatching(Protocol):
     """Carries attempts to devices, one queue per device."""
 
     async def perform(self, attempt: Attempt, signs: AttemptSigns) -> AttemptResult:
         """Queue and carry out one attempt; raises only CancelledError."""
+        ...
+
+
+class Stopping(Protocol):
+    """Ends attempts on remote devices."""
+
+    async def stop(self, attempt: Attempt, until: float) -> str:
+        """End an attempt on its remote device; return what may still run, in words.
+
+        At least one try is made, and none after ``until``, in seconds since the epoch.
+        """
         ...

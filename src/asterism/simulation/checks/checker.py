@@ -7,7 +7,7 @@ would see. The world stops at the first violation. The checks of one run are in 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from asterism.kernel.journal import Record
@@ -25,6 +25,7 @@ from asterism.simulation.checks.run_checks import RunChecks, TableChecks
 from asterism.simulation.checks.view_checks import VIEWS_CHECKED_EVERY, ViewChecker
 from asterism.simulation.device import Performance, PerformanceLog
 from asterism.simulation.invariants import InvariantViolated
+from asterism.simulation.remote import RemoteJob
 from asterism.stores.memory import Memory
 from asterism.views.view import RunView
 
@@ -99,6 +100,11 @@ class Checker:
         it = self._runs[performance.run_id]
         self._record(lambda: it.check_performance(performance, log, max_store_outage_s=self.max_store_outage_s, released=self.released))
 
+    def remote_started(self, job: RemoteJob) -> None:
+        """Check a job that has just started on the far side of a remote device."""
+        it = self._runs[job.attempt.run_id]
+        self._record(lambda: it.remote_started(job))
+
     def check_quiet(self, run_id: str, process: str, live: Run[Any] | None) -> None:
         """Check a run of a process that has written nothing for a while. Before it owns the run, nothing is checked."""
         it = self._runs.get(run_id)  # an imported run is not driven
@@ -119,11 +125,12 @@ class Checker:
         for it in self._runs.values():
             it.is_fenced = True
 
-    def check_end(self, store: Memory, log: PerformanceLog) -> None:
+    def check_end(self, store: Memory, log: PerformanceLog, jobs: Sequence[RemoteJob] = ()) -> None:
         """Check the final state of all runs, after the last process has ended."""
         for run in self._runs:
             self._record(functools.partial(self._runs[run].check_end, store, log))
             self._record(functools.partial(self._runs[run].check_children, store))
+            self._record(functools.partial(self._runs[run].check_jobs, [job for job in jobs if job.attempt.run_id == run]))
         self._record(lambda: self._check_secrets(store))
 
     def _check_secrets(self, store: Memory) -> None:

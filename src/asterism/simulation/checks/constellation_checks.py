@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from asterism.constellation.task import TaskStar
@@ -22,10 +22,12 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     PlanningFailed,
     Retry,
+    StopAttempt,
 )
 from asterism.machines.constellation_agent.memory import ConstellationMemory, NotPlanning
 from asterism.machines.run_control import Answered, AskPerson, Forked, OwnershipAcquired
 from asterism.machines.usage import Usage
+from asterism.simulation.checks.remote_checks import RemoteChecks
 from asterism.simulation.checks.run_checks import REACTION_S, RunChecks, canonical
 from asterism.simulation.device import Performance
 from asterism.simulation.invariants import (
@@ -41,6 +43,7 @@ from asterism.simulation.invariants import (
     unsatisfied_dependency,
     why_miscounted,
 )
+from asterism.simulation.remote import RemoteJob
 
 FULLY_CHECKED_TASKS = 64
 """Maximum number of tasks for a full check after every entry; larger constellations are checked at intervals."""
@@ -67,6 +70,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._asked, self._used = 0, Usage()
         self._tried: dict[str, tuple[TaskStar, int, float]] = {}  # task, number of attempts, earliest next start
         self._ending: TaskStar | None = None
+        self._remote = RemoteChecks()
         self._started_at: dict[str, float] = {}
         self._decided: tuple[str, str] | None = None
         self._queued: set[str] = set()  # attempts that have not begun
@@ -104,8 +108,9 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         ending = self.replayed.memory.ending
         if ending is None:
             return self.replayed.memory.options.wall_limit_s
-        if not ending.until or self.replayed.cancelled_effects or self.replayed.abandoned:
-            return None  # handlers wait for what was cancelled
+        is_stopping = any(isinstance(effect, StopAttempt) for effect in self.replayed.outstanding.values())
+        if not ending.until or self.replayed.cancelled_effects or self.replayed.abandoned or is_stopping:
+            return None  # handlers wait for what was cancelled, and for what is being stopped
         return ending.until - self.began_at
 
     def overdue(self) -> str:
@@ -123,6 +128,17 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._started_at[performance.key] = performance.started_at
         if performance.key in self._queued and self.is_unrepeatable(self.effects[performance.key]):
             raise self.fail(2, f"{performance.key} is performed before the journal says that it has begun")
+
+    def remote_started(self, job: RemoteJob) -> None:
+        effect = self.effects.get(job.key)
+        is_unrepeatable = effect is not None and self.is_unrepeatable(effect)
+        if why := self._remote.why_not_begun(job, is_known=effect is not None, is_unrepeatable=is_unrepeatable):
+            raise self.fail(15, why)
+
+    def check_jobs(self, jobs: Sequence[RemoteJob]) -> None:
+        devices = {name: it for name, it in self.replayed.memory.fleet.items() if it.reattach}
+        if why := self._remote.why_left(self.replayed, jobs, devices):
+            raise self.fail(15, why)
 
     def before(self, entry: Entry) -> None:
         memory, event = self.replayed.memory, entry.event
@@ -142,6 +158,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         if isinstance(entry.event, Retry) and not entry.note:
             tasks = self.replayed.memory.constellation.tasks
             self._begun_before_retry = {task_id: task for task_id, task in tasks.items() if task.started_at and not task.settled}
+        self._remote.note(entry, self.effects)
         self._check_fan_outs()
         self._check_begin(entry)
         self._check_retry(entry)
@@ -164,7 +181,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         """Check that an attempt begins once, and that nobody is asked about one that never began."""
         event = entry.event
         self._queued.update(
-            key for key, it in zip(entry.effect_ids(), entry.effects, strict=True) if isinstance(it, Dispatch) and it.queued
+            key for key, it in zip(entry.effect_ids(), entry.effects, strict=True) if isinstance(it, Dispatch) and it.queued and it.leg == 1
         )
         if isinstance(event, AttemptBegun):
             if event.of in self._begun and self.is_unrepeatable(self.effects[event.of]):
@@ -172,7 +189,9 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             self._begun.add(event.of)
             self._queued.discard(event.of)
         elif isinstance(event, AttemptQueued):
-            self._queued.add(event.of)
+            effect = self.effects[event.of]
+            if isinstance(effect, Dispatch) and effect.leg == 1:
+                self._queued.add(event.of)
         elif isinstance(event, AttemptEnded) and event.effect_id in self._queued and self._ending:
             asked = [effect.subject.get("task_id") for effect in entry.effects if isinstance(effect, AskPerson)]
             if self._ending.task_id in asked:
@@ -241,6 +260,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         if isinstance(event, Planned | PlanningFailed) and effect is not None:
             self._used = self._used.plus(event.usage)
         if isinstance(event, Answered) and isinstance(effect, AskPerson) and event.verb in ("approve", "edit") and not event.cancelled:
+            if "question" in effect.subject:
+                return  # of a device
             if "kind" in effect.subject:
                 self._approved_plans.add(self.replayed.memory.restarts)
                 return
@@ -255,7 +276,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         ):
             task = self.replayed.memory.constellation.tasks.get(effect.task_id)
             if (
-                effect.recovery_policy is RecoveryPolicy.DO_NOT_RETRY
+                effect.recovery_policy is not RecoveryPolicy.RETRY_SAME_KEY
                 and event.effect_id not in self._queued
                 and task is not None
                 and not task.retry.retries(event.error.code, repeatable=False)
@@ -274,6 +295,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             task = memory.constellation.tasks[task_id]
             if task_id not in self._running:
                 self._check_start(task, is_before_ask=effect_id in before_ask)
+            if isinstance(effect, Dispatch) and effect.leg > 1:
+                continue  # the attempt is under way
             if not isinstance(effect, AskPerson):
                 self._check_backoff(entry, task)
                 if memory.paused:

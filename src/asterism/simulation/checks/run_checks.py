@@ -23,6 +23,7 @@ from asterism.runtime.ports.store import Commit
 from asterism.simulation.checks.view_checks import ViewChecker
 from asterism.simulation.device import Performance, PerformanceLog
 from asterism.simulation.invariants import InvariantViolated, difference
+from asterism.simulation.remote import RemoteJob
 from asterism.stores.memory import Memory
 
 M = TypeVar("M")
@@ -87,6 +88,12 @@ class RunChecks(Generic[M]):
 
     def performance_started(self, performance: Performance) -> None:
         """Note that an effect of the run has started to be performed."""
+
+    def remote_started(self, job: RemoteJob) -> None:
+        """Check a job that has started on the far side of a remote device."""
+
+    def check_jobs(self, jobs: Sequence[RemoteJob]) -> None:
+        """Check the jobs of this run on remote devices, after the last process has ended."""
 
     def is_unrepeatable(self, effect: Effect) -> bool:
         """Return True if the effect must never be performed again."""

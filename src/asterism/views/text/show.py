@@ -143,6 +143,8 @@ def _head_lines(tree: RunTree) -> Iterator[StyledLine]:
             yield StyledLine(end_summary(result))
         if result.get("reason"):
             yield StyledLine(plain(result["reason"], 2000), "red")
+        for words in result.get("still_running", ()):
+            yield StyledLine(plain(words, 2000), "yellow")
 
 
 def _start_lines(tree: RunTree, now: float, local_time: TimeFormat) -> Iterator[StyledLine]:
