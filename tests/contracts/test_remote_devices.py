@@ -19,6 +19,10 @@ import pytest
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellations.performers import AttemptPerformer
 from asterism.devices.dispatcher import Dispatcher
+from asterism.devices.fleet import open_fleet
+from asterism.devices.process import group_lives
+from asterism.devices.ssh import ssh_kind
+from asterism.devices.ssh_script import folder_of
 from asterism.kernel.data import MAX_BYTES
 from asterism.machines.constellation_agent.events import AttemptEnded
 from asterism.runtime.ports.device import Attempt, AttemptResult, DeviceReply, RemoteDevice
@@ -26,6 +30,7 @@ from asterism.simulation import loop as simulation
 from asterism.simulation.device import Behaviour
 from asterism.simulation.remote import FarSide, RemoteJob, SimulatedRemoteDevice
 from tests.device_signs import Heard
+from tests.ssh_server import SshServer, ssh_server
 
 SKILLS = ("answer", "slow", "wait", "ask", "large")
 
@@ -94,7 +99,58 @@ def play_simulated(tmp_path: Path, scenario: Scenario) -> None:
     simulation.run(whole())
 
 
-WORLDS: dict[str, Callable[[Path, Scenario], None]] = {"simulated": play_simulated}
+# -- ssh -------------------------------------------------------------------------------------------
+
+COUNTED = "read -r s </proc/self/stat; set -- $s; echo $5 >>~/starts; "
+"""Writes down the process group: the supervisor of the attempt leads it."""
+PROGRAMS = {
+    "answer": """echo '{"answer": 42}'""",
+    "slow": """sleep 2; echo '{"slow": true}'""",
+    "wait": "sleep 1000",
+    "large": "yes | head -c 2000000",
+}
+
+
+class SshWorld:
+    lacks = frozenset({"legs"})
+
+    def __init__(self, server: SshServer) -> None:
+        self.server = server
+
+    @contextlib.asynccontextmanager
+    async def device(self) -> AsyncIterator[RemoteDevice]:
+        fleet = self.server.home.parent / "fleet.toml"
+        commands = (
+            f'[[devices.commands]]\nname = "{name}"\nargv = ["sh", "-c", """{COUNTED}{program}"""]\noutput = "json"\n'
+            for name, program in PROGRAMS.items()
+        )
+        fleet.write_text(self.server.table() + "".join(commands))
+        async with contextlib.AsyncExitStack() as stack:
+            device = (await open_fleet(fleet, {"ssh": ssh_kind(stack)}))["d"]
+            assert isinstance(device, RemoteDevice)
+            yield device
+
+    def group(self, key: str) -> str:
+        file = self.server.home / ".asterism" / folder_of(key) / "pid"
+        return file.read_text().split()[0] if file.exists() else ""
+
+    def begun(self, key: str) -> int:
+        return self.server.starts.count(self.group(key))
+
+    def running(self, key: str) -> bool:
+        group = self.group(key)
+        return group.isdecimal() and group_lives(int(group))
+
+
+def play_ssh(tmp_path: Path, scenario: Scenario) -> None:
+    async def whole() -> None:
+        async with asyncio.timeout(60), ssh_server(tmp_path / "host") as server:
+            await scenario(SshWorld(server))
+
+    asyncio.run(whole())
+
+
+WORLDS: dict[str, Callable[[Path, Scenario], None]] = {"simulated": play_simulated, "ssh": play_ssh}
 
 
 @pytest.fixture(params=sorted(WORLDS))

@@ -7,6 +7,8 @@
 - ``local`` is a device whose skills run in processes on this computer. ``skill``, ``source`` and
   ``command`` describe its skills; ``pool``, ``handle``, ``worker``, ``worker_protocol`` and
   ``log_relay`` run them; ``process`` and ``worker_ledger`` clean up after a killed owner.
+- ``ssh`` is a device whose programs run on another computer: ``ssh_script`` has the scripts that its
+  host runs, and ``ssh_connection`` the connections. ``kinds`` lists the kinds that perform attempts.
 - ``here`` (``function_source``, ``thread``) is the device of the functions of this program.
 - ``child`` is a device whose tasks are runs of their own.
 """

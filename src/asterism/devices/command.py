@@ -26,7 +26,7 @@ TEXT_OUTPUT: JsonSchema = {
 }
 
 _PLACEHOLDER = re.compile(r"\{(\{[A-Za-z_]\w*\})\}|\{([A-Za-z_]\w*)\}")
-_STDERR_BYTES = 4096
+STDERR_BYTES = 4096
 _STDERR_LINES = 5
 _CHUNK_BYTES = 65536
 
@@ -84,8 +84,14 @@ def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_byte
         except AttemptError:
             process.kill()
             raise
-    if process.returncode != 0:
-        how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
+    return outcome(job, output, errors, process.returncode)
+
+
+def outcome(job: CommandJob, output: bytes, errors: bytes, exit_code: int) -> object:
+    """Return the result of a program that has ended; a negative exit code is a signal. Raises as ``perform``."""
+    program = job.argv[0]
+    if exit_code != 0:
+        how = f"exit code {exit_code}" if exit_code > 0 else f"signal {-exit_code}"
         last = "\n".join(errors.decode(errors="replace").strip().splitlines()[-_STDERR_LINES:])
         raise AttemptError("raised", f"{program} ended with {how}{': ' + last if last else ''}")
     if job.output == "text":
@@ -94,6 +100,11 @@ def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_byte
         return msgspec.json.decode(output)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise AttemptError("bad_result", f"the output of {program} is not JSON: {error}") from error
+
+
+def too_large(limit_bytes: int) -> AttemptError:
+    """Return the error of a program whose output is larger than the limit."""
+    return AttemptError("bad_result", f"the output is larger than {limit_bytes} bytes; write it to a file and return its path")
 
 
 def _text(name: str, value: object) -> str:
@@ -120,7 +131,7 @@ def _outputs(process: subprocess.Popen[bytes], limit_bytes: int) -> tuple[bytes,
                     output += chunk
                 else:
                     os.write(2, chunk)
-                    errors = (errors + chunk)[-_STDERR_BYTES:]
+                    errors = (errors + chunk)[-STDERR_BYTES:]
             if len(output) > limit_bytes:
-                raise AttemptError("bad_result", f"the output is larger than {limit_bytes} bytes; write it to a file and return its path")
+                raise too_large(limit_bytes)
     return bytes(output), errors

@@ -125,7 +125,7 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
         _add(skills, answer, f"skills[{index}]")
         jobs[answer.name] = SkillJob(FunctionJob(source))
     for index, command in enumerate(entry.commands):
-        _add(skills, _command_skill(command), f"commands[{index}].name")
+        _add(skills, command_skill(command), f"commands[{index}].name")
         jobs[command.name] = SkillJob(CommandJob(command.argv, command.output), command.timeout_s)
     return LocalDevice(entry.profile(skills=tuple(skills.values())), jobs, settings, pool, str(working_folder or ""))
 
@@ -136,7 +136,8 @@ def _add(skills: dict[str, Skill], skill: Skill, key: str) -> None:
     skills[skill.name] = skill
 
 
-def _check_command(command: CommandEntry, key: str, folder: Path, env: Mapping[str, str]) -> None:
+def check_argv(command: CommandEntry, key: str) -> None:
+    """Check the argv of a program, wherever it runs. Raises InvalidInput that begins with the key."""
     if not command.argv or not command.argv[0]:
         raise InvalidInput(f'{key}.argv: empty; write the program and its arguments, like ["wc", "-l", "{{path}}"]')
     program = command.argv[0]
@@ -145,11 +146,17 @@ def _check_command(command: CommandEntry, key: str, folder: Path, env: Mapping[s
     nul = next((index for index, part in enumerate(command.argv) if "\0" in part), None)
     if nul is not None:
         raise InvalidInput(f"{key}.argv[{nul}]: contains a NUL character, which no argument may; remove it")
+
+
+def _check_command(command: CommandEntry, key: str, folder: Path, env: Mapping[str, str]) -> None:
+    check_argv(command, key)
+    program = command.argv[0]
     if shutil.which(program_path(program, folder), path=env.get("PATH")) is None:
         raise InvalidInput(f"{key}.argv[0]: there is no program {program!r}; name one on the PATH, or a path relative to the fleet file")
 
 
-def _command_skill(command: CommandEntry) -> Skill:
+def command_skill(command: CommandEntry) -> Skill:
+    """Return the skill that a program is."""
     return Skill(
         name=command.name,
         description=command.description,

@@ -1,0 +1,147 @@
+"""An SSH server of a test, in its process: real connections, a real shell, and a home of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncssh
+
+LOGIN = "echo 'a login script prints this'; echo and this >&2;"
+
+
+class SshServer:
+    """The server. ``port`` and ``known_hosts`` are for clients; ``home`` is the home of its user.
+
+    Attributes:
+        connections: the connections that clients have opened.
+        cuts: number of times that they were cut.
+        cut_after: bytes of stdout after which the connections are cut, once.
+        shell: the shell of the host, in place of ``/bin/sh``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.home.mkdir(parents=True)
+        self.known_hosts = folder / "known_hosts"
+        self.key = folder / "id"
+        self.port = 0
+        self.connections: list[asyncssh.SSHServerConnection] = []
+        self.cut_after: int | None = None
+        self.cuts = 0
+        self.shell = "/bin/sh"
+        self._client = asyncssh.generate_private_key("ssh-ed25519")
+        self._client.write_private_key(self.key)
+        self._acceptor: asyncssh.SSHAcceptor | None = None
+        self._folder = folder
+
+    async def start(self, *, trusted: bool = True) -> None:
+        """Listen, with a new host key."""
+        host_key = asyncssh.generate_private_key("ssh-ed25519")
+        authorized = self._folder / "authorized"
+        authorized.write_bytes(self._client.export_public_key())
+        self._acceptor = await asyncssh.listen(
+            "127.0.0.1",
+            self.port,
+            server_host_keys=[host_key],
+            authorized_client_keys=str(authorized),
+            process_factory=self._serve,
+            server_factory=lambda: _Login(self),
+            encoding=None,
+            allow_scp=False,
+        )
+        self.port = self._acceptor.get_port()
+        if trusted:
+            self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {host_key.export_public_key().decode()}")
+
+    async def stop(self) -> None:
+        """Stop listening, and cut all connections."""
+        if self._acceptor:
+            self._acceptor.close()
+            await self._acceptor.wait_closed()
+        self.cut()
+
+    def cut(self) -> None:
+        """Cut all connections."""
+        self.cuts += 1
+        for connection in self.connections:
+            connection.abort()
+        self.connections.clear()
+
+    @property
+    def starts(self) -> list[str]:
+        """Return what the programs have written to the file ``starts``, one line per start."""
+        file = self.home / "starts"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def table(self) -> str:
+        """Return the head of the table of a device ``d``, for a fleet file in the folder of the server."""
+        return f'[[devices]]\nid = "d"\nkind = "ssh"\nhost = "127.0.0.1:{self.port}"\nknown_hosts = "known_hosts"\nkeys = ["id"]\n'
+
+    async def _serve(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        child = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            f"{LOGIN} {process.command}".replace("/bin/sh", self.shell),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.home,
+            env={"HOME": str(self.home), "PATH": os.environ["PATH"]},
+            start_new_session=True,
+        )
+        with contextlib.suppress(asyncssh.Error, OSError):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_feed(process, child, self.shell))
+                group.create_task(self._pump(child.stdout, process.stdout, bounded=True))
+                group.create_task(self._pump(child.stderr, process.stderr))
+            process.exit(await child.wait())
+        with contextlib.suppress(ProcessLookupError):
+            child._transport.close()  # type: ignore[attr-defined]
+
+    async def _pump(self, source: asyncio.StreamReader | None, sink: asyncssh.SSHWriter[bytes], *, bounded: bool = False) -> None:
+        assert source is not None
+        with contextlib.suppress(asyncssh.Error, OSError):
+            while chunk := await source.read(4096):
+                sink.write(chunk)
+                await sink.drain()
+                if bounded and self.cut_after is not None:
+                    self.cut_after -= len(chunk)
+                    if self.cut_after < 0:
+                        self.cut_after = None
+                        self.cut()
+
+
+class _Login(asyncssh.SSHServer):
+    def __init__(self, server: SshServer) -> None:
+        self._server = server
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._server.connections.append(conn)
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
+        return True
+
+
+async def _feed(process: asyncssh.SSHServerProcess[bytes], child: asyncio.subprocess.Process, shell: str) -> None:
+    assert child.stdin is not None
+    with contextlib.suppress(asyncssh.Error, OSError):
+        while chunk := await process.stdin.read(65536):
+            child.stdin.write(chunk.replace(b"/bin/sh", shell.encode()))
+            await child.stdin.drain()
+        child.stdin.close()
+
+
+@contextlib.asynccontextmanager
+async def ssh_server(folder: Path) -> AsyncIterator[SshServer]:
+    """Serve during the block."""
+    server = SshServer(folder)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
