@@ -76,7 +76,7 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
     """
     from asterism.devices.fleet import open_fleet
     from asterism.devices.here import HereDevice
-    from asterism.devices.local import local_kind
+    from asterism.devices.kinds import device_kinds
     from asterism.devices.pool import WorkerPool
     from asterism.devices.python_fleet import Fleet
     from asterism.flows.source import FLOW_KIND
@@ -98,7 +98,7 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
             if fleet is None:
                 yield {}, {HERE: here}
                 return
-            kinds = {"local": local_kind(pool()), "agent": AGENT_KIND, "flow": FLOW_KIND}
+            kinds = {**device_kinds(pool(), stack), "agent": AGENT_KIND, "flow": FLOW_KIND}
             devices = await (fleet.open_devices(kinds) if isinstance(fleet, Fleet) else open_fleet(fleet, kinds))  # noqa: ASYNC240 - no disk
             yield (fleet if isinstance(fleet, Fleet) else Fleet()).described(devices), {**devices, HERE: here}
 

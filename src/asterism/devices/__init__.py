@@ -8,5 +8,8 @@
   ``command`` describe its skills; ``pool``, ``handle``, ``worker``, ``worker_protocol`` and
   ``log_relay`` run them; ``process`` and ``worker_ledger`` clean up after a killed owner.
 - ``here`` (``function_source``, ``thread``) is the device of the functions of this program.
+- ``a2a`` is a device whose attempts are tasks of an A2A agent (``a2a_device``); ``a2a_client`` calls
+  the agent, ``a2a_content`` makes its messages, and ``a2a_http`` and ``addresses`` decide where
+  requests and credentials may go. ``kinds`` lists the kinds that perform attempts.
 - ``child`` is a device whose tasks are runs of their own.
 """
