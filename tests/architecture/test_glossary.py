@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 
-HOME = re.compile(r"`([a-z_.]+:[A-Za-z_.]+)`")
+HOME = re.compile(r"`([a-z0-9_.]+:[A-Za-z0-9_.]+)`")
 WORDS = PAGE.split("\n## Constellations\n", 1)[1]
 """The page without the table of other systems' terms."""
 ROWS = [line for line in WORDS.splitlines() if line.startswith("| ") and not line.startswith("| word")]

@@ -18,6 +18,8 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellations.performers import AttemptPerformer
+from asterism.devices import a2a_device
+from asterism.devices.a2a import a2a_kind
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.fleet import open_fleet
 from asterism.devices.process import group_lives
@@ -29,6 +31,7 @@ from asterism.runtime.ports.device import Attempt, AttemptResult, DeviceReply, R
 from asterism.simulation import loop as simulation
 from asterism.simulation.device import Behaviour
 from asterism.simulation.remote import FarSide, RemoteJob, SimulatedRemoteDevice
+from tests.a2a_process import AgentProcess
 from tests.device_signs import Heard
 from tests.ssh_server import SshServer, ssh_server
 
@@ -150,7 +153,50 @@ def play_ssh(tmp_path: Path, scenario: Scenario) -> None:
     asyncio.run(whole())
 
 
-WORLDS: dict[str, Callable[[Path, Scenario], None]] = {"simulated": play_simulated, "ssh": play_ssh}
+# -- a2a -------------------------------------------------------------------------------------------
+
+
+class A2aWorld:
+    def __init__(self, agent: AgentProcess, lacks: frozenset[str]) -> None:
+        self.lacks = lacks
+        self._agent = agent
+        self.begun = agent.starts
+        self.running = agent.is_working
+
+    @contextlib.asynccontextmanager
+    async def device(self) -> AsyncIterator[RemoteDevice]:
+        fleet = self._agent.folder / "fleet.toml"
+        fleet.write_text(f'[[devices]]\nid = "d"\nkind = "a2a"\nurl = "{self._agent.url}"\n')
+        async with contextlib.AsyncExitStack() as stack:
+            device = (await open_fleet(fleet, {"a2a": a2a_kind(stack)}))["d"]
+            assert isinstance(device, RemoteDevice)
+            yield device
+
+
+def play_a2a(tmp_path: Path, scenario: Scenario, *flags: str, lacks: frozenset[str] = frozenset()) -> None:
+    async def whole(agent: AgentProcess) -> None:
+        async with asyncio.timeout(60):
+            await scenario(A2aWorld(agent, lacks))
+
+    agent = AgentProcess(tmp_path, *flags)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(a2a_device, "SETTLE_S", 0.3)
+        try:
+            asyncio.run(whole(agent))
+        finally:
+            agent.kill()
+
+
+def play_a2a_legacy(tmp_path: Path, scenario: Scenario) -> None:
+    play_a2a(tmp_path, scenario, "--legacy", lacks=frozenset({"again"}))
+
+
+WORLDS: dict[str, Callable[[Path, Scenario], None]] = {
+    "a2a": play_a2a,
+    "a2a 0.3": play_a2a_legacy,
+    "simulated": play_simulated,
+    "ssh": play_ssh,
+}
 
 
 @pytest.fixture(params=sorted(WORLDS))

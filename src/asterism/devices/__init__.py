@@ -10,5 +10,8 @@
 - ``ssh`` is a device whose programs run on another computer: ``ssh_script`` has the scripts that its
   host runs, and ``ssh_connection`` the connections. ``kinds`` lists the kinds that perform attempts.
 - ``here`` (``function_source``, ``thread``) is the device of the functions of this program.
+- ``a2a`` is a device whose attempts are tasks of an A2A agent (``a2a_device``); ``a2a_client`` calls
+  the agent, ``a2a_content`` makes its messages, and ``a2a_http`` and ``addresses`` decide where
+  requests and credentials may go. ``kinds`` lists the kinds that perform attempts.
 - ``child`` is a device whose tasks are runs of their own.
 """

@@ -139,6 +139,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
             it out.
         handle: what the device reported with ``attached``, by which it finds the attempt; empty if
             it has not.
+        since: seconds since the epoch, before the device can have received the attempt.
         leg: number of the leg, from 1; the key is the same for every leg. A message to the other
             side has ``message_key`` as its id.
         reply: a person's reply to the question that ended the last leg; None on the first leg.
@@ -165,6 +166,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     repeatable: bool = False
     again: bool = False
     handle: str = ""
+    since: float = 0.0
     leg: int = 1
     reply: DeviceReply | None = None
     state: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -228,6 +230,7 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
         leg=effect.leg,
         reply=effect.reply,
         state=effect.state,
+        since=constellation.tasks[effect.task_id].started_at,
     )
 
 
@@ -254,6 +257,7 @@ def _stop(run: Run[ConstellationMemory], effect_id: str, effect: StopAttempt) ->
         handle=effect.handle,
         leg=effect.leg,
         state=effect.state,
+        since=run.memory.started_at,
     )
     return StopRequest(attempt=attempt, until=effect.until)
 

@@ -1,0 +1,201 @@
+"""Values, texts and profiles in the messages of A2A.
+
+A number in a ``data`` part is a double, so JSON is sent as text with the media type of JSON, which
+keeps every digit. All text of an agent is bounded, and is data: it reaches a planner or a person as
+one line of printable characters.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from a2a.types import AgentCard, Artifact, Message, Part, Role, Task, TaskArtifactUpdateEvent
+from google.protobuf.json_format import MessageToDict
+
+from asterism.constellation.profile import AgentProfile
+from asterism.constellation.task import TaskError
+from asterism.runtime.ports.device import Attempt, AttemptResult
+
+JSON_TYPE = "application/json"
+MAX_RESULT_BYTES = 1024 * 1024
+MAX_TEXT = 500
+"""Characters of a description, an error or a report of progress."""
+MAX_PROMPT = 4000
+MAX_SKILLS, MAX_TAG, MAX_TAGS = 30, 60, 50
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "asterism:attempt")
+
+
+class UnusableResult(Exception):
+    """The artifacts of a task cannot be a result."""
+
+
+def message_id(message_key: str) -> str:
+    """Return the id of the message that begins a leg: the same after a crash."""
+    return str(uuid.uuid5(_NAMESPACE, message_key))
+
+
+def clean(text: str, limit: int = MAX_TEXT) -> str:
+    """Return text of an agent as one line of printable characters, ``limit`` at most."""
+    line = " ".join(text[: limit * 4].split())
+    line = "".join(char if char.isprintable() else "�" for char in line)
+    return line if len(line) <= limit and len(text) <= limit * 4 else line[: limit - 1] + "…"
+
+
+def request_of(attempt: Attempt, *, takes_json: bool) -> Message:
+    """Return the first message of an attempt: the task in words, then its arguments and results as JSON.
+
+    Args:
+        attempt: the attempt.
+        takes_json: True if the agent accepts a part of that type; else the JSON follows in the text.
+    """
+    text = attempt.description or attempt.skill or attempt.task_id
+    named = {"arguments": attempt.arguments, "results": attempt.results}
+    values = {name: value for name, value in named.items() if value}
+    parts = [Part(text=text)]
+    if values and takes_json:
+        parts.append(_json_part(values))
+    elif values:
+        parts = [Part(text=f"{text}\n\n{_json(values)}")]
+    return Message(message_id=message_id(attempt.message_key), role=Role.ROLE_USER, parts=parts)
+
+
+def reply_of(attempt: Attempt, task_id: str) -> Message:
+    """Return the message of a person's reply, on the task that asked."""
+    reply = attempt.reply
+    value = "The authorization is complete." if reply is None or reply.verb == "approve" else reply.value
+    return Message(
+        message_id=message_id(attempt.message_key),
+        role=Role.ROLE_USER,
+        task_id=task_id,
+        context_id=attempt.state.get("context", ""),
+        parts=[Part(text=value) if isinstance(value, str) and value else _json_part(value)],
+    )
+
+
+def result_of(task: Task) -> AttemptResult:
+    """Return the artifacts of a completed task as the result of its attempt.
+
+    One part is the result: JSON as its value, text as text. Several are a list. Without an artifact
+    the last message of the agent is the result; without both it is null.
+    """
+    try:
+        return AttemptResult(result=value_of([it.parts for it in task.artifacts] or [task.status.message.parts]))
+    except UnusableResult as error:
+        return AttemptResult(error=TaskError(code="bad_result", message=str(error)))
+
+
+def value_of(groups: Sequence[Iterable[Part]]) -> Any:
+    """Return the value of several artifacts, or of one message.
+
+    Raises:
+        UnusableResult: it is too large, or a part with the type of JSON is not JSON.
+    """
+    parts = [list(group) for group in groups]
+    if (size := sum(part.ByteSize() for group in parts for part in group)) > MAX_RESULT_BYTES:
+        raise UnusableResult(f"the result has {size:,} bytes, and the limit is {MAX_RESULT_BYTES:,}")
+    values = [value for group in parts for value in _values(group)]
+    return values[0] if len(values) == 1 else values or None
+
+
+def text_of(parts: Iterable[Part]) -> str:
+    """Return the parts of a message as text for a person, links included."""
+    texts = [part.text or part.url or (_json(_value(part)) if part.HasField("data") else "") for part in parts]
+    return "\n".join(text for text in texts if text)
+
+
+def add_artifact(task: Task, update: TaskArtifactUpdateEvent) -> None:
+    """Add a part of an artifact to the task that a stream builds.
+
+    Raises:
+        UnusableResult: the artifacts have become too large.
+    """
+    sent = update.artifact
+    known = next((it for it in task.artifacts if it.artifact_id == sent.artifact_id), None)
+    if known is None:
+        task.artifacts.append(sent)
+    elif update.append:
+        known.parts.extend(sent.parts)
+    else:
+        known.CopyFrom(sent)
+    if sum(_size(it) for it in task.artifacts) > MAX_RESULT_BYTES:
+        raise UnusableResult(f"the result has more than {MAX_RESULT_BYTES:,} bytes")
+
+
+def described(profile: AgentProfile, card: AgentCard) -> AgentProfile:
+    """Return the profile of a device with what the card of its agent says.
+
+    The skills of a card have no parameters: they are words for the planner. The fleet file's own
+    description and capabilities come first.
+    """
+    skills = list(card.skills)[:MAX_SKILLS]
+    words = [*profile.capabilities, *(clean(word, MAX_TAG) for skill in skills for word in (skill.name, *skill.tags))]
+    listed = [{"name": clean(skill.name, MAX_TAG), "description": clean(skill.description)} for skill in skills]
+    return AgentProfile(
+        device_id=profile.device_id,
+        kind=profile.kind,
+        description=profile.description or clean(card.description),
+        aliases=profile.aliases,
+        capabilities=tuple(dict.fromkeys(word for word in words if word))[: max(MAX_TAGS, len(profile.capabilities))],
+        natural_language=True,
+        concurrency=profile.concurrency,
+        metadata={**profile.metadata, "agent": clean(card.name, MAX_TAG), "skills": listed},
+        reattach=True,
+        grace_s=profile.grace_s,
+    )
+
+
+def takes_json(card: AgentCard) -> bool:
+    """Return whether the agent accepts a part with the type of JSON."""
+    return any(mode in {JSON_TYPE, "application/*", "*/*"} for mode in card.default_input_modes)
+
+
+def _values(parts: list[Part]) -> list[Any]:
+    """Return the values of one artifact; a text that arrived in pieces is one text."""
+    values: list[Any] = []
+    for (kind, media_type), group in groupby(parts, lambda part: (part.WhichOneof("content"), part.media_type)):
+        if kind != "text":
+            values += [_value(part) for part in group]
+            continue
+        text = "".join(part.text for part in group)
+        values.append(_parsed(text) if media_type.partition(";")[0] == JSON_TYPE else text)
+    return values
+
+
+def _value(part: Part) -> Any:
+    if part.HasField("data"):
+        return _with_integers(MessageToDict(part.data))
+    file = {"name": clean(part.filename, MAX_TEXT), "media_type": clean(part.media_type, MAX_TAG)}
+    return {**file, "url": part.url} if part.url else {**file, "base64": base64.b64encode(part.raw).decode()}
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a value of a ``data`` part, where every number is a double, with whole numbers as integers."""
+    if isinstance(value, dict):
+        return {name: _with_integers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53 else value
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnusableResult(f"a part of the result has the type {JSON_TYPE} and is not JSON: {error}") from None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _json_part(value: Any) -> Part:
+    return Part(text=_json(value), media_type=JSON_TYPE)
+
+
+def _size(artifact: Artifact) -> int:
+    return int(artifact.ByteSize())
