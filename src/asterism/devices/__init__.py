@@ -6,6 +6,9 @@
 - ``local`` is a device whose skills run in processes on this computer. ``skill``, ``source`` and
   ``command`` describe its skills; ``pool``, ``handle``, ``worker``, ``worker_protocol`` and
   ``log_relay`` run them; ``process`` and ``worker_ledger`` clean up after a killed owner.
+- ``task_log`` takes what attempts print to the store: ``log_relay`` from workers, ``printed`` from code
+  of this process, within ``logged_performers``. ``secrets`` finds the values of secrets, and
+  ``masking`` masks them.
 - ``here`` (``function_source``, ``thread``) is the device of the functions of this program.
 - ``child`` is a device whose tasks are runs of their own.
 """

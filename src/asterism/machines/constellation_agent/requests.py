@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
+from asterism.constellation.references import SECRET, secret_paths
 from asterism.constellation.resolution import predecessor_results
 from asterism.kernel.machine import Effect, RecoveryPolicy, RequestFactory
 from asterism.kernel.run import Run
@@ -129,6 +130,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         env: environment variables of the task.
         queued: True if the journal does not say that the attempt has begun.
         repeatable: True if it may be performed again after a crash.
+        secrets: paths of the arguments with references to secrets, which only the performing process
+            resolves; other arguments may contain the same text as data.
     """
 
     key: str
@@ -149,6 +152,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     queued: bool = False
     repeatable: bool = False
+    secrets: tuple[tuple[str | int, ...], ...] = ()
 
 
 def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerRequest:
@@ -171,7 +175,8 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
 
 def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> Attempt:
     constellation = run.memory.constellation
-    results = predecessor_results(constellation.tasks[effect.task_id], constellation)
+    task = constellation.tasks[effect.task_id]
+    results = predecessor_results(task, constellation)
     if effect.sources is not None:  # others may have completed since
         results = {task_id: result for task_id, result in results.items() if task_id in effect.sources}
     seq, _, index = effect_id.rpartition(":")[2].partition(".")
@@ -194,6 +199,7 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
         env=effect.env,
         queued=effect_id in run.memory.queued,
         repeatable=effect.recovery is not RecoveryPolicy.DO_NOT_RETRY,
+        secrets=() if SECRET in constellation.tasks else tuple(secret_paths(task.inputs, effect.arguments)),
     )
 
 
