@@ -183,6 +183,7 @@ async def open_runtime(
     from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
     from asterism.devices.dispatcher import Dispatcher
     from asterism.devices.here import here_of
+    from asterism.devices.logged_performers import open_logs
     from asterism.devices.places import places_of
     from asterism.flows.performer import flow_performers
     from asterism.flows.secret_store import process_secret_store
@@ -195,9 +196,9 @@ async def open_runtime(
     here = here_of(devices)
     if profiles is None:
         profiles = {name: device.profile for name, device in devices.items() if device is not here}
-    places = places_of(devices, profiles, fleet_file, database)
     planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
-    async with Dispatcher(devices, clock.now, places=places) as dispatcher, open_performers() as loops, planning:
+    serving = Dispatcher(devices, clock.now, places=places_of(devices, profiles, fleet_file, database))
+    async with open_logs(store, clock.now) as logged, serving as dispatcher, open_performers() as loops, planning:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: planning,
@@ -211,7 +212,7 @@ async def open_runtime(
             store=store,
             clock=clock,
             machines=MACHINES,
-            performers=performers,
+            performers=logged(performers),
             registrations=machines,
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
@@ -388,7 +389,6 @@ def run(
     with contextlib.suppress(RuntimeError):
         asyncio.get_running_loop()
         raise InvalidInput("asterism.run cannot be called in a running event loop, as in a notebook; use: await app.run(…)")
-
     goal = goal_of(goal, params)
     if goal.plan and (taken := goal.plan.params.keys() & {"database", "fleet"}):
         raise InvalidInput(f"parameter {min(taken)!r} has the name of an option of asterism.run; rename it, or use: await app.run(…)")
