@@ -56,9 +56,7 @@ def test_of_a_long_stream_the_beginning_and_the_end_are_stored(play: Play) -> No
         assert found[0].position == 0
         assert found[-1].position + len(part) == 3 * port.STREAM_BYTES
         (gap,) = [
-            after.position - it.position - len(part)
-            for it, after in itertools.pairwise(found)
-            if after.position > it.position + len(part)
+            after.position - it.position - len(part) for it, after in itertools.pairwise(found) if after.position > it.position + len(part)
         ]
         assert gap + sizes == 3 * port.STREAM_BYTES
         assert [it.data for it in await store.logs(["r1"], limit=1)] == [b"short"]
