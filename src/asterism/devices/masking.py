@@ -55,8 +55,10 @@ def found_in(data: bytes, values: Mapping[str, str]) -> str:
 
 def _beginning(text: bytes, form: bytes) -> int:
     """Return the length of the longest end of a text that is a beginning of a form, but not all of it."""
-    longest = min(len(form) - 1, len(text))
-    return next((length for length in range(longest, 0, -1) if text.endswith(form[:length])), 0)
+    at = text.find(form[:1], max(0, len(text) - len(form) + 1))
+    while at >= 0 and not form.startswith(text[at:]):  # bounded: each find begins after the one before
+        at = text.find(form[:1], at + 1)
+    return len(text) - at if at >= 0 else 0
 
 
 def _spans(text: bytes, form: bytes) -> list[tuple[int, int]]:

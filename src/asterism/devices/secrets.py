@@ -24,7 +24,7 @@ PLACE_VARIABLE = "ASTERISM_SECRETS"
 """Variable with a dotenv file, a folder with a file for each secret, or ``keyring:SERVICE``."""
 MIN_LENGTH = 8
 """Characters of the shortest secret: a shorter one would be masked in ordinary words."""
-MAX_BYTES = 65_536
+MAX_BYTES = 8192
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 _KEYRING = "keyring:"

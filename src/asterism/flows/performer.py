@@ -350,7 +350,7 @@ def _failure_of(agent: Any, execution: HandlerExecution, error: BaseException) -
     call = execution.call
     if execution.timeout is not None and execution.timeout.expired():
         return _failed(execution.key, "timeout", f"it took longer than {execution.limit_s:g} s", call)
-    trace = hide("".join(traceback.format_exception(error)), secrets_of(agent)).encode(errors="backslashreplace").decode()
+    trace = hidden(hide("".join(traceback.format_exception(error)), secrets_of(agent))).encode(errors="backslashreplace").decode()
     log.info("%s: %s of %s failed\n%s", execution.key, call.handler, call.agent, trace)
     print_trace(trace)
     said = hidden(error_text(error)).partition("\n")[0]

@@ -233,6 +233,6 @@ def _located(error: Exception, effect_id: str) -> str:
     """Return the text and line of an error in user code; the trace is logged as INFO."""
     line = "" if isinstance(error, AsterismError) else line_of(error)
     if line:
-        log.info("%s failed\n%s", effect_id, "".join(traceback.format_exception(error)))
+        log.info("%s failed\n%s", effect_id, hidden("".join(traceback.format_exception(error))))
         print_trace(trace_of(error))
     return hidden(error_text(error)) + (f" ({line})" if line else "")
