@@ -182,6 +182,7 @@ async def open_runtime(
     from asterism.constellations.performers import PlannerPerformer, attempt_performers
     from asterism.devices.dispatcher import Dispatcher
     from asterism.devices.here import here_of
+    from asterism.devices.logged_performers import open_logs
     from asterism.devices.places import places_of
     from asterism.flows.performer import flow_performers
     from asterism.flows.secret_store import process_secret_store
@@ -194,9 +195,9 @@ async def open_runtime(
     here = here_of(devices)
     if profiles is None:
         profiles = {name: device.profile for name, device in devices.items() if device is not here}
-    places = places_of(devices, profiles, fleet_file, database)
     planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
-    async with Dispatcher(devices, clock.now, places=places) as dispatcher, open_performers() as loops, planning:
+    serving = Dispatcher(devices, clock.now, places=places_of(devices, profiles, fleet_file, database))
+    async with open_logs(store, clock.now) as logged, serving as dispatcher, open_performers() as loops, planning:
         performers: dict[type[Effect], Performer] = {
             **attempt_performers(dispatcher),
             AskPlanner: planning,
@@ -210,7 +211,7 @@ async def open_runtime(
             store=store,
             clock=clock,
             machines=MACHINES,
-            performers=performers,
+            performers=logged(performers),
             registrations=machines,
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),

@@ -1,7 +1,7 @@
 """The command line. Each command is a function in one of these modules, which is imported when the command is called.
 
 - ``run_commands``: run, follow, resume, pause, unpause, cancel. ``plan_commands``: plan, fleet check, diagram.
-- ``show_commands``: runs, show, log. ``why_command``: why.
+- ``show_commands``: runs, show, log. ``logs_command``: logs. ``why_command``: why.
 - ``inquiry_commands``: inbox, answer. ``edit_command``: mcp edit.
 - ``loop_command``: loop run. ``flow_commands``: chat, flow run.
 - ``journal_commands``: fork, export, import, prune. ``retry_command``: retry.
@@ -73,6 +73,7 @@ app.command("asterism.cli.show_commands:runs", name="runs", help="List the runs,
 app.command("asterism.cli.show_commands:show", name="show", help="Show a run: its plan, states, tasks and metrics.", group=_LOOK)
 app.command("asterism.cli.why_command:why", name="why", help="Explain why a task exists and what happened to it.", group=_LOOK)
 app.command("asterism.cli.show_commands:log", name="log", help="Print the journal of a run in words.", group=_LOOK)
+app.command("asterism.cli.logs_command:logs", name="logs", help="Print what the tasks of a run have printed.", group=_LOOK)
 app.command(
     "asterism.cli.run_commands:resume",
     name="resume",

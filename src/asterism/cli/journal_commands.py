@@ -19,7 +19,8 @@ from asterism.cli.run_access import actor, connected, machine_of, reading
 from asterism.cli.run_commands import drive_unowned
 from asterism.errors import InvalidInput
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.journal_file import journal_lines, read_journals
+from asterism.runtime.journal_file import journal_lines, read_export
+from asterism.runtime.log_stream import continued, follow_logs
 from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.store import RunRow
 from asterism.settings import database_path
@@ -59,10 +60,11 @@ def export(
     /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="File to write [default: standard output].")] = None,
+    no_logs: Annotated[bool, Parameter(negative=(), help="Leave out what the tasks have printed.")] = False,
     database: Database = None,
 ) -> int:
-    """Export the journals of a run and its child runs to one file, each line with a checksum."""
-    row, text = asyncio.run(_journal_of(named, database))
+    """Export the journals of a run and its child runs and their logs to one file, each line with a checksum."""
+    row, text = asyncio.run(_journal_of(named, database, logs=not no_logs))
     if output is None:
         print(text, end="")  # noqa: T201 - the output; an error must end the command
         return FINISHED
@@ -71,10 +73,12 @@ def export(
     return FINISHED
 
 
-async def _journal_of(named: str, database: Path | None) -> tuple[RunRow, str]:
+async def _journal_of(named: str, database: Path | None, *, logs: bool) -> tuple[RunRow, str]:
     async with connected(database) as client:
         row = await find_run(client.store, named)
-        return row, "".join(journal_lines(await client.export(row.run_id)))
+        journals = await client.export(row.run_id)
+        chunks = [chunk async for chunk in follow_logs(client.store, row.run_id, until_now=True)] if logs else []
+        return row, "".join(journal_lines(journals, chunks))
 
 
 def import_journal(
@@ -92,13 +96,14 @@ def import_journal(
 async def _import(file: Path, text: str, database: Path | None) -> int:
     path = database_path(database)
     try:
-        journals = read_journals(io.StringIO(text))
+        journals, logs = read_export(io.StringIO(text))
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
     for row, _ in journals:
         machine_of(row)  # refused before a database is created
     async with connect(path) as client:
         await client.import_journals(journals)
+        await client.store.add_logs(continued(logs))
     root, entries = journals[0][0].run_id, sum(len(records) for _, records in journals)
     below = f" and {count(len(journals) - 1, 'child run')}" if len(journals) > 1 else ""
     put(f"run {root}{below}: {entries} entries imported; see: asterism show {root}")

@@ -12,15 +12,17 @@ from cyclopts import Parameter
 from asterism.bootstrap import open_planner, read_fleet
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model, WhatToRun
-from asterism.cli.output import console, put, put_line
+from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.plan_values import Values, with_values
 from asterism.cli.run_access import connected
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile
+from asterism.constellation.secret_use import texts_of
 from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
 from asterism.constellations.plans import plan_of, plan_text, rebase_plan
 from asterism.constellations.resumption import check_constellation, first_event_of
+from asterism.devices.secrets import missing_secrets
 from asterism.errors import InvalidInput
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine
@@ -70,6 +72,8 @@ def plan(
         out = console()
         for line in plan_lines(constellation):
             put_line(out, line)
+    for reason in missing_secrets(text for task in document.tasks for text in texts_of([task.inputs, task.env])):
+        complain(reason)
     return FINISHED
 
 

@@ -7,5 +7,5 @@
 - ``documents``, ``parameters`` and ``environment``: plans as people and models write them;
   ``edits``, ``batch`` and ``changes``: edits of a constellation.
 - ``profile``, ``skill_ranker``, ``resolution`` and ``nesting``: devices, skills and checks against
-  them.
+  them. ``secret_use``: where a reference to a secret may stand.
 """

@@ -16,7 +16,7 @@ from asterism.constellation.documents import LineSpec, parse_plan
 from asterism.constellation.fan_out import with_items
 from asterism.constellation.graph import find_cycle, find_path, reached
 from asterism.constellation.line import Evaluation, TaskStarLine, named_by
-from asterism.constellation.references import INDEX, INPUTS, ITEM, PARAMS, RUN, references
+from asterism.constellation.references import INDEX, INPUTS, ITEM, PARAMS, RUN, SECRET, references
 from asterism.constellation.specs import WrittenConstellation, line_of, task_of
 from asterism.constellation.task import SETTLED, TaskStar
 from asterism.errors import InvalidInput
@@ -281,7 +281,7 @@ class TaskConstellation:
         for source, what, text in wanted:
             known, is_run = source in self.tasks, extended and source == RUN
             is_item = extended and not known and source in (ITEM, INDEX)
-            is_other = (is_item and has_items) or (extended and not known and source == PARAMS)
+            is_other = (is_item and has_items) or (extended and not known and source in (PARAMS, SECRET))
             if source in upstream or (is_handler and (known or is_run)) or is_other:
                 continue  # names of parameters, and of the run, are checked with the fleet
             if is_item:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from asterism.constellation.references import references
+from asterism.constellation.references import SECRET, references
 from asterism.errors import InvalidInput
 
 MAX_VARIABLES = 100
@@ -30,7 +30,7 @@ def check_process(env: Mapping[str, str], folder: str, where: str) -> None:
             raise InvalidInput(f"{where}env: {name!r} cannot be the name of a variable; use letters, digits and _")
         if "\0" in value:
             raise InvalidInput(f"{where}env.{name}: contains a NUL character, which no variable may; remove it")
-        if next(references(value), None):
+        if any(source != SECRET for source, _ in references(value)):
             raise InvalidInput(f"{where}env.{name}: a reference ${{…}} can only stand in inputs; pass the value as an input")
     if (size := sum(len(f"{name}={value}".encode()) for name, value in env.items())) > MAX_ENV_BYTES:
         raise InvalidInput(f"{where}env: {size} bytes; at most {MAX_ENV_BYTES}")

@@ -3,7 +3,8 @@
 A string that is a single reference becomes the value itself; within a longer string it becomes
 text. ``${task_id}`` is the whole result; ``${task_id.a.b}`` goes deeper. ``${task_id.error}`` is the
 error of a task that failed, null of one that completed. In a nested constellation, ``${inputs.field}``
-is an input of the task that the constellation carries out. In a task with ``for_each``, ``${item}`` is
+is an input of the task that the constellation carries out. ``${secret.NAME}`` is a secret: it
+remains a reference until the task is performed. In a task with ``for_each``, ``${item}`` is
 the item and ``${index}`` its number; ``${task_id.failed}`` has the failed items of such a task.
 """
 
@@ -19,6 +20,8 @@ INPUTS = "inputs"
 
 PARAMS = "params"
 """Name that refers to the parameters of the plan."""
+SECRET = "secret"  # noqa: S105 - a name
+"""Name that refers to secrets, which only the process that performs a task resolves."""
 RUN = "run"
 """Name with which a handler refers to the run: ``${run.error}``, ``${run.outcome}``, ``${run.id}``."""
 RUN_FIELDS = ("error", "outcome", "id")
@@ -45,6 +48,35 @@ class MissingReference(LookupError):
 def is_reference(text: str) -> bool:
     """Return True for a text that is a single reference."""
     return _REFERENCE.fullmatch(text) is not None
+
+
+def secrets_of(text: str) -> list[str]:
+    """Return the names of the secrets that a text refers to, in order."""
+    return [path[1:] for source, path in _REFERENCE.findall(text) if source == SECRET]
+
+
+def with_secrets(text: str, value_of: Callable[[str], str]) -> str:
+    """Return a text with its references to secrets replaced."""
+    return _REFERENCE.sub(lambda match: value_of(match[2][1:]) if match[1] == SECRET else match[0], text)
+
+
+def secret_paths(template: Any, value: Any) -> list[tuple[str | int, ...]]:
+    """Return the paths of the texts of a template that refer to secrets, and that a value still has.
+
+    Other texts of the value may come from results: what looks like a reference there is none.
+    """
+    found: list[tuple[str | int, ...]] = []
+    stack: list[tuple[tuple[str | int, ...], Any, Any]] = [((), template, value)]
+    while stack:
+        path, wanted, there = stack.pop()
+        if isinstance(wanted, str):
+            if wanted == there and secrets_of(wanted):
+                found.append(path)
+        elif isinstance(wanted, dict) and isinstance(there, dict):
+            stack += [((*path, key), item, there[key]) for key, item in wanted.items() if key in there]
+        elif isinstance(wanted, list) and isinstance(there, list):
+            stack += [((*path, place), item, other) for place, (item, other) in enumerate(zip(wanted, there, strict=False))]
+    return found
 
 
 def references(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -26,10 +26,12 @@ from asterism.constellation.references import (
     ITEM,
     PARAMS,
     RUN_FIELDS,
+    SECRET,
     MissingReference,
     references,
     resolve,
 )
+from asterism.constellation.secret_use import check_secrets
 from asterism.constellation.skill_ranker import clear_match, rank
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import did_you_mean
@@ -119,14 +121,15 @@ def check_task(
         _check_has_process(task, fleet)
     if task.when:
         _check_when(task, skill)
+    check_secrets(task, constellation, fleet)
     for source, path in references(with_items(task.inputs, task.for_each)):
         if source == INPUTS:
             if not path or path[0] not in inputs:
                 why = f"it refers to ${{{'.'.join((INPUTS, *path))}}}, and its constellation is given {', '.join(inputs) or 'no inputs'}"
                 raise EditRefused("bad_reference", task.task_id, why)
             continue
-        if source not in constellation.tasks and source in (ITEM, INDEX):
-            continue  # its constellation has checked that the task has for_each
+        if source not in constellation.tasks and source in (ITEM, INDEX, SECRET):
+            continue  # check_secrets has checked it; or its constellation has checked that the task has for_each
         if source not in constellation.tasks:
             _check_name(task.task_id, source, path, params if source == PARAMS else RUN_FIELDS)
             continue
@@ -310,6 +313,8 @@ def _values(
         if source == INPUTS:
             return inputs or {}
         found = constellation.tasks.get(source)
+        if found is None and extended and source == SECRET:
+            return {path: f"${{{SECRET}.{path}}}"}
         if found is None and source in scopes:
             return scopes[source]
         if extended and path == ERROR and found is not None and found.settled and not _has_error_field(found):

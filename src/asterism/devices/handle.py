@@ -20,6 +20,7 @@ import msgspec
 from asterism.devices.log_relay import LogReader, RateLimit
 from asterism.devices.process import start_mark
 from asterism.devices.source import DEPTH_VARIABLE, worker_depth
+from asterism.devices.task_log import CURRENT
 from asterism.devices.worker_protocol import Order, Report, SkillsDescribed, WorkDone, WorkerExited, WorkFailed, WorkProgress, WorkStarted
 from asterism.runtime.ports.device import Signs
 
@@ -41,7 +42,7 @@ class WorkerHandle:
         self,
         process: subprocess.Popen[bytes],
         lifeline: int,
-        log: int,
+        logs: tuple[int, int],
         talk: socket.socket,
         *,
         reader: asyncio.StreamReader,
@@ -50,7 +51,7 @@ class WorkerHandle:
         self._process = process
         self._talk = talk
         self._lifeline = lifeline
-        self._logs = LogReader(log)
+        self._logs = LogReader(logs[0], "stdout"), LogReader(logs[1], "stderr")
         self._reader = reader
         self._writer = writer
         self._decoder: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
@@ -68,26 +69,26 @@ class WorkerHandle:
             ours.callback(here.close)
             theirs.callback(there.close)
             pipes: list[int] = []
-            for _ in range(2):
+            for _ in range(3):
                 read, write = os.pipe()
                 pipes += (read, write)
-            lifeline_read, lifeline_write, log_read, log_write = pipes
-            for stack, fd in ((theirs, lifeline_read), (ours, lifeline_write), (ours, log_read), (theirs, log_write)):
-                stack.callback(os.close, fd)
+                ours.callback(os.close, write if len(pipes) == 2 else read)  # noqa: PLR2004 - the first is the lifeline
+                theirs.callback(os.close, read if len(pipes) == 2 else write)  # noqa: PLR2004
+            lifeline_read, lifeline_write, out_read, out_write, error_read, error_write = pipes
             process = subprocess.Popen(  # noqa: S603, ASYNC220  our own program; start-up is a few ms, and asyncio's own would block as long
                 # -P: the working directory is the user's, and a json.py there must not shadow ours
                 [sys.executable, "-P", "-m", "asterism.devices.worker", str(there.fileno()), str(lifeline_read), str(folder)],
                 env={**os.environ, **env, DEPTH_VARIABLE: str(worker_depth() + 1)},
                 stdin=subprocess.DEVNULL,
-                stdout=log_write,
-                stderr=log_write,
+                stdout=out_write,
+                stderr=error_write,
                 pass_fds=(there.fileno(), lifeline_read),
                 start_new_session=True,
             )
             ours.callback(_end, process)
             reader, writer = await asyncio.open_connection(sock=here, limit=limit_bytes + _LINE_MARGIN_BYTES)
             ours.pop_all()
-        return cls(process, lifeline_write, log_read, here, reader=reader, writer=writer)
+        return cls(process, lifeline_write, (out_read, error_read), here, reader=reader, writer=writer)
 
     async def describe(self, order: Order) -> SkillsDescribed | WorkerExited:
         """Return the answer to a DescribeSkills."""
@@ -104,26 +105,34 @@ class WorkerHandle:
         await signs.begun()
         clock = asyncio.get_running_loop().time
         progress, lines = RateLimit(signs.progress, clock, "progress report"), RateLimit(signs.progress, clock, "log line")
-        self._logs.gate = lines
+        attempt_log = CURRENT.get()
+        for each in self._logs:
+            each.hold()
+        trace = ""
         try:
             if signs.place:
                 self._send_descriptor(signs.place.hand_to(self.pid, self.birth))
             await self._send(order)
-            if not isinstance(await self._report(), WorkStarted):
+            if not isinstance(started := await self._report(), WorkStarted):
                 raise NeverStarted("the worker ended before it began")
+            for each in self._logs:
+                each.begin(lines, attempt_log, started.secrets.values())
             while True:
                 match await self._report():
                     case WorkProgress(fraction, message):
                         progress.say(fraction, message)
                     case (WorkDone() | WorkFailed() | WorkerExited()) as end:
+                        trace = end.trace if isinstance(end, WorkFailed) else ""
                         return end
                     case _:
                         return WorkerExited(None)
         finally:
-            self._logs.drain()
+            for each in self._logs:
+                each.end()
+            if attempt_log and trace:
+                attempt_log.write("stderr", trace.encode(errors="backslashreplace"))
             progress.note()
             lines.note()
-            self._logs.gate = None
 
     def kill_group(self) -> None:
         """Send SIGKILL to the worker and its processes; :meth:`kill` also waits and cleans up."""
@@ -147,7 +156,8 @@ class WorkerHandle:
 
     def clear_away(self) -> None:
         """Kill the worker, and give back what it holds here. Enough for an idle one, which has no processes but its own."""
-        self._logs.close()
+        for each in self._logs:
+            each.close()
         self._writer.transport.abort()
         if self._lifeline >= 0:
             os.close(self._lifeline)

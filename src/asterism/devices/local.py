@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from asterism.constellation.environment import check_process
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.references import secrets_of
 from asterism.constellation.task import TaskError
 from asterism.devices.command import TEXT_OUTPUT, parameters_schema, placeholders, program_path
 from asterism.devices.fleet import DeviceEntry, DeviceKind, Word
@@ -22,6 +23,8 @@ from asterism.devices.source import module_part
 from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job, OutputForm
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
+
+_BY_ENV = "pass it as a variable of the task (env)"
 
 
 class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,11 +73,20 @@ class LocalDevice:
 
     Args:
         working_folder: absolute path of their working folder; empty for that of the run.
+        secret_env: variables with references to secrets, which each attempt resolves.
     """
 
     def __init__(
-        self, profile: AgentProfile, jobs: Mapping[str, SkillJob], settings: WorkerSettings, pool: WorkerPool, working_folder: str = ""
+        self,
+        profile: AgentProfile,
+        jobs: Mapping[str, SkillJob],
+        settings: WorkerSettings,
+        pool: WorkerPool,
+        working_folder: str = "",
+        *,
+        secret_env: Mapping[str, str] = {},
     ) -> None:
+        self._secret_env = secret_env
         self._working_folder = working_folder
         self._profile = profile
         self._jobs = jobs
@@ -90,7 +102,10 @@ class LocalDevice:
         if job is None:
             message = f"device {self._profile.device_id} has no skill {attempt.skill!r}; it has {', '.join(self._jobs) or 'none'}"
             return AttemptResult(error=TaskError(code="no_device", message=message))
-        attempt = msgspec.structs.replace(attempt, folder=self._working_folder or attempt.folder)
+        if isinstance(job.job, CommandJob) and attempt.secrets:
+            error = f"{attempt.skill}: argument {attempt.secrets[0][0]} has a secret, and every user can see a command line; {_BY_ENV}"
+            return AttemptResult(error=TaskError(code="bad_arguments", message=error))
+        attempt = msgspec.structs.replace(attempt, folder=self._working_folder or attempt.folder, env={**self._secret_env, **attempt.env})
         bound = asyncio.timeout(job.timeout_s)
         try:
             async with bound:
@@ -115,7 +130,10 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
         raise InvalidInput(f"folder: there is no folder {working_folder}; make it")
     for index, command in enumerate(entry.commands):
         _check_command(command, f"commands[{index}]", folder, entry.env)
-    settings = WorkerSettings(folder, tuple(sorted({module_part(source) for source in entry.skills})), tuple(sorted(entry.env.items())))
+    secret_env = {name: value for name, value in entry.env.items() if secrets_of(value)}
+    settings = WorkerSettings(
+        folder, tuple(sorted({module_part(source) for source in entry.skills})), tuple(sorted(entry.env.items() - secret_env.items()))
+    )
     answers = await pool.describe(settings, entry.skills) if entry.skills else ()
     skills: dict[str, Skill] = {}
     jobs: dict[str, SkillJob] = {}
@@ -127,7 +145,7 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
     for index, command in enumerate(entry.commands):
         _add(skills, command_skill(command), f"commands[{index}].name")
         jobs[command.name] = SkillJob(CommandJob(command.argv, command.output), command.timeout_s)
-    return LocalDevice(entry.profile(skills=tuple(skills.values())), jobs, settings, pool, str(working_folder or ""))
+    return LocalDevice(entry.profile(skills=tuple(skills.values())), jobs, settings, pool, str(working_folder or ""), secret_env=secret_env)
 
 
 def _add(skills: dict[str, Skill], skill: Skill, key: str) -> None:

@@ -1,11 +1,15 @@
-"""The output of a skill as progress messages, limited in length and rate; it never blocks."""
+"""The output of a skill, whole for its log, and as progress messages that are limited in length and rate."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from asterism.devices.masking import Masker
+from asterism.devices.task_log import AttemptLog
+from asterism.runtime.ports.logs import Stream
 
 MESSAGE_CHARS = 2000
 MESSAGES_PER_S = 100
@@ -58,21 +62,50 @@ class RateLimit:
 
 
 class LogReader:
-    """Reads the log pipe of one worker while it lives; lines go to ``gate``, if there is one."""
+    """Reads a pipe with one stream of a worker while it lives.
 
-    def __init__(self, fd: int) -> None:
+    Lines go to ``gate`` and everything to the log, if there are any. While the log is full, the pipe is
+    not read, so that the skill waits.
+    """
+
+    def __init__(self, fd: int, stream: Stream = "stdout") -> None:
         os.set_blocking(fd, False)
         self._fd = fd
+        self._stream: Stream = stream
         self._rest = b""
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(fd, self._read)
+        self._masker = Masker(())
+        self._log: AttemptLog | None = None
         self.gate: RateLimit | None = None
+
+    def hold(self) -> None:
+        """Discard what is in the pipe, and read no further until ``begin``."""
+        self.drain()
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+
+    def begin(self, gate: RateLimit, log: AttemptLog | None, secrets: Iterable[str]) -> None:
+        """Read the output of an attempt, with these values masked."""
+        self.gate, self._log, self._masker = gate, log, Masker(secrets)
+        self._resume()
+
+    def end(self) -> None:
+        """Read the rest of the output of an attempt; discard what comes after it."""
+        self.drain()
+        self.gate, self._log, self._masker = None, None, Masker(())
+        self._resume()
+
+    def _resume(self) -> None:
+        if self._fd >= 0:
+            self._loop.add_reader(self._fd, self._read)
 
     def drain(self) -> None:
         """Read what is in the pipe now: all that was printed before."""
         for _ in range(_DRAIN_CHUNKS):
             if not self._read():
                 break
+        self._pass_on(self._masker.feed(b"", last=True))
         if self._rest and self.gate:
             self.gate.say(None, self._rest.decode(errors="replace"))
         self._rest = b""
@@ -93,8 +126,18 @@ class LogReader:
             if not chunk:
                 self.close()
         if chunk:
-            self._feed(chunk)
+            self._pass_on(self._masker.feed(chunk))
         return bool(chunk)
+
+    def _pass_on(self, chunk: bytes) -> None:
+        if not chunk:
+            return
+        self._feed(chunk)
+        if self._log:
+            self._log.write(self._stream, chunk)
+            if self._log.writer.is_full and self._fd >= 0:
+                self._loop.remove_reader(self._fd)
+                self._log.writer.when_ready(self._resume)
 
     def _feed(self, chunk: bytes) -> None:
         if self.gate is None or not self.gate.is_open():

@@ -89,15 +89,28 @@ def load(source: str, folder: Path, *, plain: bool = False) -> Callable[..., Any
     return found  # type: ignore[no-any-return]
 
 
-def error_with_line(error: BaseException) -> str:
-    """Return ``TypeName: text (file:line)``, with the last line of user code in its traceback."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+def error_with_line(error: BaseException, hide: Callable[[str], str] = str) -> str:
+    """Return ``TypeName: text (file:line)``, with the last line of user code in its traceback.
+
+    ``hide`` masks secrets in the text, before it is cut.
+    """
+    text = hide(f"{type(error).__name__}: {error}") if str(error) else type(error).__name__
     text = text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS] + "…"
     frames = traceback.extract_tb(error.__traceback__)
     line = line_of(error) or (_line(frames[-1]) if frames else "")
     if isinstance(error, SyntaxError) or not line:
         return text  # a SyntaxError names its own file and line
     return f"{text} ({line})"
+
+
+def trace_of(error: BaseException) -> str:
+    """Return the whole traceback of an error, from the first line of user code on."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    ours = next((place for place, (frame, _) in enumerate(frames) if _is_user_code(frame.f_code.co_filename)), 0)
+    start = error.__traceback__
+    for _ in range(ours):
+        start = start.tb_next if start else None
+    return "".join(traceback.format_exception(type(error), error, start))
 
 
 def line_of(error: BaseException) -> str:

@@ -11,17 +11,20 @@ import contextlib
 import inspect
 import threading
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from asterism.constellation.task import TaskError
+from asterism.devices import secrets
 from asterism.devices.skill import SkillContext, contract_of
-from asterism.devices.source import error_with_line
+from asterism.devices.source import error_with_line, trace_of
+from asterism.devices.task_log import CURRENT
 from asterism.devices.worker import call, check_promise, pack_result
 from asterism.devices.worker_protocol import AttemptError
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, MissingExtra
 from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 
 _POLL_S = 0.2
@@ -96,7 +99,10 @@ class _Thread:
         self._inner: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
         self._is_cancelled = False
         self.end: asyncio.Future[AttemptResult] = self._loop.create_future()
-        threading.Thread(target=self._run, name=attempt.key, daemon=True).start()  # the process may end before it
+        self._log = CURRENT.get()
+        self._secrets: dict[str, str] = {}
+        context = copy_context()  # with the log of the attempt
+        threading.Thread(target=context.run, args=(self._run,), name=attempt.key, daemon=True).start()  # the process may end before it
 
     def cancel(self) -> None:
         """Cancel an async function; any other runs on."""
@@ -118,19 +124,28 @@ class _Thread:
 
     def _performed(self) -> AttemptResult:
         try:
+            attempt, self._secrets = secrets.with_values(self._attempt)
+            if self._log:
+                self._log.values = self._secrets
             contract = contract_of(self._function)
-            result = call(self._function, contract, self._attempt.arguments, self._context())
+            result = call(self._function, contract, attempt.arguments, self._context())
             if inspect.iscoroutine(result):
                 result = asyncio.run(self._awaited(result))
             packed = pack_result(result, self._limit_bytes)
+            secrets.check_result(bytes(packed), self._secrets)
             check_promise(packed, contract)
             return AttemptResult(result=msgspec.json.decode(packed))
         except AttemptError as error:
-            return AttemptResult(error=TaskError(code=error.code, message=error.message))
-        except InvalidInput as error:
-            return AttemptResult(error=TaskError(code="raised", message=str(error)))
+            return AttemptResult(error=TaskError(code=error.code, message=self._hidden(error.message)))
+        except (InvalidInput, MissingExtra) as error:
+            return AttemptResult(error=TaskError(code="raised", message=self._hidden(str(error))))
         except BaseException as error:  # boundary: user code; SystemExit and the like are failures of the function too
-            return AttemptResult(error=TaskError(code="raised", message=error_with_line(error)))
+            if self._log:
+                self._log.print("stderr", trace_of(error))
+            return AttemptResult(error=TaskError(code="raised", message=error_with_line(error, self._hidden)))
+
+    def _hidden(self, text: str) -> str:
+        return secrets.hidden(text, self._secrets)
 
     async def _awaited(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         task = asyncio.current_task()
@@ -145,6 +160,7 @@ class _Thread:
         attempt = self._attempt
 
         def report(fraction: float | None, message: str) -> None:
-            self._post(lambda: None if self.end.done() else self._signs.progress(fraction, message))
+            hidden = self._hidden(message)
+            self._post(lambda: None if self.end.done() else self._signs.progress(fraction, hidden))
 
         return SkillContext(key=attempt.key, attempt=attempt.number, task_id=attempt.task_id, results=attempt.results, sink=report)

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from asterism.constellation.profile import Skill
-from asterism.devices import command, source
+from asterism.devices import command, secrets, source
 from asterism.devices.skill import Contract, SkillContext, contract_of, plain, type_name
 from asterism.devices.worker_protocol import (
     AttemptError,
@@ -44,7 +44,7 @@ from asterism.devices.worker_protocol import (
     WorkProgress,
     WorkStarted,
 )
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, MissingExtra
 from asterism.kernel.data import json_bytes
 
 _GUARD_INTERVAL_S = 1.0
@@ -125,6 +125,7 @@ class WorkRunner:
         self._contracts: dict[FunctionJob, Contract] = {}
         self._places: list[int] = []
         self._send_lock = threading.Lock()
+        self._secrets: dict[str, str] = {}
 
     def serve(self) -> None:
         """Process orders until the parent closes the socket."""
@@ -136,11 +137,24 @@ class WorkRunner:
                 case DescribeSkills(sources, plain_too):
                     self._say(SkillsDescribed(tuple(self._described(FunctionJob(each, plain_too)) for each in sources)))
                 case Work() as work:
-                    self._say(WorkStarted())
-                    end = self._performed(work)
+                    end = self._with_secrets(work)
                     while self._places:
                         os.close(self._places.pop())
                     self._say(end)
+
+    def _with_secrets(self, work: Work) -> WorkDone | WorkFailed:
+        """Resolve the secrets of an attempt and carry it out; its texts have the values masked before they are cut."""
+        self._secrets = {}
+        try:
+            attempt, self._secrets = secrets.with_values(work.attempt)
+        except (InvalidInput, MissingExtra) as error:
+            self._say(WorkStarted())
+            return WorkFailed("bad_arguments", str(error), reusable=True)
+        self._say(WorkStarted(self._secrets))
+        return self._performed(msgspec.structs.replace(work, attempt=attempt))
+
+    def _hidden(self, text: str) -> str:
+        return secrets.hidden(text, self._secrets)
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the lines with orders. Descriptors of places come with an empty line before the order."""
@@ -192,21 +206,28 @@ class WorkRunner:
                 else:
                     result = self._called(work, work.job)
             packed = pack_result(result, work.limit_bytes)
+            self._check_secrets(packed)
             if not isinstance(work.job, CommandJob):
                 check_promise(packed, self._contract(work.job))
             end: WorkDone | WorkFailed = WorkDone(packed, reusable=not _has_children())
         except AttemptError as error:
-            end = WorkFailed(error.code, error.message, reusable=error.code == "bad_arguments")
+            end = WorkFailed(error.code, self._hidden(error.message), reusable=error.code == "bad_arguments")
         except InvalidInput as error:
-            end = WorkFailed("raised", str(error), missing=isinstance(error, _Missing))
+            end = WorkFailed("raised", self._hidden(str(error)), missing=isinstance(error, _Missing))
         except BaseException as error:  # boundary: user code; SystemExit and the like are failures of the skill too
-            end = WorkFailed("raised", source.error_with_line(error))
+            end = WorkFailed("raised", source.error_with_line(error, self._hidden), trace=self._hidden(source.trace_of(error)))
         if os.getpid() != performer:
             os._exit(0)  # a process that the skill forked, and that returned into our code
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         return end
+
+    def _check_secrets(self, packed: msgspec.Raw) -> None:
+        try:
+            secrets.check_result(bytes(packed), self._secrets)
+        except InvalidInput as error:
+            raise AttemptError("bad_result", str(error)) from None
 
     def _called(self, work: Work, job: FunctionJob) -> object:
         contract, attempt = self._contract(job), work.attempt
@@ -215,7 +236,7 @@ class WorkRunner:
             attempt=attempt.number,
             task_id=attempt.task_id,
             results=attempt.results,
-            sink=lambda fraction, message: self._say(WorkProgress(fraction, message)),
+            sink=lambda fraction, message: self._say(WorkProgress(fraction, self._hidden(message))),
         )
         result = call(self._function(job), contract, attempt.arguments, context)
         if inspect.iscoroutine(result):

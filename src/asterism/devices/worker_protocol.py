@@ -69,7 +69,15 @@ class SkillsDescribed(msgspec.Struct, frozen=True, tag="described"):
 
 
 class WorkStarted(msgspec.Struct, frozen=True, tag="started"):
-    """The attempt starts now; before this, none of its code has run."""
+    """The attempt starts now; before this, none of its code has run.
+
+    ``secrets`` are the values to mask in what it prints and returns, by name.
+    """
+
+    secrets: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"WorkStarted(secrets={list(self.secrets)})"
 
 
 class WorkProgress(msgspec.Struct, frozen=True, tag="progress"):
@@ -91,12 +99,14 @@ class WorkFailed(msgspec.Struct, frozen=True, tag="failed"):
 
     Attributes:
         missing: True if its function was not found or not imported, so that none of its code has run.
+        trace: traceback of the error that its code raised.
     """
 
     code: ErrorCode
     message: str
     reusable: bool = False
     missing: bool = False
+    trace: str = ""
 
 
 class WorkerExited(msgspec.Struct, frozen=True, tag="exited"):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
+from asterism.devices.task_log import hidden, print_trace
 from asterism.errors import AsterismError, DefinitionMissing, InvalidInput
 from asterism.flows.agent_state import (
     GUESS,
@@ -354,9 +355,10 @@ def _failure_of(agent: Any, execution: HandlerExecution, error: BaseException) -
     call = execution.call
     if execution.timeout is not None and execution.timeout.expired():
         return _failed(execution.key, "timeout", f"it took longer than {execution.limit_s:g} s", call)
-    trace = hide("".join(traceback.format_exception(error)), secrets_of(agent)).encode(errors="backslashreplace").decode()
+    trace = hidden(hide("".join(traceback.format_exception(error)), secrets_of(agent))).encode(errors="backslashreplace").decode()
     log.info("%s: %s of %s failed\n%s", execution.key, call.handler, call.agent, trace)
-    said = error_text(error).partition("\n")[0]
+    print_trace(trace)
+    said = hidden(error_text(error)).partition("\n")[0]
     kind = type(error).__name__
     is_plain = isinstance(error, ChildFailed) or said.startswith(kind)
     return _failed(execution.key, "error", said if is_plain else f"{kind}: {said}", call)

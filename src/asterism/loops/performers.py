@@ -13,7 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from asterism.devices.source import line_of
+from asterism.devices.source import line_of, trace_of
+from asterism.devices.task_log import check_no_secret, hidden, print_trace
 from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.data import as_json, check_json, error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult
@@ -110,7 +111,9 @@ class _WorkerPerformer(msgspec.Struct, eq=False):
             worker = _worker_of(self.find, request, Worker)
             async with timed:
                 found = await worker.function(msgspec.structs.replace(effect.handoff, key=effect_id))
-            return read_back(_ended(effect_id, effect.worker, found))
+            ended = _ended(effect_id, effect.worker, found)
+            check_no_secret(read_back(ended))
+            return read_back(ended)
         except Exception as error:  # boundary: a user's worker may raise anything
             late = _late(timed, error, effect.worker, effect.timeout_s)
             return WorkerEnded(
@@ -176,6 +179,7 @@ class _ToolCaller(msgspec.Struct, eq=False):
             async with timed:
                 returned = await tools[effect.tool].call(effect.arguments, effect_id)
             result = as_json(returned, f"the result of {effect.tool}")
+            check_no_secret(result)
         except Exception as error:  # boundary: a tool may raise anything
             late = _late(timed, error, effect.tool, request.timeout_s)
             result = {
@@ -229,5 +233,6 @@ def _located(error: Exception, effect_id: str) -> str:
     """Return the text and line of an error in user code; the trace is logged as INFO."""
     line = "" if isinstance(error, AsterismError) else line_of(error)
     if line:
-        log.info("%s failed\n%s", effect_id, "".join(traceback.format_exception(error)))
-    return error_text(error) + (f" ({line})" if line else "")
+        log.info("%s failed\n%s", effect_id, hidden("".join(traceback.format_exception(error))))
+        print_trace(trace_of(error))
+    return hidden(error_text(error)) + (f" ({line})" if line else "")

@@ -5,7 +5,7 @@
   ``run_status`` and ``children`` are parts of that.
 - ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one.
 - ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and
-  follow journals.
+  follow journals; ``log_stream`` follows logs.
 - ``registration``: a program's own machines. ``code_version``: a fingerprint of the code of a
   machine.
 - ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids.

@@ -1,8 +1,9 @@
 """Copy a journal under another id, and write and read files of journals.
 
 A journal file is JSON lines: a header with the run's row, the records, and an end; then the same
-for each run below it. Each line carries a checksum of itself and everything before it, so that a
-line that was changed, removed or moved is found and named.
+for each run below it; then the logs of all of them, if there are any. Each line carries a checksum
+of itself and everything before it, so that a line that was changed, removed or moved is found and
+named.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import SCHEMA_VERSION, JournalMismatch, Record
 from asterism.kernel.packing import is_readable
+from asterism.runtime.ports.logs import LogChunk
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.submission import check_id
 
@@ -62,7 +64,14 @@ def with_run_id(records: Iterable[Record], old: str, new: str) -> list[Record]:
     return copies
 
 
-def journal_lines(journals: Sequence[Journal]) -> Iterator[str]:
+class Export(NamedTuple):
+    """The contents of a journal file: the journals, the root's first, and the logs of their runs."""
+
+    journals: list[Journal]
+    logs: list[LogChunk]
+
+
+def journal_lines(journals: Sequence[Journal], logs: Sequence[LogChunk] = ()) -> Iterator[str]:
     """Yield the lines of a journal file with their newlines, the root's journal first."""
     chain = hashlib.sha256()
     for number, (row, records) in enumerate(journals, 1):
@@ -71,10 +80,19 @@ def journal_lines(journals: Sequence[Journal]) -> Iterator[str]:
             yield _sealed(chain, {"record": msgspec.to_builtins(record)})
         left = len(journals) - number
         yield _sealed(chain, {"end": len(records), **({"left": left} if left else {})})
+    for chunk in logs:
+        yield _sealed(chain, {"log": msgspec.to_builtins(chunk)})
+    if logs:
+        yield _sealed(chain, {"logs": len(logs)})
 
 
 def read_journals(lines: Iterable[str]) -> list[Journal]:
-    """Return the runs of a journal file with their records, the root first.
+    """Return the runs of a journal file with their records, the root first; errors as for ``read_export``."""
+    return read_export(lines).journals
+
+
+def read_export(lines: Iterable[str]) -> Export:
+    """Return the contents of a journal file.
 
     Raises:
         InvalidInput: not a journal file, an unsupported version, or a line that was changed,
@@ -83,10 +101,12 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
     chain = hashlib.sha256()
     journals: list[Journal] = []
     in_journal, left = False, 1
+    log_lines: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         content = _verified(chain, line, number)
         if not left:
-            raise InvalidInput(f"journal file, line {number}: nothing may follow the end")
+            log_lines.append(_after_journals(content, log_lines, number))
+            continue
         try:
             if not in_journal:
                 journals.append((_header(content), []))
@@ -104,7 +124,29 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
     if in_journal or left or not all(records for _, records in journals):
         raise InvalidInput("journal file: the end is missing; the file is incomplete")
     _check_tree([row for row, _ in journals])
-    return journals
+    return Export(journals, _logs(log_lines, {row.run_id for row, _ in journals}))
+
+
+def _after_journals(content: dict[str, Any], before: Sequence[dict[str, Any]], number: int) -> dict[str, Any]:
+    """Return a line with logs, or the end of the logs."""
+    is_over = bool(before) and "logs" in before[-1]
+    if is_over or not content.keys() & {"log", "logs"}:
+        raise InvalidInput(f"journal file, line {number}: nothing may follow the end")
+    return content
+
+
+def _logs(lines: Sequence[dict[str, Any]], runs: set[str]) -> list[LogChunk]:
+    if not lines:
+        return []
+    if lines[-1].get("logs") != len(lines) - 1:
+        raise InvalidInput("journal file: the end of the logs is missing; the file is incomplete")
+    try:
+        chunks = [msgspec.convert(line["log"], LogChunk) for line in lines[:-1]]
+    except (KeyError, msgspec.ValidationError) as error:
+        raise InvalidInput(f"journal file: its logs are damaged: {error}") from None
+    if strange := {chunk.run_id for chunk in chunks} - runs:
+        raise InvalidInput(f"journal file: it has logs of run {min(strange)}, which is not in the file")
+    return chunks
 
 
 def _header(content: dict[str, Any]) -> RunRow:

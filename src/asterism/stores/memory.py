@@ -16,7 +16,9 @@ import msgspec
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
+from asterism.runtime.ports.logs import LogChunk
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, check_rows
+from asterism.stores.log_bounds import end_of, thinned
 
 Fault = Callable[[str], Exception | None]
 """Called before each write with its name (``append``, …); if it returns an exception, that is
@@ -32,6 +34,8 @@ class Memory:
         self.inquiries: dict[str, InquiryRow] = {}
         self.inbox: dict[tuple[str, str], InboxRow] = {}
         self.snapshots: dict[str, Snapshot] = {}
+        self.logs: dict[str, list[LogChunk]] = {}
+        self.log_seq = 0
         self.living: set[str] = set()
         self.handles = 0
 
@@ -197,10 +201,27 @@ class MemoryStore:
                 for run in tree:
                     del memory.runs[run], memory.records[run]
                     memory.snapshots.pop(run, None)
+                    memory.logs.pop(run, None)
                 memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run_id not in tree}
                 memory.inbox = {key: row for key, row in memory.inbox.items() if row.run_id not in tree}
                 forgotten += 1
         return forgotten
+
+    async def add_logs(self, chunks: Sequence[LogChunk]) -> None:
+        await self._begin("log")
+        for chunk in chunks:
+            if chunk.run_id in self.memory.runs:
+                there = self.memory.logs.setdefault(chunk.run_id, [])
+                self.memory.log_seq += 1
+                position = end_of(there, chunk) + chunk.skipped
+                there.append(msgspec.structs.replace(chunk, seq=self.memory.log_seq, position=position, skipped=0))
+        for run in {chunk.run_id for chunk in chunks} & self.memory.logs.keys():
+            self.memory.logs[run] = thinned(self.memory.logs[run])
+
+    async def logs(self, runs: Sequence[str], *, after: int = 0, limit: int = 256) -> list[LogChunk]:
+        await self._begin()
+        found = [chunk for run in dict.fromkeys(runs) for chunk in self.memory.logs.get(run, ()) if chunk.seq > after]
+        return sorted(found, key=lambda chunk: chunk.seq)[:limit]
 
     async def close(self) -> None:
         self._closed = self._closed or "this program has closed it"

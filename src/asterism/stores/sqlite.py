@@ -19,9 +19,11 @@ import msgspec
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
+from asterism.runtime.ports.logs import LogChunk
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, check_rows
 from asterism.stores.database import open_database
 from asterism.stores.owners import Owners
+from asterism.stores.sqlite_logs import SELECT_LOGS, RunLogs
 from asterism.stores.writer import GroupWriter
 
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -76,7 +78,7 @@ SELECT_PRUNABLE = """
 SELECT run FROM runs WHERE root = run AND status = 'ended' AND (?1 IS NULL OR updated_at < ?1)
 AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2)))
 AND owner NOT IN (SELECT value FROM json_each(?3)) ORDER BY updated_at LIMIT ?4"""
-PRUNED_TABLES = ("entries", "snapshots", "inquiries", "inbox", "runs")
+PRUNED_TABLES = ("entries", "snapshots", "inquiries", "inbox", "logs", "runs")
 MAX_INTEGER = 2**63 - 1
 """The largest integer in SQLite; no row has a greater number."""
 PRUNED_AT_A_TIME = 100
@@ -115,6 +117,7 @@ class SqliteStore:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._owners = Owners(Path(f"{path}.owners"))
         self._writer = GroupWriter(connection, path)
+        self._logs = RunLogs()
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool) -> Self:
@@ -265,6 +268,15 @@ class SqliteStore:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
         return int(pages) * int(page_bytes)
+
+    @_writes
+    def add_logs(self, connection: sqlite3.Connection, chunks: Sequence[LogChunk]) -> None:
+        self._logs.add(connection, chunks)
+
+    @_reads
+    def logs(self, connection: sqlite3.Connection, runs: Sequence[str], *, after: int = 0, limit: int = 256) -> list[LogChunk]:
+        cursor = connection.execute(SELECT_LOGS, (msgspec.json.encode(runs).decode(), after, limit))
+        return [_row(LogChunk, fields) for fields in _fields(cursor)]
 
     async def close(self) -> None:
         await self._writer.close()

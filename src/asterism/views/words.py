@@ -82,6 +82,14 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def byte_count(number: int) -> str:
+    """Return a number of bytes in words: ``12 bytes``, ``3.4 kB``, ``84 MB``."""
+    if number < 1000:  # noqa: PLR2004 - from here on, kB
+        return count(number, "byte")
+    size, unit = (number / 1e3, "kB") if number < 1e6 else (number / 1e6, "MB")  # noqa: PLR2004 - MB
+    return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"  # noqa: PLR2004 - no exponent
+
+
 def count_tasks(roles: Iterable[Role]) -> str:
     """Return the number of tasks, and that of handlers apart: ``4 tasks and 1 handler``."""
     listed = list(roles)

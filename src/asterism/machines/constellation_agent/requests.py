@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
+from asterism.constellation.references import SECRET, secret_paths
 from asterism.constellation.resolution import predecessor_results
 from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
@@ -144,6 +145,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
             side has ``message_key`` as its id.
         reply: a person's reply to the question that ended the last leg; None on the first leg.
         state: the state of that question.
+        secrets: paths of the arguments with references to secrets, which only the performing process
+            resolves; other arguments may contain the same text as data.
     """
 
     key: str
@@ -170,6 +173,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     leg: int = 1
     reply: DeviceReply | None = None
     state: dict[str, Any] = msgspec.field(default_factory=dict)
+    secrets: tuple[tuple[str | int, ...], ...] = ()
 
     @property
     def message_key(self) -> str:
@@ -199,7 +203,8 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
 
 def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> Attempt:
     constellation = run.memory.constellation
-    results = predecessor_results(constellation.tasks[effect.task_id], constellation)
+    task = constellation.tasks[effect.task_id]
+    results = predecessor_results(task, constellation)
     if effect.sources is not None:  # others may have completed since
         results = {task_id: result for task_id, result in results.items() if task_id in effect.sources}
     seq, _, index = effect_id.rpartition(":")[2].partition(".")
@@ -230,7 +235,8 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
         leg=effect.leg,
         reply=effect.reply,
         state=effect.state,
-        since=constellation.tasks[effect.task_id].started_at,
+        since=task.started_at,
+        secrets=() if SECRET in constellation.tasks else tuple(secret_paths(task.inputs, effect.arguments)),
     )
 
 
