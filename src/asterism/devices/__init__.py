@@ -8,5 +8,7 @@
   ``command`` describe its skills; ``pool``, ``handle``, ``worker``, ``worker_protocol`` and
   ``log_relay`` run them; ``process`` and ``worker_ledger`` clean up after a killed owner.
 - ``here`` (``function_source``, ``thread``) is the device of the functions of this program.
+- ``mcp_server`` (``mcp_process``, ``mcp_http``) connects to MCP servers; ``resources`` holds
+  connections.
 - ``child`` is a device whose tasks are runs of their own.
 """
