@@ -77,6 +77,7 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
     from asterism.devices.fleet import open_fleet
     from asterism.devices.here import HereDevice
     from asterism.devices.local import local_kind
+    from asterism.devices.mcp import open_mcp_kind
     from asterism.devices.pool import WorkerPool
     from asterism.devices.python_fleet import Fleet
     from asterism.flows.source import FLOW_KIND
@@ -98,7 +99,8 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
             if fleet is None:
                 yield {}, {HERE: here}
                 return
-            kinds = {"local": local_kind(pool()), "agent": AGENT_KIND, "flow": FLOW_KIND}
+            mcp = await stack.enter_async_context(open_mcp_kind(database))
+            kinds = {"local": local_kind(pool()), "agent": AGENT_KIND, "flow": FLOW_KIND, "mcp": mcp}
             devices = await (fleet.open_devices(kinds) if isinstance(fleet, Fleet) else open_fleet(fleet, kinds))  # noqa: ASYNC240 - no disk
             yield (fleet if isinstance(fleet, Fleet) else Fleet()).described(devices), {**devices, HERE: here}
 
@@ -150,10 +152,7 @@ async def open_model_services(choice: ModelChoice | None) -> AsyncIterator[Model
 
 @contextlib.asynccontextmanager
 async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
-    """Open the planner with a model, or the offline planner.
-
-    Raises the same errors as ``open_model_services``.
-    """
+    """Open the planner with a model, or the offline planner. Raises the errors of ``open_model_services``."""
     async with open_model_services(choice) as services:
         yield services.planner
 

@@ -8,7 +8,8 @@
   ``command`` describe its skills; ``pool``, ``handle``, ``worker``, ``worker_protocol`` and
   ``log_relay`` run them; ``process`` and ``worker_ledger`` clean up after a killed owner.
 - ``here`` (``function_source``, ``thread``) is the device of the functions of this program.
-- ``mcp_server`` (``mcp_process``, ``mcp_http``) connects to MCP servers; ``resources`` holds
-  connections.
+- ``mcp`` (``mcp_entry``, ``mcp_device``, ``mcp_leg``, ``mcp_calls``, ``mcp_tools``, ``mcp_questions``,
+  ``mcp_results``) is a device whose skills are the tools of an MCP server. ``mcp_server``
+  (``mcp_process``, ``mcp_http``) connects to servers, also for loops; ``resources`` holds connections.
 - ``child`` is a device whose tasks are runs of their own.
 """

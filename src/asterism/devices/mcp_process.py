@@ -58,6 +58,11 @@ class _Server:
             await _exited(self._process, TERM_S)
         self.kill()
         await _exited(self._process, TERM_S)
+        self.close()
+
+    def close(self) -> None:
+        """Close its pipes, also if it has output that nobody reads."""
+        self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public does it
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal to the group, if it still runs."""
@@ -102,6 +107,7 @@ async def open_process(
                     group.cancel_scope.cancel()
     finally:
         server.kill()
+        server.close()
         for stream in (incoming_end, incoming, outgoing, outgoing_end):
             stream.close()
 

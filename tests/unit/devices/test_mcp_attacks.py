@@ -1,0 +1,142 @@
+"""MCP servers that break the protocol, hang, do not end, or send too much."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asterism.devices import mcp_device
+from asterism.devices.mcp_device import McpDevice
+from asterism.devices.mcp_tools import MAX_DESCRIPTION_CHARS, one_line
+from asterism.runtime.ports.device import AttemptResult
+from tests.device_signs import Heard
+from tests.mcp_devices import RAW, HeardNotices, attempt, open_mcp
+
+pytest.importorskip("mcp")
+
+
+def raw(behavior: str) -> tuple[str, ...]:
+    return (sys.executable, str(RAW), behavior)
+
+
+async def acted(device: McpDevice, key: str = "r:1.0") -> tuple[str, str]:
+    end = await device.perform(attempt("act", key), Heard())
+    return (end.error.code, end.error.message) if end.error else ("", end.result["text"])
+
+
+@pytest.mark.parametrize(
+    ("behavior", "code", "why"),
+    [
+        ("invalid", "crashed", "it sent invalid JSON-RPC: b'{oops"),
+        ("endless", "crashed", "it sent a message of more than 8,388,608 bytes"),
+        ("closed", "crashed", "it closed its output"),
+        ("shapeless", "bad_result", "ValidationError"),
+        ("wrong", "bad_result", "Invalid structured content returned by tool act"),
+        ("noise", "", "done"),
+        ("foreign", "", "done"),
+    ],
+)
+def test_a_broken_answer_ends_the_attempt_and_not_the_device(tmp_path: Path, behavior: str, code: str, why: str) -> None:
+    async def scene() -> None:
+        async with open_mcp(tmp_path, command=raw(behavior)) as device:
+            for number in range(2):
+                ended = await acted(device, f"r:{number}.0")
+                assert (ended[0], why in ended[1]) == (code, True), ended
+
+    asyncio.run(scene())
+
+
+def test_a_silent_server_is_lost_and_its_call_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_device, "BEAT_S", 0.1)
+
+    async def scene() -> None:
+        async with open_mcp(tmp_path, command=raw("silent"), silent_s=0.5) as device, asyncio.TaskGroup() as group:
+            watching = group.create_task(device.watch(HeardNotices()))
+            code, message = await acted(device)
+            assert (code, "it has given no sign of life for 0.5 s" in message) == ("crashed", True)
+            watching.cancel()
+
+    asyncio.run(scene())
+
+
+def test_a_server_that_ignores_everything_is_ended_with_us(tmp_path: Path) -> None:
+    async def scene() -> int:
+        async with open_mcp(tmp_path, command=raw("deaf")):
+            (file,) = (tmp_path / "ledger").iterdir()
+            return int(file.read_text(encoding="ascii").split()[0])
+
+    leader = asyncio.run(scene())
+    with pytest.raises(ProcessLookupError):
+        os.kill(leader, 0)
+
+
+def test_text_of_a_server_is_one_bounded_line() -> None:
+    assert one_line("a\nb\x1b[31m\tc", 100) == "a b [31m c"
+    assert len(one_line("x" * 10_000_000, MAX_DESCRIPTION_CHARS)) == MAX_DESCRIPTION_CHARS
+
+
+# -- over HTTP -------------------------------------------------------------------------------------
+
+Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def reason_over_http(tmp_path: Path, head: str, body: bytes = b"", times: int = 1, **fields: Any) -> str:
+    """Return why a device over HTTP cannot be used, of a server that gives every request this answer."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n".encode())
+        try:
+            for _ in range(times):
+                writer.write(body)
+                await writer.drain()
+        except OSError:
+            pass  # the client has read enough
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as http:
+        url = f"http://127.0.0.1:{http.sockets[0].getsockname()[1]}/mcp"
+        async with open_mcp(tmp_path, url=url, **fields) as device:
+            assert device.profile.skills == ()
+            end = await device.perform(attempt("act"), Heard())
+            assert end == AttemptResult(error=end.error)
+            return device.profile.description
+
+
+def test_a_redirect_to_another_host_is_not_followed(tmp_path: Path) -> None:
+    async def scene() -> None:
+        asked: list[bytes] = []
+
+        async def inner(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append(await reader.read(100))
+            writer.close()
+
+        async with await asyncio.start_server(inner, "127.0.0.1", 0) as private:
+            location = f"http://127.0.0.1:{private.sockets[0].getsockname()[1]}/secret"
+            why = await reason_over_http(tmp_path, f"307 Temporary Redirect\r\nLocation: {location}\r\nContent-Length: 0")
+        assert "not followed" in why
+        assert asked == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "times"),
+    [
+        ("200 OK\r\nContent-Type: application/json\r\nContent-Length: 104857600", b"x" * 65536, 1600),
+        ("200 OK\r\nContent-Type: text/event-stream", b"x" * 65536, 1600),
+        ("200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 5", b"hello", 1),
+        ("200 OK\r\nContent-Type: application/json\r\nContent-Length: 5", b"hello", 1),
+        ("500 Oops\r\nContent-Length: 0", b"", 1),
+    ],
+)
+def test_an_answer_that_is_too_long_or_no_message_makes_the_device_unreachable(tmp_path: Path, head: str, body: bytes, times: int) -> None:
+    why = asyncio.run(reason_over_http(tmp_path, head, body, times))
+    assert why.startswith("(cannot be reached: the MCP server http://127.0.0.1:")
+    assert len(why) < 500
