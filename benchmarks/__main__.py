@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from benchmarks import editor, fan_out, lanes, local_device, loop, observed, restart, shapes, startup, waiting
+from benchmarks import editor, fan_out, lanes, local_device, loop, mcp_device, observed, restart, shapes, startup, waiting
 from benchmarks.machine import described
 from benchmarks.results import write_timings
 
@@ -44,7 +44,8 @@ def main() -> int:
 
 def _figures(*, quick: bool) -> Iterator[str]:
     measured = (
-        local_device.rows, fan_out.rows, lanes.rows, restart.rows, waiting.rows, editor.rows, loop.rows, observed.rows, startup.rows
+        local_device.rows, mcp_device.rows, fan_out.rows, lanes.rows, restart.rows, waiting.rows, editor.rows, loop.rows, observed.rows,
+        startup.rows,
     )  # fmt: skip
     return chain.from_iterable(rows(quick=quick) for rows in measured)
 
