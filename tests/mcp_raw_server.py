@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 BEHAVIOR = sys.argv[1]
+VISITS: list[str] = []
 HUGE = 100 * 1024 * 1024
 
 
@@ -49,6 +50,12 @@ def act(request: int) -> None:
         send(id=request, result={"content": [], "structuredContent": {"n": "three"}})
     elif BEHAVIOR == "noise":
         noise()
+        send(id=request, result=text)
+    elif BEHAVIOR == "visit" and not VISITS:
+        link = {"mode": "url", "message": "Sign in.", "url": "https://example.org/sign-in", "elicitationId": "one"}
+        VISITS.append(link["url"])
+        send(id=request, error={"code": -32042, "message": "sign in first", "data": {"elicitations": [link]}})
+    elif BEHAVIOR == "visit":
         send(id=request, result=text)
     elif BEHAVIOR == "foreign":
         for answered in (request + 7, request, request):

@@ -237,6 +237,7 @@ class McpDevice:
                 await self._list(connection)
                 yield connection
             finally:
+                ending("it was closed")
                 await connection.close()
 
     async def _list(self, connection: Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 from asterism.devices import mcp_device
 from asterism.devices.mcp_device import McpDevice
 from asterism.devices.mcp_tools import MAX_DESCRIPTION_CHARS, one_line
-from asterism.runtime.ports.device import AttemptResult
+from asterism.devices.process import group_lives
+from asterism.devices.worker_ledger import reap_orphans
+from asterism.runtime.ports.device import AttemptResult, DeviceReply
 from tests.device_signs import Heard
 from tests.mcp_devices import RAW, HeardNotices, attempt, open_mcp
 
@@ -52,6 +55,19 @@ def test_a_broken_answer_ends_the_attempt_and_not_the_device(tmp_path: Path, beh
     asyncio.run(scene())
 
 
+def test_a_server_that_requires_a_visit_first_is_called_again_after_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with open_mcp(tmp_path, command=raw("visit")) as device:
+            asked = (await device.perform(attempt("act"), Heard())).question
+            assert asked is not None
+            assert asked.prompt == "Sign in. Open this link and approve when it is done: https://example.org/sign-in"
+            reply = DeviceReply(verb="approve")
+            end = await device.perform(attempt("act", leg=2, state=asked.state, reply=reply), Heard())
+            assert end.result == {"text": "done"}
+
+    asyncio.run(scene())
+
+
 def test_a_silent_server_is_lost_and_its_call_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_device, "BEAT_S", 0.1)
 
@@ -74,6 +90,35 @@ def test_a_server_that_ignores_everything_is_ended_with_us(tmp_path: Path) -> No
     leader = asyncio.run(scene())
     with pytest.raises(ProcessLookupError):
         os.kill(leader, 0)
+
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from tests.mcp_devices import RAW, open_mcp
+
+async def main():
+    async with open_mcp(Path(sys.argv[1]), command=(sys.executable, str(RAW), "deaf")):
+        print("open", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def test_the_next_owner_ends_the_server_of_a_killed_process(tmp_path: Path) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], cwd=RAW.parents[1], stdout=subprocess.PIPE)
+    try:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"open\n"
+    finally:
+        owner.kill()
+        owner.communicate()
+    (file,) = (tmp_path / "ledger").iterdir()
+    leader = int(file.read_text(encoding="ascii").split()[0])
+    os.kill(leader, 0)  # it ignores the end of its input
+    assert reap_orphans(tmp_path / "ledger") == 1
+    assert not group_lives(leader)
 
 
 def test_text_of_a_server_is_one_bounded_line() -> None:
