@@ -90,8 +90,16 @@ def linked() -> CallToolResult:
 
 
 @server.tool()
-def much(size: int) -> str:
-    return "x" * size
+async def slow(context: Context[Any, Any]) -> dict[str, bool]:
+    counted("slow", context)
+    await asyncio.sleep(2)
+    return {"slow": True}
+
+
+@server.tool()
+def large(context: Context[Any, Any]) -> str:
+    counted("large", context)
+    return "x" * (1024 * 1024)
 
 
 @server.tool()

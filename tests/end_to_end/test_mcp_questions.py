@@ -16,8 +16,10 @@ pytestmark = pytest.mark.slow
 
 
 def fleet(desk: Desk) -> Path:
-    table = {"id": "tools", "kind": "mcp", "command": [sys.executable, str(SCRIPTED), str(desk.folder)]}
-    desk.fleet.write_text("[[devices]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items()), encoding="utf-8")
+    """Write a fleet with the scripted server, and a server that cannot be started: no run uses it."""
+    tools = f'command = ["{sys.executable}", "{SCRIPTED}", "{desk.folder}"]'
+    tables = (("tools", tools), ("dead", 'command = ["no-such-program-here"]'))
+    desk.fleet.write_text("".join(f'[[devices]]\nid = "{name}"\nkind = "mcp"\n{server}\n' for name, server in tables), encoding="utf-8")
     return desk.fleet
 
 

@@ -15,7 +15,7 @@ import pytest
 from asterism.devices import mcp_device, mcp_server
 from asterism.devices.mcp_device import McpDevice
 from asterism.devices.mcp_entry import McpEntry
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, MissingExtra
 from asterism.runtime.ports.device import AttemptResult, DeviceReply, RemoteDevice
 from tests.device_signs import Heard
 from tests.mcp_devices import HeardNotices, attempt, calls, open_mcp, served
@@ -360,6 +360,17 @@ def test_a_server_that_cannot_be_reached_leaves_a_lost_device_without_skills(tmp
 def test_a_wrong_table_is_refused(tmp_path: Path, fields: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidInput, match=f"^{why}"):
         McpEntry(id="d", **fields).check(tmp_path)
+
+
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asterism.devices.mcp_device", None)
+
+    async def scene() -> None:
+        async with open_mcp(tmp_path):
+            pass
+
+    with pytest.raises(MissingExtra, match=r"a device of the kind mcp needs an extra: pip install 'asterism\[mcp\]'"):
+        asyncio.run(scene())
 
 
 def test_the_servers_of_a_killed_process_are_listed_for_the_next_one(tmp_path: Path) -> None:
