@@ -56,7 +56,7 @@ soak: .venv/.ok ## 20,000 runs in one process: nothing may grow (ARGS="--runs 20
 lock: ## compile requirements.lock from pyproject.toml again
 	@$(PYTHON) -m venv .venv-lock
 	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9"
-	.venv-lock/bin/uv pip compile pyproject.toml --extra a2a --extra llm --extra server --extra ssh --extra talk --extra examples --extra dev --universal --python-version 3.11 --generate-hashes \
+	.venv-lock/bin/uv pip compile pyproject.toml --extra a2a --extra llm --extra mcp --extra server --extra ssh --extra talk --extra examples --extra dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet $(ARGS) -o requirements.lock
 	@! grep -nE '://|^ *-[^-]|^--|/' requirements.lock || { echo "requirements.lock names an index, a link or a path (above)"; exit 1; }
 

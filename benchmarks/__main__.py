@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from benchmarks import a2a_device, editor, fan_out, lanes, local_device, loop, observed, restart, shapes, ssh_device, startup, waiting
+from benchmarks import a2a_device, editor, fan_out, lanes, local_device, loop, mcp_device, observed, restart, shapes, ssh_device, startup, waiting
 from benchmarks.machine import described
 from benchmarks.results import write_timings
 
@@ -45,7 +45,7 @@ def main() -> int:
 def _figures(*, quick: bool) -> Iterator[str]:
     measured = (
         local_device.rows, fan_out.rows, lanes.rows, restart.rows, waiting.rows, editor.rows, loop.rows, observed.rows, startup.rows,
-        ssh_device.rows, a2a_device.rows,
+        ssh_device.rows, a2a_device.rows, mcp_device.rows,
     )  # fmt: skip
     return chain.from_iterable(rows(quick=quick) for rows in measured)
 

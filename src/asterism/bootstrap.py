@@ -97,7 +97,7 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
             if fleet is None:
                 yield {}, {HERE: here}
                 return
-            kinds = {**device_kinds(pool(), stack), "agent": AGENT_KIND, "flow": FLOW_KIND}
+            kinds = {**await device_kinds(pool(), stack, database), "agent": AGENT_KIND, "flow": FLOW_KIND}
             devices = await (fleet.open_devices(kinds) if isinstance(fleet, Fleet) else open_fleet(fleet, kinds))  # noqa: ASYNC240 - no disk
             yield (fleet if isinstance(fleet, Fleet) else Fleet()).described(devices), {**devices, HERE: here}
 
@@ -149,10 +149,7 @@ async def open_model_services(choice: ModelChoice | None) -> AsyncIterator[Model
 
 @contextlib.asynccontextmanager
 async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
-    """Open the planner with a model, or the offline planner.
-
-    Raises the same errors as ``open_model_services``.
-    """
+    """Open the planner with a model, or the offline planner. Raises the errors of ``open_model_services``."""
     async with open_model_services(choice) as services:
         yield services.planner
 

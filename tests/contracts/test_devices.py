@@ -23,6 +23,7 @@ from asterism.runtime.ports.device import Attempt, AttemptResult, Device
 from asterism.simulation import loop as simulation
 from asterism.simulation.device import Behaviour, FakeDevice, PerformanceLog, by_skill
 from tests.device_signs import Heard
+from tests.mcp_devices import open_mcp
 
 SKILLS = ("answer", "raise", "crash", "talk", "wait")
 LOCAL_SKILLS = ("answer", "complain", "exit_hard", "talk", "wait")
@@ -61,7 +62,15 @@ def play_simulated(tmp_path: Path, scenario: Scenario) -> None:
     simulation.run(whole())
 
 
-WORLDS: dict[str, Callable[[Path, Scenario], None]] = {"local": play_local, "simulated": play_simulated}
+def play_mcp(tmp_path: Path, scenario: Scenario) -> None:
+    async def whole() -> None:
+        async with open_mcp(tmp_path, allow=SKILLS) as device:
+            await scenario(device)
+
+    asyncio.run(whole())
+
+
+WORLDS: dict[str, Callable[[Path, Scenario], None]] = {"local": play_local, "mcp": play_mcp, "simulated": play_simulated}
 
 
 @pytest.fixture(params=sorted(WORLDS))

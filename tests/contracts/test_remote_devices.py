@@ -33,6 +33,7 @@ from asterism.simulation.device import Behaviour
 from asterism.simulation.remote import FarSide, RemoteJob, SimulatedRemoteDevice
 from tests.a2a_process import AgentProcess
 from tests.device_signs import Heard
+from tests.mcp_devices import calls, open_mcp, served
 from tests.ssh_server import SshServer, ssh_server
 
 SKILLS = ("answer", "slow", "wait", "ask", "large")
@@ -191,9 +192,41 @@ def play_a2a_legacy(tmp_path: Path, scenario: Scenario) -> None:
     play_a2a(tmp_path, scenario, "--legacy", lacks=frozenset({"again"}))
 
 
+# -- mcp -------------------------------------------------------------------------------------------
+
+
+class McpWorld:
+    """A server over HTTP, which outlives the processes. The answers to its forms are objects, so its legs have tests of their own."""
+
+    lacks = frozenset({"handles", "again", "legs"})
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self._folder = folder
+        self._url = url
+
+    def device(self) -> contextlib.AbstractAsyncContextManager[RemoteDevice]:
+        return open_mcp(self._folder, url=self._url)
+
+    def begun(self, key: str) -> int:
+        return sum(line.endswith(f" {key}") and not line.startswith("cancelled") for line in calls(self._folder))
+
+    def running(self, key: str) -> bool:
+        seen = calls(self._folder)
+        return f"wait {key}" in seen and f"cancelled {key}" not in seen
+
+
+def play_mcp(tmp_path: Path, scenario: Scenario) -> None:
+    async def whole(url: str) -> None:
+        await scenario(McpWorld(tmp_path, url))
+
+    with served(tmp_path) as (url, _):
+        asyncio.run(whole(url))
+
+
 WORLDS: dict[str, Callable[[Path, Scenario], None]] = {
     "a2a": play_a2a,
     "a2a 0.3": play_a2a_legacy,
+    "mcp": play_mcp,
     "simulated": play_simulated,
     "ssh": play_ssh,
 }

@@ -16,5 +16,8 @@
 - ``a2a`` is a device whose attempts are tasks of an A2A agent (``a2a_device``); ``a2a_client`` calls
   the agent, ``a2a_content`` makes its messages, and ``a2a_http`` and ``addresses`` decide where
   requests and credentials may go. ``kinds`` lists the kinds that perform attempts.
+- ``mcp`` (``mcp_entry``, ``mcp_device``, ``mcp_leg``, ``mcp_calls``, ``mcp_tools``, ``mcp_questions``,
+  ``mcp_results``) is a device whose skills are the tools of an MCP server. ``mcp_server``
+  (``mcp_process``, ``mcp_http``) connects to servers, also for loops; ``resources`` holds connections.
 - ``child`` is a device whose tasks are runs of their own.
 """

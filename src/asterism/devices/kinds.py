@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 from asterism.devices.a2a import a2a_kind
 from asterism.devices.fleet import DeviceKind
 from asterism.devices.local import local_kind
+from asterism.devices.mcp import open_mcp_kind
 from asterism.devices.pool import WorkerPool
 from asterism.devices.ssh import ssh_kind
 
 
-def device_kinds(pool: WorkerPool, stack: contextlib.AsyncExitStack) -> dict[str, DeviceKind]:
+async def device_kinds(pool: WorkerPool, stack: contextlib.AsyncExitStack, database: Path) -> dict[str, DeviceKind]:
     """Return the kinds by name; the stack closes what their devices keep open."""
-    return {"local": local_kind(pool), "ssh": ssh_kind(stack), "a2a": a2a_kind(stack)}
+    mcp = await stack.enter_async_context(open_mcp_kind(database))
+    return {"local": local_kind(pool), "ssh": ssh_kind(stack), "mcp": mcp, "a2a": a2a_kind(stack)}

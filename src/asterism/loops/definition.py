@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.profile import ChildSpec
+from asterism.devices.resources import open_resources
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Effect, Event
 from asterism.kernel.run import Run
@@ -20,7 +21,6 @@ from asterism.kernel.start import StartRequest
 from asterism.loops.models import ModelName, last_outputs, planned_before, supervising
 from asterism.loops.outcome import LoopResult, Supervising, Transition
 from asterism.loops.performers import loop_performers, steps_of
-from asterism.loops.resources import open_resources
 from asterism.loops.source import cached_until_changed, definition_name, find, place_of_caller
 from asterism.loops.toml import read_parts
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async

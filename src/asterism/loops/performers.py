@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from asterism.devices.resources import ResourcePool
 from asterism.devices.source import line_of, trace_of
 from asterism.devices.task_log import check_no_secret, hidden, print_trace
 from asterism.errors import AsterismError, InvalidInput
@@ -20,7 +21,6 @@ from asterism.kernel.data import as_json, check_json, error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult
 from asterism.loops.models import open_supervisor_model
 from asterism.loops.outcome import Metered, Supervising
-from asterism.loops.resources import ResourcePool
 from asterism.loops.tool import gated
 from asterism.loops.worker import AnyWorker, ModelWorker, Worker
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize

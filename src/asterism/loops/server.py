@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
-import string
-import sys
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
 
+from asterism.devices.mcp_server import CONNECT_S, ServerAddress, listed_tools, open_client
+from asterism.devices.resources import ResourcePool
 from asterism.errors import InvalidInput, MissingExtra, first_of
 from asterism.kernel.data import error_text
-from asterism.loops.resources import ResourcePool
 from asterism.loops.scope import Scope, scoped
 from asterism.loops.tool import Tool, check_gate
 from asterism.machines.orchestration_loop.model import Gate
 
-MAX_TOOLS = 500
-"""Maximum tools of one server."""
-CONNECT_S = 30.0
-"""Seconds allowed to connect to a server and list its tools."""
-READ_S = 300.0
-"""Seconds of silence allowed from a server over HTTP, as in the SDK."""
-
 log = logging.getLogger("asterism.loops")
-logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's messages go only to a configured log
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,9 +58,13 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             check_gate(name, gate)
 
     @property
+    def _address(self) -> ServerAddress:
+        return ServerAddress(command=tuple(self.command), url=self.url, headers=self.headers, env=self.env, folder=self.folder)
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """Key of the connection that equal servers share."""
-        return ("mcp", self.command, self.url, *(tuple(sorted(it.items())) for it in (self.headers, self.env)), self.folder)
+        return self._address.key
 
     async def tools(self, pool: ResourcePool) -> list[Tool]:
         """Return the allowed tools.
@@ -85,7 +78,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         try:
             async with asyncio.timeout(CONNECT_S):
                 client = await pool.get(self.key, self._client)
-                listed = await _listed(client)
+                listed = await listed_tools(client)
         except MissingExtra:
             raise
         except Exception as error:  # boundary: a server may raise anything
@@ -103,39 +96,8 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput(f"the MCP server has no tool {', '.join(missing)}; it has {', '.join(there)}")
         return [self._tool(there[name], pool) for name in self.allow]
 
-    @contextlib.asynccontextmanager
-    async def _client(self) -> AsyncIterator[Any]:
-        try:
-            import httpx2  # noqa: PLC0415 - as below
-            from mcp import Client  # noqa: PLC0415 - slow, and an extra
-            from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415 - as above
-            from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - as above
-        except ImportError:
-            raise MissingExtra("llm", "a worker with tools of an MCP server") from None
-        if self.url:
-            http = httpx2.AsyncClient(headers=self._headers(), timeout=httpx2.Timeout(CONNECT_S, read=READ_S))
-            async with http, Client(streamable_http_client(self.url, http_client=http)) as client:
-                yield client
-            return
-        program, *arguments = self.command
-        server = StdioServerParameters(command=program, args=arguments, env=self.env or None, cwd=self.folder or None)
-        with Path(os.devnull).open("w") as nowhere:  # noqa: ASYNC230 - does not block
-            # The server's other output goes to the log, and not to the screen of a run.
-            error_output = (sys.__stderr__ if log.isEnabledFor(logging.INFO) else None) or nowhere
-            async with Client(stdio_client(server, error_output)) as client:
-                yield client
-
-    def _headers(self) -> dict[str, str]:
-        try:
-            headers = {name: string.Template(value).substitute(os.environ).strip() for name, value in self.headers.items()}
-        except KeyError as missing:
-            raise InvalidInput(f"its headers need the environment variable {missing.args[0]}, which is not set") from None
-        except ValueError as error:
-            raise InvalidInput(f"invalid header: {error}; write $NAME for a variable and $$ for a dollar sign") from None
-        for name, value in headers.items():
-            if not (value.isascii() and value.isprintable()):  # the client's error would show the value
-                raise InvalidInput(f"its header {name} has an invalid character")
-        return headers
+    def _client(self) -> AbstractAsyncContextManager[Any]:
+        return open_client(self._address, log=log, needs=("llm", "a worker with tools of an MCP server"))
 
     def _tool(self, found: Any, pool: ResourcePool) -> Tool:
         async def call(arguments: dict[str, Any], key: str) -> Any:
@@ -163,15 +125,3 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             gate=self.gates.get(found.name, "" if is_harmless else "destructive"),
             scopes=scoped(scope, found.name, found.input_schema, self.folder) if scope else (),
         )
-
-
-async def _listed(client: Any) -> list[Any]:
-    found: list[Any] = []
-    cursor: str | None = None
-    while len(found) < MAX_TOOLS:
-        page = await client.list_tools(cursor=cursor)
-        found += page.tools
-        cursor = page.next_cursor
-        if not cursor:
-            break
-    return found

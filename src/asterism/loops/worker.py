@@ -11,9 +11,9 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
+from asterism.devices.resources import ResourcePool
 from asterism.errors import InvalidInput
 from asterism.loops.models import ModelName
-from asterism.loops.resources import ResourcePool
 from asterism.loops.server import McpServer
 from asterism.loops.tool import Tool, tool
 from asterism.machines.children import event_data

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from asterism.devices.resources import open_resources
 from asterism.errors import InvalidInput
 from asterism.kernel.run import Run
 from asterism.loops import Handoff, LoopOptions, LoopResult, LoopView, ModelWorker, OrchestrationLoop, Worker, tool
 from asterism.loops.performers import loop_performers
-from asterism.loops.resources import open_resources
 from asterism.machines.orchestration_loop.effects import CallTool
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import WorkerProfile

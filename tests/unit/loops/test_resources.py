@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from asterism.devices.resources import open_resources
 from asterism.errors import InvalidInput
 from asterism.loops import McpServer
 from asterism.loops import server as server_module
-from asterism.loops.resources import open_resources
 
 
 class Door:

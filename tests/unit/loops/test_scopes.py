@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from asterism.devices.resources import open_resources
 from asterism.errors import InvalidInput
 from asterism.loops import McpServer, tool, within
-from asterism.loops.resources import open_resources
 from asterism.loops.tool import Tool
 
 SERVER = (sys.executable, str(Path(__file__).with_name("mcp_server.py")))

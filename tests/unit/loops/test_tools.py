@@ -18,9 +18,9 @@ import uvicorn
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from asterism.devices.resources import open_resources
 from asterism.errors import InvalidInput
 from asterism.loops import LoopResult, McpServer, ModelWorker, OrchestrationLoop, tool, within
-from asterism.loops.resources import open_resources
 from asterism.loops.tool import gated
 from asterism.machines.orchestration_loop.model import ToolCall
 from tests.unit.loops.mcp_server import NOTES
@@ -257,7 +257,7 @@ def test_headers_are_sent_with_the_variables_that_they_name(monkeypatch: pytest.
 def test_invalid_protocol_messages_of_a_server_do_not_reach_the_screen() -> None:
     program = (
         "import asyncio, sys; from asterism.errors import InvalidInput; from asterism.loops.server import McpServer; "
-        "from asterism.loops.resources import open_resources; "
+        "from asterism.devices.resources import open_resources; "
         "server = McpServer(command=(sys.executable, '-c', 'print(1234, [])'), allow=('x',))\n"
         "async def main():\n"
         "    async with open_resources() as keeper:\n"
