@@ -19,6 +19,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.machines.constellation_agent.events import RunOptions
 from tests.simulation.exploration.small_flows import FlowSpace
 from tests.simulation.exploration.small_loops import LoopSpace, small_steps
+from tests.simulation.exploration.small_remote import RemoteSpace
 from tests.simulation.exploration.small_run import Budget, SmallRun
 from tests.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans, with_handlers
 from tests.simulation.exploration.space import Explored, Explorer
@@ -51,6 +52,12 @@ def fan_outs(budget: Budget) -> list[AgentSpace]:
     return [AgentSpace(parse_plan(document), budget, options=RunOptions()) for document in documents]
 
 
+def remote(tasks: int, budget: Budget, *, concurrency: int = 8) -> list[RemoteSpace]:
+    """Return a space for each plan of this many tasks on a remote device; the budget of edits counts its questions."""
+    plans = reversed(small_plans(tasks))
+    return [RemoteSpace(plan, budget, idempotent=False, concurrency=concurrency) for plan in plans]
+
+
 def loop(groups: str, budget: Budget, *, critiques: bool = False, **steps: Any) -> list[LoopSpace]:
     """Return a loop with a step for each character: equal letters run in parallel, a dash alone; ``steps`` is for ``small_steps``."""
     return [LoopSpace(small_steps(len(groups), groups=groups, **steps), budget, critiques=critiques)]
@@ -75,6 +82,9 @@ ROWS: Mapping[str, Spaces] = {
     "agent-2-handlers": lambda: handled(2, Budget(failures=2, crashes=1, cancels=2, pauses=1)),
     "agent-2-queue": lambda: agents(2, Budget(edits=1, failures=1, crashes=1, cancels=1), idempotent=False, concurrency=1),
     "agent-3-queue": lambda: agents(3, Budget(failures=1, crashes=1), idempotent=False, concurrency=1),
+    "agent-1-remote": lambda: remote(1, Budget(edits=2, failures=2, crashes=2, cancels=2, pauses=1)),
+    "agent-2-remote": lambda: remote(2, Budget(edits=1, failures=1, crashes=1, cancels=1)),
+    "agent-2-remote-queue": lambda: remote(2, Budget(edits=1, failures=1, crashes=1, cancels=1), concurrency=1),
     "agent-fan-out": lambda: fan_outs(Budget(failures=1, crashes=1, cancels=1)),
     "agent-3-edit": lambda: agents(3, Budget(edits=1)),
     "agent-3": lambda: agents(3, FOUR),

@@ -281,6 +281,9 @@ class Dispatcher(DeviceLanes):
         return True
 
     def _perform_again(self, lane: Lane, item: LaneItem) -> None:
+        if item.late_stop is not None:
+            self._end_with(lane, item, item.late_stop)
+            return
         item.detached, item.is_attached, item.task = False, False, None
         item.attempt = msgspec.structs.replace(item.attempt, again=True)
         self._enqueue(lane, item)
@@ -309,6 +312,8 @@ class Dispatcher(DeviceLanes):
         elif item.stopped is None and item.task is not None and item.task.cancel():
             item.stopped = error
             item.timers.append(self._loop.call_later(self._grace_s, self._give_up, item))
+        else:
+            item.late_stop = item.late_stop or error
 
     def _stop_all(self, lane: Lane, code: ErrorCode, message: str) -> None:
         error = TaskError(code=code, message=message)

@@ -30,6 +30,8 @@ class LaneItem:
         ticket: set while it waits.
         task: the task that performs it, while it runs.
         stopped: the error with which it has to end, once it must.
+        late_stop: the error of a stop that came when a result was there already; it counts if the
+            attempt would be performed again.
         is_attached: True if the device has reported a handle since it was last started.
         detached: True if its device was lost while it was performed, and it is to be performed again.
         started_at: time of the loop at which it was last started; 0 before.
@@ -44,6 +46,7 @@ class LaneItem:
         "detached",
         "end",
         "is_attached",
+        "late_stop",
         "lost_at",
         "over",
         "place",
@@ -66,6 +69,7 @@ class LaneItem:
         self.ticket: Ticket | None = None
         self.task: asyncio.Task[AttemptResult] | None = None
         self.stopped: TaskError | None = None
+        self.late_stop: TaskError | None = None
         self.is_attached = self.detached = False
         self.started_at = self.lost_at = 0.0
         self.timers: list[asyncio.TimerHandle] = []

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import pytest
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
@@ -155,6 +156,36 @@ def test_a_device_that_flaps_is_quarantined() -> None:
 
     world = play(Behaviour(hangs=True), scenario)
     assert [at for at, event in world.events if isinstance(event, DeviceFound)] == [6, 16, 26, 36, 646]
+
+
+class Unreachable:
+    """A remote device whose every attempt fails after a second."""
+
+    profile = PROFILE
+
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+        await asyncio.sleep(1)
+        return AttemptResult(error=TaskError(code="device_lost", message="no route to host"))
+
+    async def stop(self, attempt: Attempt) -> str:
+        return ""
+
+    async def watch(self, notices: Notices) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cancel_at_the_moment_of_a_failure_ends_the_attempt(seed: int) -> None:
+    async def whole() -> float:
+        async with Dispatcher({"far": Unreachable()}, now) as dispatcher:
+            given = Attempt(key="r:1.0", run_id="r", task_id="t", device_id="far", skill="do")
+            performing = asyncio.create_task(dispatcher.perform(given, Heard()))
+            await asyncio.sleep(1)
+            performing.cancel()
+            await asyncio.wait([performing])
+            return now()
+
+    assert run(whole(), seed) < 2
 
 
 # -- stopping --------------------------------------------------------------------------------------

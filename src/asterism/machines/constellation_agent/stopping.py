@@ -45,13 +45,13 @@ def may_run_elsewhere(memory: ConstellationMemory, effect_id: str, attempt: Disp
 
 
 def stop_attempt(memory: ConstellationMemory, key: str, attempt: Dispatch, context: StepContext) -> None:
-    """End an attempt on its device, and forget its handle."""
+    """End an attempt on its device."""
     stop = StopAttempt(
         of=key,
         task_id=attempt.task_id,
         device=attempt.device,
         skill=attempt.skill,
-        handle=memory.handles.pop(key, ""),
+        handle=memory.handles.get(key, ""),
         leg=attempt.leg,
         state=attempt.state,
         until=context.at + STOP_TIMEOUT_S,
@@ -68,6 +68,8 @@ def note_handle(memory: ConstellationMemory, event: AttemptAttached, context: St
     if not isinstance(attempt, Dispatch):
         return None
     key = attempt.key(event.of)
+    if memory.handles.get(key) == event.handle:
+        return None
     memory.handles[key] = event.handle
     if event.of not in memory.attempts:
         stop_attempt(memory, key, attempt, context)
@@ -81,6 +83,8 @@ def note_handle(memory: ConstellationMemory, event: AttemptAttached, context: St
 def note_stopped(memory: ConstellationMemory, event: AttemptStopped, context: StepContext) -> StrEnum:
     """Note what may still run. A fork ignores the result of a stop that belongs to its original."""
     stop = context.outstanding.get(event.effect_id)
+    if isinstance(stop, StopAttempt):
+        memory.handles.pop(stop.of, None)
     if event.error and isinstance(stop, StopAttempt) and event.effect_id not in context.abandoned:
         memory.still_running[stop.of] = event.error
     return context.state
