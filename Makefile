@@ -5,7 +5,7 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check simulate explore fuzz bench soak lock clean
+.PHONY: help demo test test-slow check simulate explore fuzz bench soak dist lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -51,6 +51,10 @@ bench: .venv/.ok ## measure, beside the floors; writes benchmarks/RESULTS.md (AR
 
 soak: .venv/.ok ## 20,000 runs in one process: nothing may grow (ARGS="--runs 2000")
 	$(PY) -m benchmarks.soak $(ARGS)
+
+dist: .venv/.ok ## build the wheel and the source archive in dist/
+	rm -rf dist
+	$(PY) -m hatchling build
 
 # Keeps the pins that still fit; ARGS=--upgrade takes the newest. No index, link or path may be written: a lock names packages, not machines.
 lock: ## compile requirements.lock from pyproject.toml again
