@@ -5,7 +5,7 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check simulate explore fuzz bench soak docs dist lock clean
+.PHONY: help demo test test-slow check simulate explore fuzz bench soak docs pages dist lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -55,6 +55,9 @@ soak: .venv/.ok ## 20,000 runs in one process: nothing may grow (ARGS="--runs 20
 docs: .venv/.ok ## build the site in build/site, offline; a warning or a broken link is an error
 	$(PY) -m sphinx --fail-on-warning --keep-going --quiet -c docs . build/site
 	@echo "build/site/index.html"
+
+pages: .venv/.ok ## write into the pages what their commands print (ARGS="docs/guides/cron.md")
+	$(PY) -m tests.pages.write $(ARGS)
 
 dist: .venv/.ok ## build the wheel and the source archive in dist/
 	rm -rf dist
