@@ -139,3 +139,4 @@ def test_the_wheel_alone_runs_plans_loops_and_conversations(version: str, dist: 
     assert "a heron" in do("asterism", "loop", "run", "loop.toml", "look")
     assert "3 days" in do("asterism", "chat", "trip.py", typed="book a trip\nthree\nyes\n")
     do("env/bin/python", "-c", "import asterism.simulation.world")
+    shutil.rmtree(tmp_path / "env")
