@@ -5,7 +5,7 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check simulate explore fuzz bench soak lock clean
+.PHONY: help demo test test-slow check simulate explore fuzz bench soak docs pages dist lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -52,14 +52,25 @@ bench: .venv/.ok ## measure, beside the floors; writes benchmarks/RESULTS.md (AR
 soak: .venv/.ok ## 20,000 runs in one process: nothing may grow (ARGS="--runs 2000")
 	$(PY) -m benchmarks.soak $(ARGS)
 
+docs: .venv/.ok ## build the site in build/site, offline; a warning or a broken link is an error
+	$(PY) -m sphinx --fail-on-warning --keep-going --quiet -c docs . build/site
+	@echo "build/site/index.html"
+
+pages: .venv/.ok ## write into the pages what their commands print (ARGS="docs/guides/cron.md")
+	$(PY) -m tests.pages.write $(ARGS)
+
+dist: .venv/.ok ## build the wheel and the source archive in dist/
+	rm -rf dist
+	$(PY) -m hatchling build
+
 # Keeps the pins that still fit; ARGS=--upgrade takes the newest. No index, link or path may be written: a lock names packages, not machines.
 lock: ## compile requirements.lock from pyproject.toml again
 	@$(PYTHON) -m venv .venv-lock
 	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9"
-	.venv-lock/bin/uv pip compile pyproject.toml --extra a2a --extra llm --extra mcp --extra server --extra ssh --extra talk --extra examples --extra dev --universal --python-version 3.11 --generate-hashes \
+	.venv-lock/bin/uv pip compile pyproject.toml --extra a2a --extra llm --extra mcp --extra server --extra ssh --extra talk --extra examples --extra docs --extra dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet $(ARGS) -o requirements.lock
 	@! grep -nE '://|^ *-[^-]|^--|/' requirements.lock || { echo "requirements.lock names an index, a link or a path (above)"; exit 1; }
 
 clean: ## remove what make and the tools have written
 	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
-	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -15,6 +15,7 @@ crash. The packages in reading order; imports point to earlier lines only (``.im
     constellations, loops, flows          for each kind of run: its Python API, its performers
     simulation                            runs in virtual time, with seeded faults
     settings, bootstrap, cli              configuration, assembly, commands
+    schemas                               JSON Schemas of the files that people write
 
 The public names of all packages are available here, for example ``asterism.OrchestrationLoop``.
 Each is imported on first use, so ``import asterism`` itself is fast.

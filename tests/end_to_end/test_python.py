@@ -322,3 +322,20 @@ if __name__ == "__main__":
 def test_a_file_that_a_worker_imports_sees_no_arguments_of_the_worker(folder: Path) -> None:
     (folder / "seen.py").write_text(SEEN, encoding="utf-8")
     assert do(folder, "seen.py", "5").stdout == "{'look': []}\n"
+
+
+def test_a_program_without_a_file_runs_its_functions(tmp_path: Path) -> None:
+    program = """
+import asterism
+from asterism import Constellation, skill
+
+@skill(idempotent=True)
+def increase(number: int) -> int:
+    return number + 1
+
+plan = Constellation("twice")
+plan.task(increase, number=plan.task(increase, number=1))
+print(asterism.run(plan, database="runs.db").outcome)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("finished\n", "")

@@ -1,6 +1,7 @@
 """The command line. Each command is a function in one of these modules, which is imported when the command is called.
 
-- ``run_commands``: run, follow, resume, pause, unpause, cancel. ``plan_commands``: plan, fleet check, diagram.
+- ``run_commands``: run, follow, resume, pause, unpause, cancel. ``plan_commands``: plan, fleet check, diagram. ``schema_command``: schema.
+  ``completion_command``: completion.
 - ``show_commands``: runs, show, log. ``logs_command``: logs. ``why_command``: why.
 - ``inquiry_commands``: inbox, answer. ``edit_command``: mcp edit.
 - ``loop_command``: loop run. ``flow_commands``: chat, flow run.
@@ -118,6 +119,8 @@ app.command(_mcp)
 app.command(_loop)
 app.command(_flow)
 app.command("asterism.cli.flow_commands:chat", name="chat", help="Chat with flow agents.", group=_WORK)
+app.command("asterism.cli.schema_command:schema", name="schema", help="Print the JSON Schema of a kind of file, for editors.", group=_LOOK)
+app.command("asterism.cli.completion_command:completion", name="completion", help="Print the completion script of a shell.", group=_LOOK)
 app.command("asterism.cli.plan_commands:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.", group=_LOOK)
 
 

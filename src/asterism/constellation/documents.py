@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 HANDLERS: tuple[Role, ...] = ("on_failure", "finally")
 """Roles of the tasks that run when the rest is settled, in this order."""
+SCHEMA_KEY = "$schema"
+"""Key that names the JSON Schema of the plan, for editors; its value is ignored."""
 _PLAN_FIELDS = ("tasks", "dependencies", "constellation_id", "name", "params", *HANDLERS)
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
@@ -176,7 +178,7 @@ def parse_plan(value: Any, where: str = "plan", *, depth: int = 1) -> PlanDocume
         value = value["constellation"]
     if not isinstance(value, Mapping) or "tasks" not in value:
         raise InvalidInput(f"{where}: expected an object with tasks and dependencies")
-    if unknown := sorted(set(value) - set(_PLAN_FIELDS), key=str):
+    if unknown := sorted(set(value) - {SCHEMA_KEY, *_PLAN_FIELDS}, key=str):
         raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; a plan has {', '.join(_PLAN_FIELDS)}")
     listed = {"tasks": _listed(value["tasks"], "task_id", f"{where}.tasks")}
     for role in HANDLERS:

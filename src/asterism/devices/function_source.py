@@ -68,7 +68,7 @@ def _is_defined_later(function: Callable[..., Any], module: ModuleType) -> bool:
     """Return True if a file that is still being executed defines the name of its function again, further down."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     try:
-        file = Path(module.__file__ or "").read_bytes()
+        file = Path(getattr(module, "__file__", None) or "").read_bytes()  # a notebook and `python -c` have none
         if file.count(f"def {function.__name__}".encode()) < 2 or code is None or code.co_filename != module.__file__:  # noqa: PLR2004 - defined again
             return False
         found = [

@@ -38,7 +38,9 @@ _Seconds = Annotated[float, msgspec.Meta(gt=0)]
 class StandardAgent:
     """An agent that collects its input fields, asks for approval if required, and then runs.
 
-    Class attributes, which ``@flowagent`` sets, too:
+    Its class attributes are options of ``@flowagent``, too.
+
+    Attributes:
         triggers: words that start a conversation with it.
         requires_approval: a person must approve exactly the values shown before ``on_running`` is entered.
         description: purpose of the agent, for people and for routers.

@@ -22,14 +22,14 @@ from asterism.machines.orchestration_loop.model import Gate, LoopOptions, Step, 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class _Within(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WithinTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scope: these arguments of a tool are paths within a folder."""
 
     folder: str
     arguments: tuple[str, ...]
 
 
-class _Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServerTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An MCP server; see ``McpServer``."""
 
     command: tuple[str, ...] = ()
@@ -37,11 +37,11 @@ class _Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     headers: dict[str, str] = {}
     allow: tuple[str, ...] = ()
     gates: dict[str, Gate] = {}
-    within: dict[str, _Within] = {}
+    within: dict[str, WithinTable] = {}
     env: dict[str, str] = {}
 
 
-class _Function(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FunctionTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A Python function as a tool."""
 
     function: str
@@ -49,7 +49,7 @@ class _Function(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     idempotent: bool = False
 
 
-class _Worker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WorkerTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A worker: a model with instructions and tools, or an async Python function."""
 
     function: str = ""
@@ -59,11 +59,11 @@ class _Worker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     description: str = ""
     requires_approval: bool = False
     timeout_s: Annotated[float, Meta(gt=0)] | None = None
-    tools: tuple[str | _Function, ...] = ()
-    servers: tuple[_Server, ...] = ()
+    tools: tuple[str | FunctionTable, ...] = ()
+    servers: tuple[ServerTable, ...] = ()
 
 
-class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LoopDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A TOML file of a loop.
 
     Attributes:
@@ -85,9 +85,9 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "options": LoopOptions,
     "steps": Step,
-    "tools": _Function,
-    "servers": _Server,
-    "within": _Within,
+    "tools": FunctionTable,
+    "servers": ServerTable,
+    "within": WithinTable,
 }
 
 
@@ -104,7 +104,7 @@ def read_parts(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # tomllib's errors are ValueErrors
         raise InvalidInput(f"{path}: {error}") from error
     try:
-        return _parts(_read(given, _Document), path.absolute().parent)
+        return _parts(_read(given, LoopDocument), path.absolute().parent)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
 
@@ -130,7 +130,7 @@ def _allowed(error: str, place: str, kind: type[msgspec.Struct]) -> str:
     return f"; it is one of {', '.join(Strategy)}" if "enum value" in error else ""
 
 
-def _parts(document: _Document, folder: Path) -> dict[str, Any]:
+def _parts(document: LoopDocument, folder: Path) -> dict[str, Any]:
     if not document.workers:
         raise InvalidInput("no workers; add a [workers.NAME] table")
     planner = document.plan or document.model
@@ -142,7 +142,7 @@ def _parts(document: _Document, folder: Path) -> dict[str, Any]:
     return {
         "plan": document.steps or planner,
         "workers": {
-            name: _worker(name, _read(it, _Worker, f"workers.{name}"), document.model, folder) for name, it in document.workers.items()
+            name: _worker(name, _read(it, WorkerTable, f"workers.{name}"), document.model, folder) for name, it in document.workers.items()
         },
         "reflect": reflects,
         "synthesize": document.synthesize or document.model or None,
@@ -159,7 +159,7 @@ def _check_bounds(steps: tuple[Step, ...], options: LoopOptions) -> None:
             raise InvalidInput(f"{bound} is {given}, but the {len(steps)} steps need {needed}; set it in [options]")
 
 
-def _worker(name: str, given: _Worker, model: str, folder: Path) -> Worker | ModelWorker:
+def _worker(name: str, given: WorkerTable, model: str, folder: Path) -> Worker | ModelWorker:
     if given.function:
         function: Any = find(given.function, folder)
         more: dict[str, Any] = {"requires_approval": given.requires_approval, "timeout_s": given.timeout_s}
@@ -179,13 +179,13 @@ def _worker(name: str, given: _Worker, model: str, folder: Path) -> Worker | Mod
     )
 
 
-def _tool(given: str | _Function, folder: Path) -> Tool:
-    given = _Function(function=given) if isinstance(given, str) else given
+def _tool(given: str | FunctionTable, folder: Path) -> Tool:
+    given = FunctionTable(function=given) if isinstance(given, str) else given
     function: Any = find(given.function, folder)
     return tool(function, idempotent=given.idempotent, gate=given.gate)
 
 
-def _server(given: _Server, folder: Path) -> McpServer:
+def _server(given: ServerTable, folder: Path) -> McpServer:
     if bool(given.command) == bool(given.url):
         raise InvalidInput("a server needs a command or a url, and not both")
     scopes: dict[str, Scope] = {name: within(str(folder / it.folder), *it.arguments) for name, it in given.within.items()}

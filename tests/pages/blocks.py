@@ -1,0 +1,216 @@
+"""The blocks of a page, and how each is run.
+
+A page is one session in a folder of its own, with a copy of the examples. Its blocks are, in order:
+
+- a block after a line that ends with a file name in backticks and a colon: it is saved as that file;
+- a ``console`` block: each line after ``$`` is a command, a line after ``>`` is typed into it, and the other lines are
+  what it prints; a command without any must succeed or print nothing. Dates, times, durations, run ids and processes
+  may differ. ``…`` stands for any text, on a line of its own for any lines;
+- a ``python`` block: a program, which prints the ``text`` block that follows, if one does;
+- a ``json``, ``toml`` or ``yaml`` block: it can be read.
+
+``<!-- not run: REASON -->`` above a block exempts it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 60
+"""Seconds that one command may take."""
+
+_BLOCK = re.compile(
+    r"^(?P<fence>```+)(?P<language>[\w{}-]*)\n(?P<fenced>.*?)^(?P=fence)$"
+    r"|(?<=\n\n)(?P<indented>(?: {4}[^\n]*\n)(?:(?: {4}[^\n]*)?\n)*)",
+    re.DOTALL | re.MULTILINE,
+)
+_SAVED = re.compile(r"`([\w./-]+\.\w+)`[^`]*:$")
+_NOT_RUN = re.compile(r"^<!-- not run: (.+) -->$")
+_RUN_ID = r"\d{6}-[0-9a-f]{8}"
+_VARYING = re.compile(
+    rf"(?P<id>{_RUN_ID})|(?P<time>\d\d:\d\d:\d\d)|(?P<duration>\d+\.\d+ ?s\b)|(?P<date>\d{{4}}-\d\d-\d\d\b)"
+    r"|(?P<process>process \d+ on \S+)|(?P<any>…)"
+)
+
+_ACCEPTED = {
+    "id": _RUN_ID,
+    "time": r"\d\d:\d\d:\d\d",
+    "date": r"\d{4}-\d\d-\d\d",
+    "duration": r"\d+\.\d+ ?s",
+    "process": r"process \d+ on \S+",
+    "any": ".*",
+}
+"""What the output may have where the page has such a text."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of a page: its line, its language (``console`` if indented), its text, and the line before it."""
+
+    line: int
+    language: str
+    text: str
+    before: str
+    start: int
+
+    @property
+    def saved_as(self) -> str:
+        """Return the name of the file to save; empty for none."""
+        found = _SAVED.search(self.before)
+        return found[1] if found and self.language != "console" else ""
+
+    @property
+    def not_run(self) -> str:
+        """Return the reason for which it is not run; empty if it is."""
+        found = _NOT_RUN.match(self.before)
+        return found[1] if found else ""
+
+    @property
+    def runs(self) -> bool:
+        """Return True if there is something to run, to save, to read, or to compare with what a program prints."""
+        return bool(self.saved_as or self.language not in ("console", "") or commands_of(self.text))
+
+
+def blocks_of(page: str) -> list[Block]:
+    """Return the blocks of a page, in order."""
+    found = []
+    for match in _BLOCK.finditer(page):
+        above = page[: match.start()].rstrip().rpartition("\n")[2]
+        indented = match["indented"]
+        if indented is not None and (above.lstrip().startswith(("- ", "* ")) or re.match(r"\s{2,}\S", above)):
+            continue  # a paragraph of a list
+        text = match["fenced"] if indented is None else re.sub(r"^ {4}", "", indented.rstrip(), flags=re.MULTILINE)
+        language = match["language"] if indented is None else "console"
+        if not language.startswith("{"):
+            start = match.start("fenced") if indented is None else match.start("indented")
+            found.append(Block(page[: match.start()].count("\n") + 1, language, text, above, start))
+    return found
+
+
+@dataclass
+class Command:
+    """One command of a console block: what is typed, and the output shown."""
+
+    text: str
+    typed: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+
+
+def commands_of(text: str) -> list[Command]:
+    """Return the commands of a console block."""
+    found: list[Command] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append(Command(line[2:]))
+        elif found and found[-1].text.endswith("\\"):
+            found[-1].text += f"\n{line}"
+        elif found and line.startswith("> "):
+            found[-1].typed.append(line[2:])
+        elif found:
+            found[-1].shown.append(line)
+    return found
+
+
+def pattern_of(shown: list[str]) -> re.Pattern[str]:
+    """Return the pattern of an output that is shown."""
+    parts = []
+    for line in "\n".join(shown).rstrip().splitlines():
+        if line.strip() == "…":
+            parts.append(r"(?:.*\n)*?")
+            continue
+        at, pattern = 0, ""
+        for match in _VARYING.finditer(line):
+            pattern += re.escape(line[at : match.start()]) + _ACCEPTED[str(match.lastgroup)]
+            at = match.end()
+        parts.append(f"{pattern}{re.escape(line[at:].rstrip())} *\n")
+    return re.compile("".join(parts))
+
+
+class Session:
+    """The session of a page in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ids: dict[str, str] = {}
+        self._exit_code = 0
+        shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+        self._environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "ASTERISM_DATABASE": str(folder / "runs.db"),
+            "COLUMNS": "80",
+            "HOME": str(folder),
+            "LOGNAME": "alice",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def run(self, block: Block, shown: Block | None) -> list[str]:
+        """Run a block, ``shown`` being the text block that follows; return what differs from the page."""
+        if block.saved_as:
+            path = self._folder / block.saved_as
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+            return []
+        match block.language:
+            case "console":
+                return [
+                    f"$ {command.text}\n{output}" for command in commands_of(block.text) if (output := self.output_of(command)) is not None
+                ]
+            case "python":
+                (self._folder / "program.py").write_text(block.text, encoding="utf-8")
+                output, _ = self._do([sys.executable, "-W", "error", "program.py"])
+                same = pattern_of(shown.text.splitlines()).fullmatch(output) if shown else self._exit_code == 0
+                return [] if same else [output]
+            case "json":
+                json.loads(block.text)
+            case "toml":
+                tomllib.loads(block.text)
+            case "yaml":
+                yaml.safe_load(block.text)
+            case _:
+                pass  # the output of a program
+        return []
+
+    def output_of(self, command: Command) -> str | None:
+        """Run a command of a page; return its output if it differs from the page."""
+        text = command.text
+        for of_page, of_run in self._ids.items():
+            text = text.replace(of_page, of_run)
+        typed = "".join(f"{line}\n" for line in command.typed)
+        output, lines = self._do(["bash", "-c", f"(exit {self._exit_code}); {text}"], typed)
+        shown = "\n".join(command.shown)
+        self._ids |= dict(zip(dict.fromkeys(re.findall(_RUN_ID, shown)), dict.fromkeys(re.findall(_RUN_ID, output)), strict=False))
+        same = pattern_of(command.shown).fullmatch(output) if command.shown else self._exit_code == 0 or not output
+        return None if same else "\n".join(self._with_ids_of_page(line) for line in lines)
+
+    def _with_ids_of_page(self, line: str) -> str:
+        for of_page, of_run in self._ids.items():
+            line = line.replace(of_run, of_page)
+        return line
+
+    def _do(self, command: list[str], typed: str = "") -> tuple[str, list[str]]:
+        done = subprocess.run(
+            command,
+            cwd=self._folder,
+            env=self._environment,
+            input=typed,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        self._exit_code = done.returncode
+        lines = [line.rstrip() for line in done.stdout.rstrip().splitlines()]
+        return "".join(f"{line}\n" for line in lines), lines
