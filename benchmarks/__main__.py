@@ -7,7 +7,21 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from benchmarks import a2a_device, editor, fan_out, lanes, local_device, loop, mcp_device, observed, restart, shapes, ssh_device, startup, waiting
+from benchmarks import (
+    a2a_device,
+    editor,
+    fan_out,
+    lanes,
+    local_device,
+    loop,
+    mcp_device,
+    observed,
+    restart,
+    shapes,
+    ssh_device,
+    startup,
+    waiting,
+)
 from benchmarks.machine import described
 from benchmarks.results import write_timings
 

@@ -204,10 +204,7 @@ def test_a_wish_for_another_agent_in_the_answer_to_a_question_for_a_text_is_aske
         "Done. Back to where we were: Under which name?",
         "Done.",
     ]
-    assert (
-        desk.play("book", "4", "oh, and the weather please", "no")[3]
-        == "Shall I take this as the name: 'oh, and the weather'? (yes/no)"
-    )
+    assert desk.play("book", "4", "oh, and the weather please", "no")[3] == "Shall I take this as the name: 'oh, and the weather'? (yes/no)"
     assert desk.play("cancel", "book", "4", "oh, and the weather please", "Ann")[4] == "Done."
 
 
