@@ -5,7 +5,7 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check simulate explore fuzz bench soak docs pages dist lock clean
+.PHONY: help demo test test-slow check simulate explore fuzz bench soak docs pages dist pictures lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -62,6 +62,9 @@ pages: .venv/.ok ## write into the pages what their commands print (ARGS="docs/g
 dist: .venv/.ok ## build the wheel and the source archive in dist/
 	rm -rf dist
 	$(PY) -m hatchling build
+
+pictures: .venv/.ok ## draw the pictures of README and site from real runs
+	$(PY) docs/pictures/draw.py
 
 # Keeps the pins that still fit; ARGS=--upgrade takes the newest. No index, link or path may be written: a lock names packages, not machines.
 lock: ## compile requirements.lock from pyproject.toml again

@@ -22,8 +22,11 @@ from asterism.constellation.parameters import Param, ParamType
 from asterism.constellation.profile import HERE, AgentProfile
 from asterism.constellation.references import INPUTS
 from asterism.constellation.task import TaskStar
+from asterism.devices.a2a import A2aEntry
 from asterism.devices.fleet import DeviceEntry
 from asterism.devices.local import LocalEntry
+from asterism.devices.mcp_entry import McpEntry
+from asterism.devices.ssh import SshEntry
 from asterism.flows.source import FlowEntry
 from asterism.loops.device import AgentEntry
 from asterism.loops.server import McpServer
@@ -33,7 +36,14 @@ from asterism.loops.worker import ModelWorker
 Json = dict[str, Any]
 FileKind = Literal["plan", "fleet", "loop"]
 
-DEVICE_TABLES: Mapping[str, type[DeviceEntry]] = {"local": LocalEntry, "agent": AgentEntry, "flow": FlowEntry}
+DEVICE_TABLES: Mapping[str, type[DeviceEntry]] = {
+    "local": LocalEntry,
+    "ssh": SshEntry,
+    "mcp": McpEntry,
+    "a2a": A2aEntry,
+    "agent": AgentEntry,
+    "flow": FlowEntry,
+}
 """The table of each kind of device; ``bootstrap.open_devices`` opens the same kinds."""
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -178,7 +188,8 @@ def _fleet() -> Json:
         shown["properties"]["id"] |= {"not": {"const": HERE}, "description": "Id, unique in the fleet."}
         shown["properties"]["kind"] = {"const": kind}
     local, command = defs["LocalEntry"]["properties"], defs["CommandEntry"]["properties"]
-    local["env"] |= _ENV
+    for entry in (LocalEntry, SshEntry):
+        defs[entry.__name__]["properties"]["env"] |= _ENV
     local["folder"] |= _FOLDER
     program = {"minLength": 1, "not": {"pattern": r"(^|[^{])\{[A-Za-z_]\w*\}"}}
     command["argv"] |= {"minItems": 1, "prefixItems": [{"type": "string", "pattern": _NO_NUL, **program}]}

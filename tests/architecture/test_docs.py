@@ -35,7 +35,7 @@ from tests.architecture import draw_machines
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md"), *ROOT.glob("benchmarks/*.md")])
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 OWN_MACHINE = (ROOT / "docs" / "a-machine-of-your-own.md").read_text(encoding="utf-8")
 TESTING = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")

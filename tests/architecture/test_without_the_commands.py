@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "README.md").read_text(encoding="utf-8").split("## Constellations\n", 1)[1].split("\n## ", 1)[0]
+SECTION = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8").split("## Constellations\n", 1)[1].split("\n## ", 1)[0]
 CLIENT = """
 import asyncio
 import asterism

@@ -216,7 +216,7 @@ def test_the_deploy_example_runs_its_constellation_below_the_conversation(desk: 
 
 
 def test_the_readmes_own_agent_talks_as_is_shown(tmp_path: Path) -> None:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Conversations\n", 1)[1]
+    section = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8").split("## Conversations\n", 1)[1]
     code, shown = section.split("```python\n", 1)[1].split("```", 1)
     desk = Desk(tmp_path)
     (tmp_path / "orders.py").write_text(code, encoding="utf-8")

@@ -230,11 +230,7 @@ def test_every_fleet_of_the_examples_is_valid(path: Path) -> None:
 
 
 PAGES = [path for folder in ("docs", "examples") for path in (ROOT / folder).rglob("*.md")]
-BLOCKS = [
-    block
-    for page in [ROOT / "README.md", *PAGES]
-    for block in re.findall(r"```(json|toml|yaml)\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-]
+BLOCKS = [block for page in PAGES for block in re.findall(r"```(json|toml|yaml)\n(.*?)```", page.read_text("utf-8"), re.DOTALL)]
 
 
 def kind_of(value: Any) -> FileKind | None:

@@ -60,7 +60,7 @@ async def _opened(entry: A2aEntry, folder: Path, stack: contextlib.AsyncExitStac
     """Open the device of a table. Raises InvalidInput that begins with the key."""
     try:
         from asterism.devices.a2a_client import verifier  # noqa: PLC0415 - slow, and an extra
-        from asterism.devices.a2a_device import A2aDevice, Connection  # noqa: PLC0415 - as above
+        from asterism.devices.a2a_device import A2aConnection, A2aDevice  # noqa: PLC0415 - as above
         from asterism.devices.a2a_http import tls_of  # noqa: PLC0415 - as above
         from asterism.devices.addresses import Addresses  # noqa: PLC0415 - as above
     except ImportError as error:
@@ -85,7 +85,7 @@ async def _opened(entry: A2aEntry, folder: Path, stack: contextlib.AsyncExitStac
         raise InvalidInput(f"card_key: {error}") from error
     addresses = Addresses.of((host, *entry.hosts), allow_private=entry.allow_private)
     headers = {**entry.headers, **({"Authorization": f"Bearer {entry.bearer}"} if entry.bearer else {})}
-    connection = Connection(entry.url, addresses, headers, tls, verify)
+    connection = A2aConnection(entry.url, addresses, headers, tls, verify)
     stack.push_async_callback(connection.close)
     device = A2aDevice(entry.profile(natural_language=True, reattach=True, grace_s=entry.grace_s), connection)
     await device.refresh()

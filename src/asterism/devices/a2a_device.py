@@ -57,7 +57,7 @@ _WORDS = {
 _QUESTIONS = frozenset({TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED})
 
 
-class Connection:
+class A2aConnection:
     """The connection to the agent of one device; its card is read when the agent is first needed."""
 
     def __init__(
@@ -92,7 +92,7 @@ class A2aDevice:
         connection: connection to the agent.
     """
 
-    def __init__(self, declared: AgentProfile, connection: Connection) -> None:
+    def __init__(self, declared: AgentProfile, connection: A2aConnection) -> None:
         self._declared = self._profile = declared
         self._connection = connection
 

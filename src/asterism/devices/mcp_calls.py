@@ -46,7 +46,7 @@ class OpenCall:
         request: the request that the server waits for, as JSON; None if it does not wait.
     """
 
-    def __init__(self, connection: Connection, replay: list[tuple[str, dict[str, Any]]]) -> None:
+    def __init__(self, connection: McpConnection, replay: list[tuple[str, dict[str, Any]]]) -> None:
         self.connection = connection
         self.task: asyncio.Task[Returned | Exception]
         self.signs: Signs | None = None
@@ -98,7 +98,7 @@ class OpenCall:
             self.signs.progress(fraction, message or "")
 
 
-class Connection:
+class McpConnection:
     """One connection to a server.
 
     Attributes:
@@ -214,7 +214,7 @@ class HeldCalls:
     def __init__(self, held_s: float) -> None:
         self._held_s = held_s
         self._held: dict[str, tuple[OpenCall, asyncio.TimerHandle]] = {}
-        self._cancelled: dict[str, Connection | None] = {}
+        self._cancelled: dict[str, McpConnection | None] = {}
 
     def keep(self, key: str, call: OpenCall) -> None:
         """Keep a call for the next leg."""
@@ -256,7 +256,7 @@ class HeldCalls:
         if call := self.take(key):
             call.answer(DISMISSED)
 
-    def _remember(self, key: str, connection: Connection | None) -> None:
+    def _remember(self, key: str, connection: McpConnection | None) -> None:
         """Note on which connection a call was cancelled; None for a call that has ended."""
         self._cancelled.pop(key, None)
         self._cancelled[key] = connection

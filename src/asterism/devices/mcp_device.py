@@ -17,7 +17,7 @@ import msgspec
 from mcp import MCPError
 
 from asterism.constellation.profile import AgentProfile, Skill
-from asterism.devices.mcp_calls import Connection, HeldCalls
+from asterism.devices.mcp_calls import HeldCalls, McpConnection
 from asterism.devices.mcp_entry import McpEntry
 from asterism.devices.mcp_leg import Ended, Leg
 from asterism.devices.mcp_questions import LegState
@@ -130,7 +130,7 @@ class McpDevice:
             raise AttemptError("interrupted", "MCP has no way to find a call again, and it may have been carried out")
         return skill
 
-    async def _end_of(self, ended: Ended, skill: Skill, connection: Connection) -> AttemptResult:
+    async def _end_of(self, ended: Ended, skill: Skill, connection: McpConnection) -> AttemptResult:
         """Return the end of an attempt whose call has ended."""
         if isinstance(ended, mcp_types.CallToolResult):
             return result_of(ended, skill.output)
@@ -165,7 +165,7 @@ class McpDevice:
                 await asyncio.sleep(min(FIRST_DELAY_S * 2 ** min(failures, 10), MAX_DELAY_S))
             failures += 1
 
-    async def _followed(self, connection: Connection, notices: Notices) -> str:
+    async def _followed(self, connection: McpConnection, notices: Notices) -> str:
         """Report changed tools while the connection lasts; return why it has ended."""
         async with asyncio.TaskGroup() as group:
             listening = group.create_task(connection.listen())
@@ -185,7 +185,7 @@ class McpDevice:
                 listening.cancel()
         return f"{self._address.shown}: {connection.ending.reason}"
 
-    async def _lives(self, connection: Connection, timeout_s: float = CHECK_S) -> bool:
+    async def _lives(self, connection: McpConnection, timeout_s: float = CHECK_S) -> bool:
         try:
             async with asyncio.timeout(timeout_s):
                 await connection.beat()
@@ -195,7 +195,7 @@ class McpDevice:
             return False
         return True
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> McpConnection:
         """Return the connection, opening it if necessary. Raises Unreachable."""
         try:
             async with asyncio.timeout(CONNECT_S):
@@ -208,10 +208,10 @@ class McpDevice:
             raise Unreachable(f"the MCP server {self._address.shown} cannot be used: {one_line(reason, MAX_REASON)}") from error
 
     @contextlib.asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Connection]:
+    async def _opened(self) -> AsyncIterator[McpConnection]:
         """Connect, and list the tools."""
         ending = ConnectionEnding()
-        opened: list[Connection] = []
+        opened: list[McpConnection] = []
 
         async def notified(message: Any) -> None:
             if isinstance(message, mcp_types.ToolListChangedNotification):
@@ -232,7 +232,7 @@ class McpDevice:
             message_handler=notified,
         )
         async with client as connected, task_group() as group:
-            opened.append(connection := Connection(connected, group, ending))
+            opened.append(connection := McpConnection(connected, group, ending))
             try:
                 await self._list(connection)
                 yield connection
@@ -240,7 +240,7 @@ class McpDevice:
                 ending("it was closed")
                 await connection.close()
 
-    async def _list(self, connection: Connection) -> None:
+    async def _list(self, connection: McpConnection) -> None:
         tools = await listed_tools(connection.client)
         skills = skills_of(tools, self._entry.id, allow=self._entry.allow, trust_hints=self._entry.trust_hints)
         info = connection.client.server_info
@@ -248,7 +248,7 @@ class McpDevice:
         self._profile = self._entry.profile(description=description, skills=skills, grace_s=STOP_GRACE_S)
         self._checks.clear()
 
-    def _give_up(self, connection: Connection) -> None:
+    def _give_up(self, connection: McpConnection) -> None:
         """Close a connection that has ended; the next attempt opens another."""
         if not connection.is_closed:
             connection.is_closed = True

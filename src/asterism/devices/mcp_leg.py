@@ -9,7 +9,7 @@ import mcp_types
 from mcp import MCPError
 
 from asterism.constellation.profile import Skill
-from asterism.devices.mcp_calls import Connection, HeldCalls, OpenCall
+from asterism.devices.mcp_calls import HeldCalls, McpConnection, OpenCall
 from asterism.devices.mcp_questions import LegState, on_the_wire, url_requests
 from asterism.devices.mcp_results import failed
 from asterism.devices.mcp_tools import one_line
@@ -36,7 +36,9 @@ class Leg:
         held: the calls that servers hold open between two legs.
     """
 
-    def __init__(self, attempt: Attempt, skill: Skill, connection: Connection, signs: Signs, *, state: LegState, held: HeldCalls) -> None:
+    def __init__(
+        self, attempt: Attempt, skill: Skill, connection: McpConnection, signs: Signs, *, state: LegState, held: HeldCalls
+    ) -> None:
         self._attempt = attempt
         self._skill = skill
         self._connection = connection

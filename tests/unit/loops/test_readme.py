@@ -13,7 +13,7 @@ import pytest
 from asterism.loops.definition import find_loop
 
 ROOT = Path(__file__).parents[3]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 
 
@@ -23,7 +23,7 @@ def test_the_loop_in_the_readme_runs_as_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "birds_of_the_readme.py").write_text(block, encoding="utf-8")
     ended = asyncio.run(find_loop("birds_of_the_readme.py:loop", tmp_path).run("a heron"))
     assert ended.answer == "I saw a heron."
-    assert f'answer: "{ended.answer}"' in section
+    assert f'found "{ended.answer}"' in section
 
 
 def test_the_test_in_the_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
