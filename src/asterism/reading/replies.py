@@ -77,6 +77,8 @@ def answer_of(text: str, language: str = DEFAULT_LANGUAGE) -> bool | None:
             at += 1
         else:
             return None
+    if answers[-2:] == [False, False] and not is_open:  # "yeah, no, don't"
+        return False
     if not answers or (len(set(answers)) > 1 and not is_changed and not _begins_with_a_change(text, answers, language)):
         return None
     return None if is_open and len(answers) > 1 else answers[-1]
@@ -233,11 +235,13 @@ def _is_statement(line: list[WordToken], start: int, language: str) -> bool:
 def is_request(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
     """Return True for a wish in the form of a question: "can we make it tomorrow?", "Friday?"."""
     line = [it for it in tokens(text) if it.kind != "mark"]
-    if not line:
-        return False
-    if _longest(line, 0, _phrases(language, "questions", "requests")) > 0:
+    again = {phrase[:-1] for phrase, key in words_of(language).phrases["words"].items() if key == "again"}
+    at = _longest(line, 0, again) if line else 0  # "wait, what does it cost?"
+    if at >= len(line):
+        return bool(line)
+    if _longest(line, at, _phrases(language, "questions", "requests")) > at:
         return True
-    return _longest(line, 0, _phrases(language, "questions", "start")) == 0
+    return _longest(line, at, _phrases(language, "questions", "start")) == at
 
 
 def is_remark(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
