@@ -64,6 +64,28 @@ class Leave(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, "Requested.")
 
 
+def order(head: str, options: list[str]) -> StandardAgent:
+    """Return an agent that asks for an amount, an option or a yes: the sections ``money``, ``size``, ``way`` and ``confirm``."""
+    other: Any = Literal[tuple(options)] if options else str
+
+    async def on_running(self: Any, msg: Message) -> AgentResult:
+        return self.make_result(AgentStatus.COMPLETED, "Ordered.")  # type: ignore[no-any-return]
+
+    fields: dict[str, Any] = {
+        "money": (Decimal, InputField("How much, in euros?", unit="EUR", ge=0)),
+        "confirm": (bool, InputField("Shall I go ahead?")),
+        "day": (dt.date, InputField("On which day?")),
+        **({head: (other, InputField("Which one?"))} if options else {}),
+        "name": (str, InputField("Your name?")),
+    }
+    space = {"__annotations__": {name: kind for name, (kind, _) in fields.items()}, **{name: field for name, (_, field) in fields.items()}}
+    made: Any = type("Order", (StandardAgent,), {"requires_approval": True, "on_running": on_running, **space})
+    return made()  # type: ignore[no-any-return]
+
+
+ORDER_HEADS = ("money", "size", "way", "confirm")
+
+
 class Line(NamedTuple):
     section: str
     phrase: str
@@ -103,7 +125,7 @@ def shown(value: Any) -> str:
 
 
 def same(name: str, one: str, two: str) -> bool:
-    if name == "budget":
+    if name in ("budget", "money"):
         return Decimal(one) == Decimal(two)
     return one == two
 
@@ -117,7 +139,7 @@ class Scene:
         values = pairs(known) if head in ("after", "approval") else {}
         is_leave = head in ("range", "first", "last") or "first" in values
         self.head = head
-        self.agent: Any = Leave() if is_leave else Room()
+        self.agent: Any = order(head, rest.split()) if head in ORDER_HEADS else Leave() if is_leave else Room()
         self.state = self.agent._state
         self.state.setting = Setting(language, ZONE, NOW)
         for name, value in values.items():
@@ -162,7 +184,7 @@ def outcome(line: Line, language: str) -> Outcome:
     got = " ".join(
         [*(f"{name}={value}" for name, value in taken.items()), *(f"{name}?{value}" for name, value in guessed.items()), f"[{act}]"]
     )
-    is_one = scene.head in Room.input_fields() or scene.head in ("first", "last")
+    is_one = scene.head in (*Room.input_fields(), "first", "last", *ORDER_HEADS)
     extra = {name: value for name, value in taken.items() if is_one and name != scene.head}
     if is_one:
         taken = {name: value for name, value in taken.items() if name == scene.head}

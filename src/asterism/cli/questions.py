@@ -25,7 +25,7 @@ from asterism.flows.conversation import Conversation
 from asterism.flows.registry import agent_class
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Verb
-from asterism.reading.words import words_of
+from asterism.reading import replies
 from asterism.runtime.client import VERDICT_POLL_S, polls
 from asterism.runtime.ports.store import ACCEPTED, InquiryRow
 from asterism.runtime.runtime import Runtime
@@ -193,7 +193,7 @@ class Questions:
                     key, run_id = said
                     await self._is_sent(asked, run_id, key)
                     return True
-                put(words_of(conversation.language).text("yes_or_no"))
+                put(replies.unclear(line, conversation.language))
             except (InvalidInput, Refused) as error:
                 put(message(error))
         return False

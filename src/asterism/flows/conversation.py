@@ -145,7 +145,7 @@ class Conversation:
         if said is not None:
             return await self._settled(runtime, *said)
         result = await self.result(runtime)
-        return msgspec.structs.replace(result, raw_message=f"{words_of(self.language).text('yes_or_no')} {result.raw_message}")
+        return msgspec.structs.replace(result, raw_message=f"{replies.unclear(text, self.language)} {result.raw_message}")
 
     async def put(self, client: Client, text: str, values: dict[str, Any]) -> tuple[str, str] | None:
         """Write a message to the inbox of this conversation, or of the child that asks, without waiting for an answer.
@@ -186,7 +186,7 @@ class Conversation:
             return "respond", text
         if replies.is_yes(text, language):
             return "approve", ""
-        refusal = None if replies.finds_fault(text, language) else replies.denial(text, language)
+        refusal = replies.refusal_of(text, language)
         return ("reject", refusal) if refusal is not None else (None, "")
 
     async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:

@@ -169,8 +169,8 @@ async def _take_confirmation(  # noqa: PLR0911 - as take_message
     if values_by_pattern(agent.input_fields(), text) or said_by_name(agent, text) is not None:
         return True, await advance(agent, msg, (await take_any(agent, msg, text, None, approving=True)).sentences)
     guesses = dict(state.pending)
-    state.pending.clear()
     found = read_message(agent, text, state.asked_field)
+    state.pending.clear()
     if not found.taken and not intent and not found.troubles and state.asked_field not in agent._get_missing_fields():
         state.pending |= guesses
         return True, await advance(agent, msg)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from asterism.flows.answers import said_by_name
 from asterism.flows.slot_filling import DialogueAgent, read_message
 from asterism.reading.tokens import MAX_READ
@@ -25,7 +27,14 @@ def parts_of(agent: DialogueAgent, text: str) -> list[str]:
 
 def _divided(agent: DialogueAgent, text: str) -> tuple[str, str] | None:
     """Return what is before a change by name, and the change; or a change by name, and the values after it."""
+    whole = said_by_name(agent, text)
     for left, right in _places(agent, text):
+        if (
+            whole is not None
+            and whole.what == "set"
+            and said_by_name(agent, left) == msgspec.structs.replace(whole, what="wrong", value="")
+        ):
+            continue  # "that's not my name, it's Ray" changes one thing
         names = [said_by_name(agent, part) is not None for part in (left, right)]
         if names[1] or (names[0] and _is_clear(agent, right)):
             return left, right

@@ -180,6 +180,8 @@ def wanted_of(agent: DialogueAgent, skip: Mapping[str, Any] | None = None) -> li
         if field.secret or name in (skip or {}):
             continue
         given = agent.collected_fields.get(name)
+        if name in agent._state.pending and not field.options:  # "no, push it back a week" changes the date that was read back
+            given = restored(field, agent._state.pending[name]["value"])
         if given is None and not field.asked and field.default is not MISSING:
             given = field.default
         options = {id(option): text for text, option in field.options.items()}

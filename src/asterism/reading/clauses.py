@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import msgspec
 
+from asterism.reading.durations import MAX_SECONDS, SECONDS
 from asterism.reading.scan import Item, Scan, Wanted
 
 
@@ -92,6 +94,7 @@ class Clauses:
         self._alternatives()
         self._conditions()
         self._unknown_words()
+        self._units_left_out()
 
     # -- clauses -----------------------------------------------------------------------------------
 
@@ -103,12 +106,13 @@ class Clauses:
 
     def _corrections(self) -> None:
         """Find the clauses that begin with "no", "actually" and the like, and divide a clause where one is in the middle."""
-        pending = False
+        pending = is_open = is_no = False
         for number in self._clauses():
             line = [item for item in self._clause(number) if item.kind != "mark" and "but" not in item.classes]
             head = 0
             while head < len(line) and self._is_again(line, head):
                 self.strong = self.strong or "neutral" not in line[head].classes
+                is_no = "not" in line[head].classes
                 line[head].classes |= {"neutral", "used"}
                 head += 1
             if head or pending:
@@ -116,8 +120,15 @@ class Clauses:
                 self.found.corrects = (
                     self.found.corrects or not any(it.kind == "value" for it in self.items[: self.items.index(line[0])]) if line else True
                 )
+            is_late = is_open and bool(line) and not (head or pending)  # "six, no, my brother can't come, so five"
+            if is_late:
+                self.again.add(number)
+                self.weak.add(number)
+            is_open = (head > 0 or pending or is_open) and not any(it.kind == "value" for it in line)
             pending = bool(line) and head == len(line)
             self._divide(line[head:])
+        if is_open and is_no:  # "two hours, no, a day or so": what was said before it may not count
+            self.weak |= set(self._clauses())
 
     def _is_again(self, line: list[Item], at: int) -> bool:
         if "again" not in line[at].classes:
@@ -126,6 +137,23 @@ class Clauses:
             return True
         rest = line[at + 1 :]  # "no" alone, or before "wait"; in "no friday" it negates
         return not rest or "again" in rest[0].classes
+
+    def _units_left_out(self) -> None:
+        """Give a number that corrects a duration its unit: "not two hours, one and a half"."""
+        earlier: Item | None = None
+        for item in self.items:
+            if item.kind != "value":
+                continue
+            is_correction = (
+                earlier is not None and item.clause != earlier.clause and (earlier.dropped == "not" or item.clause in self.again)
+            )
+            if item.low == "number" and earlier is not None and is_correction and not item.dropped:
+                number, unit = item.options[0], earlier.options[0].unit
+                seconds = number.value * SECONDS.get(unit, MAX_SECONDS)
+                if abs(seconds) <= MAX_SECONDS:
+                    length = dt.timedelta(seconds=float(seconds))
+                    item.options = [msgspec.structs.replace(number, kind="duration", value=length, unit=unit, sure=False)]
+            earlier = item if item.low == "duration" else None
 
     def _divide(self, line: list[Item]) -> None:
         """Give what follows "no wait" in the middle of a clause a clause of its own."""
@@ -223,6 +251,8 @@ class Clauses:
                 is_counted = before is not None and before.kind == "value" and before.low == "number" and before.clause == item.clause
                 if before is not None and is_counted and not self._is_only_number():
                     before.dropped = before.dropped or "other"
+                    if self.scan.asked is not None and self.scan.asked.kind == "whole" and not self.scan.asked.unit:
+                        self.weak |= set(self._clauses())  # "three. and 2 kids"
 
     def _is_only_number(self) -> bool:
         """Return True if a number was asked for and the message has one: then what it counts may be read back."""

@@ -226,6 +226,15 @@ def _end_of_month(chart: Chart, _: Bindings) -> Found:
     return today.replace(day=calendar.monthrange(today.year, today.month)[1]), False
 
 
+def _last_day_of_month(chart: Chart, bound: Bindings) -> Found:
+    if "month" in bound:
+        first, sure = _day_month(chart, {"day": 1, "month": bound["month"]})
+        if bound["month"] == chart.setting.today.month:
+            first, sure = chart.setting.today, True
+        return first.replace(day=calendar.monthrange(first.year, first.month)[1]), sure
+    return _end_of_month(chart, bound)[0], True
+
+
 def _fixed(month: int, day: int) -> Callable[[Chart, Bindings], Found]:
     return lambda chart, _: _day_month(chart, {"day": day, "month": month})
 
@@ -270,6 +279,7 @@ _MEANINGS: dict[str, Callable[[Chart, Bindings], Found]] = {
     "weekday_in_a_week": lambda chart, bound: (_upcoming(chart, bound["weekday"]) + dt.timedelta(days=7), True),
     "ahead": _ahead,
     "after": _after,
+    "counted_from": _after,
     "after_that_day": lambda chart, bound: (_after(chart, bound)[0], bound["n"] == 1 and bound["date"].sure),
     "before": _before,
     "day_after": _beside(1),
@@ -287,6 +297,7 @@ _MEANINGS: dict[str, Callable[[Chart, Bindings], Found]] = {
     "weekday_of_week_number": _week_number,
     "written": _written,
     "end_of_month": _end_of_month,
+    "last_day_of_month": _last_day_of_month,
     "last_day_of_year": _fixed(12, 31),
     "first_day_of_year": _fixed(1, 1),
     "christmas_eve": _fixed(12, 24),

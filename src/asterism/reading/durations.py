@@ -20,7 +20,10 @@ def durations_at(chart: Chart, at: int) -> list[Reading]:
     for key, end, bound in chart.grammar("duration", at):
         read = _seconds(key, bound)
         if read is not None and abs(read[0]) <= MAX_SECONDS:
-            found.setdefault(end, Reading(kind="duration", value=dt.timedelta(seconds=float(read[0])), start=at, end=end, unit=read[1]))
+            found.setdefault(
+                end,
+                Reading(kind="duration", value=dt.timedelta(seconds=float(read[0])), start=at, end=end, unit=read[1], sure=key != "couple"),
+            )
     return sorted(found.values(), key=lambda it: -it.end)
 
 
@@ -28,15 +31,16 @@ def shifts_at(chart: Chart, at: int) -> list[Reading]:
     """Return the changes of an earlier value that begin at a token."""
     found = []
     for key, end, bound in chart.grammar("shift", at):
-        sign = -1 if key in ("earlier", "days_earlier", "fewer") else 1
-        if key in ("later", "earlier"):
-            found.append(Reading(kind="shift", value=sign * bound["duration"], start=at, end=end, unit="time", role="step"))
+        sign = -1 if key in ("earlier", "earlier_guess", "days_earlier", "fewer") else 1
+        if "duration" in bound:
+            sure = not key.endswith("_guess")  # "push it back a week" means a week earlier to some
+            found.append(Reading(kind="shift", value=sign * bound["duration"], start=at, end=end, unit="time", role="step", sure=sure))
         elif key in ("more", "fewer"):
             found.append(Reading(kind="shift", value=sign * bound["n"], start=at, end=end, unit="number", role="step"))
     return sorted(found, key=lambda it: -it.end)
 
 
-FIXED = {"half_hour": 1800, "hour_and_a_half": 5400, "quarter": 900, "three_quarters": 2700}
+FIXED = {"half_hour": 1800, "hour_and_a_half": 5400, "hour_and_a_quarter": 4500, "quarter": 900, "three_quarters": 2700}
 """Seconds of the patterns without a slot."""
 
 
@@ -60,6 +64,8 @@ def _counted(key: str, bound: Bindings, each: int) -> tuple[Decimal, str] | None
     if key == "mixed":
         other = SECONDS.get(bound["unit2"])
         return (bound["n"] * each + bound["n2"] * other, unit) if other is not None and other < each else None
+    if key == "couple":
+        return Decimal(2 * each), unit
     more = {"and_a_half": Decimal("0.5"), "hour_quarter": Decimal("0.25")}.get(key, Decimal(0))
     return (bound["n"] + more) * each, unit
 

@@ -44,11 +44,11 @@ def _fit(  # noqa: PLR0911 - one return for each kind
         if kind == "date":
             is_other_end = (item.role == "last" and not field.end_of) or (item.role == "first" and bool(field.end_of))
             return None if is_other_end else (value, True)
-        return _day_number(reading, scan) if kind == "number" and is_asked else None
+        return _day_number(reading, scan) if kind == "number" and is_asked and not reading.unit else None
     if field.kind == "time":
         if kind == "time":
             return None if item.role == "last" else hour_of(field, reading) if reading.others else (value, True)
-        return number_as_time(field, value) if kind == "number" and (is_asked or is_named) else None
+        return number_as_time(field, value) if kind == "number" and not reading.unit and (is_asked or is_named) else None
     if field.kind == "duration":
         return (value, True) if kind == "duration" else None
     if field.kind in ("whole", "number"):
@@ -66,7 +66,7 @@ def _as_number(field: Wanted, reading: Reading, *, is_named: bool, is_asked: boo
         if field.unit in SECONDS or (field.unit and reading.unit != field.unit) or field.kind == "whole":
             return None
         sure = bool(field.unit)
-    elif kind != "number":
+    elif kind != "number" or (reading.unit and field.unit):  # people are no euros
         return None
     elif field.unit in SECONDS and not (is_named or is_asked):
         return (value, False) if value >= 0 else None

@@ -22,7 +22,7 @@ def numbers_at(chart: Chart, at: int) -> list[Reading]:
             ]
     if before:
         return found
-    for end, value in chart.slot("number", at):
+    for end, value in [*chart.slot("number", at), *_with_half(chart, at)]:
         sure = _is_sure(chart, at, end)
         found.append(Reading(kind="number", value=value, start=at, end=end, sure=sure))
         found += _with_currency(chart, Reading(kind="money", value=value, start=at, end=end, sure=sure))
@@ -41,15 +41,28 @@ def _with_currency(chart: Chart, number: Reading) -> list[Reading]:
     return found
 
 
+def _with_half(chart: Chart, at: int) -> list[tuple[int, Decimal]]:
+    """Return the number of "two and a half"."""
+    halves = chart.words.special.get("and_a_half", ())
+    found = [(chart.phrase(halves, end), end, value) for end, value in chart.slot("number", at) if end < len(chart.tokens)]
+    return [(after, value + Decimal("0.5")) for after, end, value in found if after > end and value == int(value) and value >= 0]
+
+
 def _with_cents(chart: Chart, amount: Reading) -> list[Reading]:
     """Return the amount of "34 euros 50", where nothing follows that the second number may count."""
     if amount.end >= len(chart.tokens) or amount.value != int(amount.value) or amount.value < 0:
         return []
-    return [
-        msgspec.structs.replace(amount, value=amount.value + value / Decimal(100), end=end)
-        for end, value in chart.slot("number", amount.end)
-        if MIN_CENTS <= value < 100 and value == int(value) and (end == len(chart.tokens) or chart.tokens[end].kind == "mark")  # noqa: PLR2004 - cents
-    ]
+    links = chart.words.special.get("before_cents", frozenset())
+    ands = frozenset(phrase[:-1] for phrase, key in chart.words.phrases["words"].items() if key == "and")
+    start = chart.phrase(links | ands, amount.end)
+    found = []
+    for end, value in chart.slot("number", start) if start < len(chart.tokens) else ():
+        named = [after for after, unit in chart._plain("cents", end) if unit == amount.unit] if end < len(chart.tokens) else []  # noqa: SLF001 - as above
+        is_alone = end == len(chart.tokens) or chart.tokens[end].kind == "mark"
+        is_plain = start == amount.end or chart.phrase(links, amount.end) == start
+        if value == int(value) and ((named and 0 < value < 100) or (is_alone and is_plain and MIN_CENTS <= value < 100)):  # noqa: PLR2004 - cents
+            found.append(msgspec.structs.replace(amount, value=amount.value + value / Decimal(100), end=named[0] if named else end))
+    return found
 
 
 MIN_CENTS = 10

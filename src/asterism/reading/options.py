@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 
+from asterism.reading.chart import Chart
 from asterism.reading.tokens import WordToken, fold, tokens
 from asterism.reading.values import Reading
 
 SHORTEST_TYPO = 4
 """Characters of a word at least in which one error is looked for; two are looked for in twice as many."""
+SHORTEST_ABBREVIATION = 3
+"""Characters of an abbreviation at least; a single sign is an initial."""
+MAX_INITIAL_WORDS = 3
+"""Words of a message at most in which a single sign is an option: "L", "size L please"."""
 
 
 def options_at(line: list[WordToken], at: int, options: Mapping[str, str]) -> list[Reading]:
@@ -32,6 +37,21 @@ def options_at(line: list[WordToken], at: int, options: Mapping[str, str]) -> li
         if run == len(words):
             found.append(Reading(kind="option", value=name, start=at, end=end))
     return sorted(found, key=lambda it: -it.end)
+
+
+def rough_options_at(chart: Chart, at: int, names: Sequence[str], known: Container[str]) -> list[Reading]:
+    """Return the option that a superlative, an abbreviation or an initial means, as a guess: "the smallest", "med", "L"."""
+    token, words = chart.tokens[at], chart.words
+    ends: dict[str, int] = {}
+    for phrase, size in words.phrases["superlatives"].items():
+        if tuple(it.low for it in chart.tokens[at : at + len(phrase)]) == phrase:
+            of_size = {fold(it) for it in words.options.get(size, ())}
+            ends |= {name: at + len(phrase) for name in names if fold(name) in of_size}
+    is_initial = len(token.low) == 1 and sum(it.kind != "mark" for it in chart.tokens) <= MAX_INITIAL_WORDS
+    is_short = is_initial or (len(token.low) >= SHORTEST_ABBREVIATION and token.low not in known)
+    if not ends and is_short and token.kind == "word":
+        ends = {name: at + 1 for name in names if fold(name).startswith(token.low)}
+    return [Reading(kind="option", value=name, start=at, end=end, sure=False) for name, end in ends.items()] if len(ends) == 1 else []
 
 
 def spellings_of(names: Iterable[str]) -> dict[str, str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 from decimal import Decimal
 from typing import Any
+
+import msgspec
 
 from asterism.reading.durations import SECONDS
 from asterism.reading.fitting import hour_of, number_as_time
@@ -27,6 +30,10 @@ def join_ranges(scan: Scan, items: list[Item]) -> Found:
         after = _joined(scan, items, at)
         if after is not None:
             found += _pair(scan, item, after, begins=_role_of(items, at) == "first")
+        elif item.options[0].unit == "counted_from" and _pair_of(scan):  # "three days from Friday" may be as long, too
+            item.options = [msgspec.structs.replace(it, sure=False) for it in item.options]
+        elif item.low == "date" and (days := [it for it in found if type(it["value"]) is dt.date]):
+            found += _other_end(scan, items, at, days[-2:])
         elif not item.role:
             role = _role_of(items, at) or _role_of_answer(scan, items, at)
             item.role = role
@@ -36,7 +43,66 @@ def join_ranges(scan: Scan, items: list[Item]) -> Found:
                 item.dropped = "range"
             elif role == "back":
                 found += _back(scan, item)
-    return found
+    return found + (_counted_days(scan, items) if not found else [])
+
+
+def _other_end(scan: Scan, items: list[Item], at: int, days: Found) -> Found:
+    """Return the end that a date after a range changes, as a guess: "20 to 23 December, no, to the 24th"; otherwise it is dropped."""
+    item, (first, last) = items[at], (it["value"] for it in days)
+    role = _role_of(items, at) or next(("last" for it in items[at - 1 : at] if "to" in it.classes), "")
+    pair, reading = _pair_of(scan), _reading(item, "date")
+    item.dropped = "two"
+    if pair is None or reading is None or role not in ("first", "last"):
+        for it in days:
+            it["sure"] = False
+        return []
+    value = reading.value
+    if reading.unit in DAYS_ONLY:
+        value = (
+            next((it for it in _same_days(value.day, first) if it > first), value) if role == "last" else _day_in(value.day, last) or value
+        )
+    if not (first <= value if role == "last" else value <= last):
+        for it in days:
+            it["sure"] = False
+        return []
+    item.dropped, item.kind, item.classes = "", "words", frozenset({"neutral"})
+    return [{"field": pair[role == "last"].name, "value": value, "item": item, "sure": False}]
+
+
+DAYS_ONLY = ("day_of_month", "day_number")
+"""Patterns of a date that name neither its month nor its weekday."""
+
+
+def _day_in(day: int, month: dt.date) -> dt.date | None:
+    return month.replace(day=day) if day <= calendar.monthrange(month.year, month.month)[1] else None
+
+
+def _same_days(day: int, start: dt.date) -> list[dt.date]:
+    """Return the day in the month of a date and in the next one."""
+    months = (start, (start.replace(day=1) + dt.timedelta(days=31)).replace(day=1))
+    return [it for month in months if (it := _day_in(day, month)) is not None]
+
+
+def _counted_days(scan: Scan, items: list[Item]) -> Found:
+    """Return the range of "three days, starting on the 10th of December", as a guess."""
+    values = [it for it in items if it.kind == "value" and not it.dropped]
+    pair = _pair_of(scan)
+    if pair is None or sorted(it.low for it in values) != ["date", "duration"]:
+        return []
+    start, length = sorted(values, key=lambda it: it.low)
+    reading, days = _reading(start, "date"), length.options[0].value.total_seconds() / 86_400
+    if reading is None or start.role not in ("", "first") or days != int(days) or days < 1:
+        return []
+    for item in values:
+        item.kind, item.classes = "words", frozenset({"neutral"})
+    one, two = sorted(values, key=lambda it: it.start)
+    ends = (reading.value, reading.value + dt.timedelta(days=days - 1))
+    return [{"field": it.name, "value": end, "item": one, "until": two, "sure": False} for it, end in zip(pair, ends, strict=True)]
+
+
+def _pair_of(scan: Scan) -> tuple[Wanted, Wanted] | None:
+    """Return the fields of a range of days, its start first; None if there are none."""
+    return next(((scan.wanted[it.end_of], it) for it in scan.wanted.values() if it.end_of and it.kind == "date"), None)
 
 
 def _joined(scan: Scan, items: list[Item], at: int) -> Item | None:
@@ -131,7 +197,7 @@ def _dates(first: Reading, last: Reading) -> tuple[dt.date, dt.date, bool] | Non
 
 
 def _fill(scan: Scan, items: tuple[Item, Item], start: Any, end: Any, sure: bool) -> Found:  # noqa: FBT001 - as read
-    pair = next(((scan.wanted[it.end_of], it) for it in scan.wanted.values() if it.end_of and it.kind == "date"), None)
+    pair = _pair_of(scan)
     if pair is None:
         return []
     return [

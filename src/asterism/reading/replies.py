@@ -77,6 +77,8 @@ def answer_of(text: str, language: str = DEFAULT_LANGUAGE) -> bool | None:
             at += 1
         else:
             return None
+    if answers[-2:] == [False, False] and not is_open:  # "yeah, no, don't"
+        return False
     if not answers or (len(set(answers)) > 1 and not is_changed and not _begins_with_a_change(text, answers, language)):
         return None
     return None if is_open and len(answers) > 1 else answers[-1]
@@ -217,12 +219,22 @@ def _wishes(chart: Chart, at: int, parts: int) -> set[str]:
 
 def is_question(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
     """Return True for a question: by its mark, or its first words ("what is it for")."""
+    text = without_exclamation(text, language)
     stripped = text.rstrip(" \t\n!")
     if stripped.endswith("?") or text.lstrip().startswith("¿"):
         return True
     line = [it for it in tokens(text) if it.kind != "mark"]
     start = _longest(line, 0, _phrases(language, "questions", "start")) if line else 0
     return len(line) > start > 0 and len(line) > 2 and not _is_statement(line, start, language)  # noqa: PLR2004 - "what a day"
+
+
+def without_exclamation(text: str, language: str = DEFAULT_LANGUAGE) -> str:
+    """Return a text without the exclamation before it: "What?? That's not my name"."""
+    line = tokens(text)
+    end = after = _longest(line, 0, _phrases(language, "faults", "exclaimed")) if line else 0
+    while end > 0 and after < len(line) and line[after].low in ("?", "!"):
+        after += 1
+    return text[line[after].start :] if end < after < len(line) else text
 
 
 def _is_statement(line: list[WordToken], start: int, language: str) -> bool:
@@ -233,11 +245,13 @@ def _is_statement(line: list[WordToken], start: int, language: str) -> bool:
 def is_request(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
     """Return True for a wish in the form of a question: "can we make it tomorrow?", "Friday?"."""
     line = [it for it in tokens(text) if it.kind != "mark"]
-    if not line:
-        return False
-    if _longest(line, 0, _phrases(language, "questions", "requests")) > 0:
+    again = {phrase[:-1] for phrase, key in words_of(language).phrases["words"].items() if key == "again"}
+    at = _longest(line, 0, again) if line else 0  # "wait, what does it cost?"
+    if at >= len(line):
+        return bool(line)
+    if _longest(line, at, _phrases(language, "questions", "requests")) > at:
         return True
-    return _longest(line, 0, _phrases(language, "questions", "start")) == 0
+    return _longest(line, at, _phrases(language, "questions", "start")) == at
 
 
 def is_remark(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
@@ -248,6 +262,17 @@ def is_remark(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
 def finds_fault(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
     """Return True if a text says that something is wrong, which is no refusal of the whole."""
     return len(text) <= MAX_READ and "?" not in text and _contains(text, _phrases(language, "faults", "words"))
+
+
+def refusal_of(text: str, language: str = DEFAULT_LANGUAGE) -> str | None:
+    """Return the reason of a no to a question that only takes yes or no; None for any other message, or a fault without "because"."""
+    is_fault = finds_fault(text, language) and not _contains(text, _phrases(language, "no", "because"))
+    return None if is_fault else denial(text, language)
+
+
+def unclear(text: str, language: str = DEFAULT_LANGUAGE) -> str:
+    """Return what to say about a message that is neither yes nor no."""
+    return words_of(language).text("what_is_wrong_there" if finds_fault(text, language) else "yes_or_no")
 
 
 def has_value(text: str, language: str = DEFAULT_LANGUAGE) -> bool:
@@ -299,6 +324,7 @@ def change_of(text: str, labels: Mapping[str, str], language: str = DEFAULT_LANG
         labels: names of the fields by their labels.
         language: language of the message.
     """
+    text = without_exclamation(text, language)
     chart = Chart(text, Setting(language=language))
     chart.labels = {tuple(it.low for it in tokens(label)): name for label, name in labels.items() if label.strip()}
     if not chart.tokens or len(text) > MAX_READ:

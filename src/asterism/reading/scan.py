@@ -8,10 +8,11 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.reading.chart import Chart
+from asterism.reading.company import company_at
 from asterism.reading.dates import date_parts_at, dates_at, whole_at
 from asterism.reading.durations import durations_at, shifts_at
 from asterism.reading.money import numbers_at
-from asterism.reading.options import corrected, options_at, spellings_of
+from asterism.reading.options import corrected, options_at, rough_options_at, spellings_of
 from asterism.reading.setting import Setting
 from asterism.reading.times import time_parts_at, times_at
 from asterism.reading.tokens import WordToken, tokens
@@ -199,7 +200,10 @@ class Scan:
         yield from durations_at(chart, at)
         yield from shifts_at(chart, at)
         yield from numbers
+        yield from company_at(chart, at)
         yield from options_at(chart.tokens, at, self.options)
+        if self.asked is not None and self.asked.options:
+            yield from rough_options_at(chart, at, self.asked.options, known_words(chart.words))
         yield from date_parts_at(chart, at)
         yield from time_parts_at(chart, at)
 

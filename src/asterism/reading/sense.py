@@ -137,14 +137,20 @@ class _Sense(Clauses):
             self.weak.add(item.clause)
 
     def _shift(self, item: Item, place: int) -> None:
-        named = self.named.get(place)
-        moved = [
-            (field, value)
-            for field in self.scan.wanted.values()
-            if (named is None or field.name == named) and field.given is not None and (value := shifted(field, item.options[0])) is not None
-        ]
-        if len(moved) == 1:
-            self._put(moved[0][0].name, value=moved[0][1], item=item, sure=True)
+        named, earlier = self.named.get(place), self.found.taken
+        moved = []
+        for field in self.scan.wanted.values():
+            if field.name in earlier:  # "we were eight, but two more have joined"
+                field = msgspec.structs.replace(field, given=earlier[field.name].value)  # noqa: PLW2901 - the value of this message
+            if (named is None or field.name == named) and field.given is not None:
+                value = shifted(field, item.options[0])
+                moved += [(field, value)] if value is not None else []
+        is_range = len(moved) == 2 and moved[1][0].end_of == moved[0][0].name and not item.options[0].sure  # noqa: PLR2004 - both ends
+        if len(moved) == 1 or is_range:
+            for field, value in moved:
+                sure = item.options[0].sure and field.name not in earlier
+                earlier.pop(field.name, None)
+                self._put(field.name, value=value, item=item, sure=sure)
         else:
             names = tuple(field.name for field, _ in moved)
             self.found.troubles.append(

@@ -33,9 +33,9 @@ TABLES = {
 """Tables of plain phrases with the keys that each must have."""
 PLAIN_ACTS = ("polite", "things", "thing_words", "openings", "determiners")
 """Keys of the table ``acts`` that have plain phrases; a language file may lack the last two."""
-GRAMMARS = ("date", "asked_date", "date_parts", "whole", "time", "asked_time", "time_parts", "duration", "shift", "acts", "edit")
+GRAMMARS = ("date", "asked_date", "date_parts", "whole", "time", "asked_time", "time_parts", "duration", "shift", "company", "acts", "edit")
 """Tables of patterns."""
-PHRASES = ("words", "yes", "no", "faults", "questions", "remarks", "names", "currencies", "cents", *TABLES)
+PHRASES = ("words", "yes", "no", "faults", "questions", "remarks", "names", "currencies", "cents", "superlatives", *TABLES)
 """Tables of plain phrases."""
 REQUIRED = {
     "words": ["from", "until", "to", "back", "and", "but", "not", "or", "if", "about", "up_to", "asides", "again", "neutral"],

@@ -108,6 +108,36 @@ def test_at_an_approval_a_no_with_a_value_is_a_correction() -> None:
     assert turns[3].raw_message == "What is the last then? Until which day?"
 
 
+@pytest.mark.parametrize("line", ["no, push it back a week", "postpone it by a week"])
+def test_a_shift_in_loose_words_is_read_back_for_both_ends(line: str) -> None:
+    later = talk(type("Holiday", (Leave,), {"requires_approval": True}), "leave", "from monday to friday", line, "yes")[1]
+    assert later[2].raw_message == "Do you mean first: Monday 2026-01-12, last: Friday 2026-01-16? (yes/no)"
+    assert later[3].fields == {"first": "2026-01-12", "last": "2026-01-16"}
+
+
+def test_a_shift_changes_the_date_that_was_read_back() -> None:
+    _, turns = talk(Payment, "pay", "5", "next friday", "no, push it back a week", "yes")
+    assert turns[2].raw_message == "Do you mean day: Friday 2026-01-09? (yes/no)"
+    assert turns[3].raw_message == "Do you mean day: Friday 2026-01-16? (yes/no)"
+    assert turns[4].fields["day"] == "2026-01-16"
+
+
+class Guest(StandardAgent):
+    requires_approval = True
+    name: str = InputField("Your name?")
+    day: dt.date = InputField("When?")
+
+
+def test_a_value_that_is_said_not_to_be_right_is_corrected_by_what_follows() -> None:
+    _, turns = talk(
+        Guest, "hi", "Hargraves", "What?? that's not my name, it's Hargreaves", "2026-03-03", "that is not the day, it's 5 March"
+    )
+    assert turns[2].fields["name"] == "Hargreaves"
+    assert turns[4].fields["day"] == "2026-03-05"
+    assert turns[4].raw_message.startswith("Guest (")
+    assert talk(Guest, "hi", "Ann", "2026-03-03", "that's not my name")[1][-1].raw_message == "What is the name then? Your name?"
+
+
 class Payment(StandardAgent):
     requires_approval = True
     amount: int = InputField("How much?")

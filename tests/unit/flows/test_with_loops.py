@@ -95,7 +95,14 @@ def test_a_question_of_a_loop_is_passed_up_and_its_answer_down() -> None:
 @pytest.mark.parametrize("line", ["nope, wrong", "no, that is wrong"])
 def test_a_fault_found_with_the_question_of_a_loop_is_no_refusal(line: str) -> None:
     turn = talk(Treasure, "dig", "a spade", line)[1][-1]
-    assert (turn.raw_message, turn.status) == ("Please answer yes or no. Let digger do dig (dig)? (where: the oak)", "RUNNING")
+    asks = 'What is wrong? Write "yes", or "no, because …" with the reason. Let digger do dig (dig)? (where: the oak)'
+    assert (turn.raw_message, turn.status) == (asks, "RUNNING")
+
+
+def test_a_fault_with_because_refuses_the_question_of_a_loop() -> None:
+    _, turns = talk(Treasure, "dig", "a spade", "nope, wrong", "no, because it is the wrong tree")
+    assert "What is wrong?" not in turns[-1].raw_message
+    assert DONE == []
 
 
 def test_a_cancel_of_the_conversation_reaches_the_loop() -> None:
