@@ -9,6 +9,7 @@ from pathlib import Path
 
 from asterism.devices.a2a_content import message_id
 
+ROOT = Path(__file__).parents[1]
 START_S = 60.0
 
 
@@ -26,7 +27,7 @@ class AgentProcess:
     def __init__(self, folder: Path, *flags: str) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self._process = subprocess.Popen([sys.executable, "-m", "tests.a2a_agent", str(folder), *flags])
+        self._process = subprocess.Popen([sys.executable, "-m", "tests.a2a_agent", str(folder), *flags], cwd=ROOT)
         until = time.monotonic() + START_S
         while not (folder / "url").exists():
             if self._process.poll() is not None or time.monotonic() > until:

@@ -56,7 +56,7 @@ _ENV: Json = {
     "additionalProperties": {
         "type": "string",
         "pattern": _NO_NUL,
-        "not": {"pattern": r"\$\{[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\}"},
+        "not": {"pattern": r"\$\{(?!secret\.)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\}"},
     },
 }
 _FOLDER: Json = {"pattern": _NO_NUL, "maxLength": MAX_FOLDER}

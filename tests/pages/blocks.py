@@ -39,14 +39,14 @@ _SAVED = re.compile(r"`([\w./-]+\.\w+)`[^`]*:$")
 _NOT_RUN = re.compile(r"^<!-- not run: (.+) -->$")
 _RUN_ID = r"\d{6}-[0-9a-f]{8}"
 _VARYING = re.compile(
-    rf"(?P<id>{_RUN_ID})|(?P<time>\d\d:\d\d:\d\d)|(?P<duration>\d+\.\d+ ?s\b)|(?P<date>\d{{4}}-\d\d-\d\d\b)"
+    rf"(?P<id>{_RUN_ID})|(?P<time>\d\d:\d\d:\d\d)|(?P<duration>\d+\.\d+ ?s\b)|(?P<date>\d{{4}}-\d\d-\d\d\b(?: \d\d:\d\d(?::\d\d)?\b)?)"
     r"|(?P<process>process \d+ on \S+)|(?P<any>…)"
 )
 
 _ACCEPTED = {
     "id": _RUN_ID,
     "time": r"\d\d:\d\d:\d\d",
-    "date": r"\d{4}-\d\d-\d\d",
+    "date": r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?",
     "duration": r"\d+\.\d+ ?s",
     "process": r"process \d+ on \S+",
     "any": ".*",
