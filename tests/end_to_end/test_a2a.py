@@ -44,7 +44,13 @@ class Bench:
         return str(rows[0]["run"])
 
     def messages(self) -> list[str]:
-        path = self.agent.folder / "starts"
+        return self._noted("starts")
+
+    def ended(self) -> list[str]:
+        return self._noted("ends")
+
+    def _noted(self, file: str) -> list[str]:
+        path = self.agent.folder / file
         return path.read_text().split() if path.exists() else []
 
 
@@ -64,24 +70,50 @@ def wait_until(condition: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
+def attached(bench: Bench) -> str:
+    """Wait until the journal has the handle of the task; return the id of the run."""
+    wait_until(bench.messages)
+    run_id = bench.only_run()
+    wait_until(lambda: "attempt_attached" in bench.asterism("export", run_id))
+    return run_id
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_task_of_an_agent_outlives_the_owner_of_its_run(bench: Bench, number: signal.Signals) -> None:
     owner = bench.start("held")
-    run_id = ""
-
-    def is_attached() -> bool:
-        nonlocal run_id
-        if not bench.messages():
-            return False
-        run_id = run_id or bench.only_run()
-        return "attempt_attached" in bench.asterism("export", run_id)
-
-    wait_until(is_attached)
+    run_id = attached(bench)
     owner.send_signal(number)
     owner.wait(timeout=60)
     bench.agent.say("release")
     assert "answer=42" in bench.asterism("resume", run_id)
     assert len(bench.messages()) == 1
+
+
+def test_a_cancel_after_the_owner_was_killed_reaches_the_agent(bench: Bench) -> None:
+    owner = bench.start("held")
+    run_id = attached(bench)
+    owner.kill()
+    owner.wait(timeout=60)
+    assert f"run {run_id} is cancelled" in bench.asterism("cancel", run_id)
+    assert set(bench.ended()) == set(bench.messages())
+
+
+def test_a_cancel_of_a_run_whose_agent_waits_for_an_answer_reaches_the_agent(bench: Bench) -> None:
+    bench.start("ask").wait(timeout=60)
+    run_id = bench.only_run()
+    assert f"run {run_id} is cancelled" in bench.asterism("cancel", run_id)
+    assert set(bench.ended()) == set(bench.messages())
+
+
+def test_a_cancel_without_the_fleet_file_ends_the_run_and_names_the_task_that_goes_on(bench: Bench) -> None:
+    bench.start("ask").wait(timeout=60)
+    run_id = bench.only_run()
+    (bench.folder / "fleet.toml").unlink()
+    said = bench.asterism("cancel", run_id)
+    assert f"nothing is stopped on the devices of run {run_id}, which cannot be opened" in said
+    assert f"run {run_id} is cancelled" in said
+    assert "may still run on agent" in bench.asterism("show", run_id)
+    assert bench.ended() == []
 
 
 def test_a_question_of_an_agent_is_answered_in_another_process(bench: Bench) -> None:

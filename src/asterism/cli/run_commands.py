@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated
 
@@ -30,14 +32,14 @@ from asterism.cli.options import (
     WhatToRun,
     raised_limits,
 )
-from asterism.cli.output import put
+from asterism.cli.output import message, put
 from asterism.cli.plan_values import Values, with_values
 from asterism.cli.run_access import actor, check_database, check_sendable, connected, resume_hint
 from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
-from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of, has_finally_tasks
+from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of, has_finally_tasks, stops_elsewhere
 from asterism.constellations.rounds import round_after, submit
 from asterism.devices.here import here_of
-from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
+from asterism.errors import InvalidInput, MissingExtra, Refused, RunOwned, UnknownMachine
 from asterism.kernel.machine import Event, kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions
 from asterism.machines.run_control import Cancel, Pause, Unpause
@@ -343,10 +345,26 @@ async def _cancel(named: str, reason: str, database: Path | None) -> int:
         if is_unowned and (row.parent or goes_on):  # the rest of its tree, and these, need devices
             await _post(client, row, Cancel(reason=reason))
             return await drive_unowned(client, row, path, None, unpause=False)
-        async with open_runtime(client.store, {}, path) as runtime:  # drives the run if no process does; a cancel needs no devices
+        async with _open_to_cancel(client, row, path, is_unowned=is_unowned) as runtime:
             await runtime.send(row.run_id, Cancel(reason=reason), actor=actor())
         put(_cancel_words(await client.store.run(row.run_id), goes_on=goes_on))
         return FINISHED
+
+
+@contextlib.asynccontextmanager
+async def _open_to_cancel(client: Client, row: RunRow, path: Path, *, is_unowned: bool) -> AsyncIterator[Runtime]:
+    """Open a runtime that drives a run without an owner to its end; with devices only if it has to stop an attempt there."""
+    async with contextlib.AsyncExitStack() as stack:
+        runtime: Runtime | None = None
+        if is_unowned and await stops_elsewhere(client, row):
+            put(f"stopping the work of run {row.run_id} on its devices; Ctrl-C leaves the rest to: {resume_hint(row)}")
+            try:
+                runtime = await stack.enter_async_context(open_driver_for(client, row, path))
+            except (InvalidInput, MissingExtra) as error:
+                put(message(f"nothing is stopped on the devices of run {row.run_id}, which cannot be opened: {error}"))
+        if runtime is None:
+            runtime = await stack.enter_async_context(open_runtime(client.store, {}, path))
+        yield runtime
 
 
 def _cancel_words(row: RunRow, *, goes_on: bool) -> str:

@@ -14,7 +14,8 @@ from asterism.devices.python_fleet import Fleet
 from asterism.devices.thread import missing_text, registered_function
 from asterism.errors import InvalidInput
 from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, StopAttempt
+from asterism.machines.constellation_agent.stopping import may_run_elsewhere
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import ConversationStarted
 from asterism.machines.orchestration_loop.events import LoopSubmitted
@@ -90,6 +91,20 @@ async def has_finally_tasks(client: Client, root: RunRow) -> bool:
         if row.status != "ended" and row.machine == CONSTELLATION_AGENT.name:
             memory = (await client.load(row.run_id)).memory
             if memory.ending is None and any(task.role == "finally" for task in memory.constellation.tasks.values()):
+                return True
+    return False
+
+
+async def stops_elsewhere(client: Client, root: RunRow) -> bool:
+    """Return True if the end of a run has to stop an attempt on a remote device: its own, or that of an unfinished child run."""
+    for row in await client.store.runs(root=root.root, limit=MAX_RUNS):
+        if row.status != "ended" and row.machine == CONSTELLATION_AGENT.name:
+            run = await client.load(row.run_id)
+            if (
+                any(isinstance(effect, StopAttempt) for effect in run.outstanding.values())
+                or any(question.asked is not None for question in run.memory.questions.values())
+                or any(may_run_elsewhere(run.memory, effect_id, attempt) for effect_id, attempt in run.memory.attempts.items())
+            ):
                 return True
     return False
 
