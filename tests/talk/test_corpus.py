@@ -32,9 +32,16 @@ def test_most_of_what_a_person_understands_is_understood(outcomes: list[tuple[st
     assert sum(it.kind in ("understood", "confirmed") for it in clear) >= LEAST_UNDERSTOOD * len(clear)
 
 
-@pytest.mark.parametrize("number", [2, 3, 4])
+@pytest.mark.parametrize("number", [2, 3, 4, 5])
 def test_nothing_of_a_later_round_is_silently_wrong(number: int) -> None:
     """A round is written afresh, and read for the first time when the grammars are finished."""
     heard = run(sorted(FOLDER.with_name("rounds").glob(f"round{number}_*.txt")))
     assert len(heard) >= 200
     assert [(language, *it.line, it.got) for language, it in heard if it.kind == "wrong"] == []
+
+
+def test_nothing_of_the_traps_is_silently_wrong_or_fills_another_field() -> None:
+    """Fractions, dashes, ordinals and the like; a phrase that a person would ask about gives no value of another field either."""
+    heard = run(sorted(FOLDER.with_name("traps").glob("*.txt")))
+    assert len(heard) >= 100
+    assert [(language, *it.line, it.got) for language, it in heard if it.kind == "wrong" or (it.line.expected == "ask" and it.extra)] == []

@@ -228,6 +228,9 @@ def _read(
         return done
     if is_first and not seen.troubles:
         return done
+    is_silent = not done.fields and not done.sentences and not seen.troubles
+    if is_silent and (meant := _without_value(agent, text, asked, seen, is_question=is_question)) is not None:
+        return meant
     still = (
         asked
         if asked is not None and name not in found and name not in done.fields and not (done.fields and not _is_about(seen, name))
@@ -238,6 +241,21 @@ def _read(
     if still is None or not filled.sentences:
         done.sentences += complaints_about(agent, seen, rest, still)
     return done
+
+
+def _without_value(agent: DialogueAgent, text: str, asked: Field | None, seen: Understanding, *, is_question: bool) -> AnswerOutcome | None:
+    """Answer a question, and read back the yes or no that a text begins with; return None for any other message."""
+    if is_question and seen.unknown and len(text.split()) > LONGEST_REQUEST:
+        return AnswerOutcome(sentences=about(agent, text, asked), is_talk=True)
+    leaning = replies.leaning_of(text, agent._state.setting.language) if asked is not None and asked.kind is bool else None
+    done = AnswerOutcome()
+    if asked is not None and leaning is not None:
+        _guess(agent, asked.name, leaning, done)
+    return done if done.fields else None
+
+
+LONGEST_REQUEST = 2
+"""Words of a question at most that may be a value with a typing error."""
 
 
 def _is_about(found: Understanding, name: str) -> bool:

@@ -16,6 +16,8 @@ from asterism.reading.words import TABLES
 MAX_NUMBER_WORDS = 8
 MAX_DIGITS = 300
 """Digits of a number at most, so that it is finite and fits every journal."""
+FRACTIONS = {"1/2": Decimal("0.5"), "1/4": Decimal("0.25"), "3/4": Decimal("0.75"), "1/3": Decimal(1) / 3, "2/3": Decimal(2) / 3}
+"""Parts of an hour and the like, as people write them."""
 _GROUPED = re.compile(r"\d{1,3}(?:([.,])\d{3})+(?:([.,])\d+)?")
 
 
@@ -146,6 +148,10 @@ class Chart:
             return False
         return number_in_words((self.tokens[after].text.lower(),), self.words) is not None
 
+    def _fraction(self, at: int) -> list[tuple[int, Decimal]]:
+        value = FRACTIONS.get(self.tokens[at].low.replace("\u2044", "/"))
+        return [] if value is None else [(at + 1, value)]
+
     def _n(self, at: int) -> list[tuple[int, Decimal]]:
         found = list(self.slot("number", at))
         if not found and (self.tokens[at].low,) in self.words.special.get("articles", ()):
@@ -267,7 +273,9 @@ class Chart:
     # -- other slots -------------------------------------------------------------------------------
 
     def _written(self, at: int) -> list[tuple[int, str]]:
-        return [(at + 1, self.tokens[at].low)] if self.tokens[at].kind == "date" else []
+        is_length = bool(self.slot("fraction", at) and self.slot("duration", at))  # "Friday, 3/4 of an hour"
+        is_date = self.tokens[at].kind == "date" and self.tokens[at].low != "24/7" and not is_length
+        return [(at + 1, self.tokens[at].low)] if is_date else []
 
     def _date(self, at: int) -> list[tuple[int, Any]]:
         return NESTED["date"](self, at)

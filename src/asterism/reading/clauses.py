@@ -264,7 +264,16 @@ class Clauses:
         """Return True for the "one" of "the large one"."""
         before = self.items[at - 1] if at else None
         is_word = item.low == "number" and (self.scan.tokens[item.start].low,) in self.scan.chart.words.special.get("pronouns", ())
-        return is_word and before is not None and (before.kind == "unknown" or before.low == "option")
+        if not is_word or before is None:
+            return False
+        if (self.scan.tokens[item.start - 1].low,) in self.scan.chart.words.special.get("before_pronouns", ()):
+            self.weak.add(item.clause)  # "the one at 3" may name no time
+            return True
+        after = self.items[at + 1] if at + 1 < len(self.items) else None
+        if before.low in ("money", "date", "time", "duration") and (after is None or after.kind == "mark"):
+            self.weak.add(item.clause)  # "the 20 euro one"
+            return True
+        return before.kind == "unknown" or before.low == "option"
 
     # -- names -------------------------------------------------------------------------------------
 

@@ -22,7 +22,9 @@ def durations_at(chart: Chart, at: int) -> list[Reading]:
         if read is not None and abs(read[0]) <= MAX_SECONDS:
             found.setdefault(
                 end,
-                Reading(kind="duration", value=dt.timedelta(seconds=float(read[0])), start=at, end=end, unit=read[1], sure=key != "couple"),
+                Reading(
+                    kind="duration", value=dt.timedelta(seconds=float(read[0])), start=at, end=end, unit=read[1], sure=_is_exact(key, bound)
+                ),
             )
     return sorted(found.values(), key=lambda it: -it.end)
 
@@ -38,6 +40,12 @@ def shifts_at(chart: Chart, at: int) -> list[Reading]:
         elif key in ("more", "fewer"):
             found.append(Reading(kind="shift", value=sign * bound["n"], start=at, end=end, unit="number", role="step"))
     return sorted(found, key=lambda it: -it.end)
+
+
+def _is_exact(key: str, bound: Bindings) -> bool:
+    """Return False for "a couple of hours", and for "half a day", which may be a day of work."""
+    counts = [bound.get(name, 0) for name in ("n", "fraction")]
+    return key != "couple" and (bound.get("unit") not in ("day", "week") or all(it == int(it) for it in counts))
 
 
 FIXED = {"half_hour": 1800, "hour_and_a_half": 5400, "hour_and_a_quarter": 4500, "quarter": 900, "three_quarters": 2700}
@@ -59,6 +67,8 @@ def _seconds(key: str, bound: Bindings) -> tuple[Decimal, str] | None:
 
 def _counted(key: str, bound: Bindings, each: int) -> tuple[Decimal, str] | None:
     unit = bound["unit"]
+    if key == "fraction":
+        return Decimal(round((bound.get("number", 0) + bound["fraction"]) * each)), unit
     if key.startswith("and_a_half_"):
         return (Decimal(key[-1]) + Decimal("0.5")) * each, unit
     if key == "mixed":

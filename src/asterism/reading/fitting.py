@@ -28,7 +28,7 @@ def fitted(field: Wanted, item: Item, scan: Scan, *, is_named: bool = False, is_
         if reading.role == "asked" and not is_asked:
             continue
         if not reading.why and (found := _fit(field, reading, item, scan, is_named=is_named, is_asked=is_asked)) is not None:
-            is_chosen = field.kind == "time" and bool(reading.others)  # by the usual hours of the field
+            is_chosen = field.kind == "time" and bool(reading.others) and not reading.unit  # by the usual hours of the field
             is_open = field.kind == "time" and item.role == "first"  # "from 3" may mean at 3, or not before
             return found[0], found[1] and (reading.sure or is_chosen) and not is_open
     return None

@@ -45,7 +45,20 @@ def _with_half(chart: Chart, at: int) -> list[tuple[int, Decimal]]:
     """Return the number of "two and a half"."""
     halves = chart.words.special.get("and_a_half", ())
     found = [(chart.phrase(halves, end), end, value) for end, value in chart.slot("number", at) if end < len(chart.tokens)]
-    return [(after, value + Decimal("0.5")) for after, end, value in found if after > end and value == int(value) and value >= 0]
+    return [
+        _multiplied(chart, after, value + Decimal("0.5"))
+        for after, end, value in found
+        if after > end and value == int(value) and value >= 0
+    ]
+
+
+def _multiplied(chart: Chart, at: int, value: Decimal) -> tuple[int, Decimal]:
+    """Return the number of "two and a half thousand"."""
+    for name, factor in (("hundred", 100), ("thousand", 1000), ("million", 1_000_000)):
+        end = chart.phrase(chart.words.special.get(name, ()), at) if at < len(chart.tokens) else at
+        if end > at:
+            return end, value * factor
+    return at, value
 
 
 def _with_cents(chart: Chart, amount: Reading) -> list[Reading]:

@@ -111,6 +111,14 @@ def _joined(scan: Scan, items: list[Item], at: int) -> Item | None:
     for item in items[at + 1 : at + 6]:
         if item.kind == "value" and not link and _is_same_day(items[at], item):  # "tuesday 24"
             continue
+        if item.clause != items[at].clause and scan.tokens[item.start].low == "-":  # "at 10 - sorry, at 11"
+            return None
+        if item.kind == "value" and items[at].low == "time" and item.low == "number" and _is_counted(items, item):
+            for other in (items[at], item):  # "at 10 - 2 people" may be a range, too
+                other.options = [
+                    msgspec.structs.replace(it, sure=False, unit=it.unit or AS_SAID * (it.kind == "time")) for it in other.options
+                ]
+            return None
         if item.kind == "value" and (not item.dropped or link in ("until", "-")):
             return item if link in ("until", "-") or (link == "and" and _are_neighbours(items[at], item)) else None
         if item.kind == "mark" and scan.tokens[item.start].low == "-":
@@ -124,6 +132,16 @@ def _joined(scan: Scan, items: list[Item], at: int) -> Item | None:
         elif not ("neutral" in item.classes or (item.kind == "label" and link)):
             return None
     return None
+
+
+AS_SAID = "said"
+"""Unit of a time that the usual hours of a field do not make certain."""
+
+
+def _is_counted(items: list[Item], item: Item) -> bool:
+    """Return True for a number with the name of what it counts."""
+    after = items[items.index(item) + 1 :][:1]
+    return bool(after) and after[0].kind == "label" and after[0].side != "after"
 
 
 def _are_neighbours(one: Item, two: Item) -> bool:

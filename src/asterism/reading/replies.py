@@ -57,7 +57,8 @@ def answer_of(text: str, language: str = DEFAULT_LANGUAGE) -> bool | None:
     is_changed, is_open, at = False, False, 0
     yes, no = _phrases(language, "yes", "phrases"), _phrases(language, "no", "phrases")
     courtesies = _phrases(language, "yes", "courtesies")
-    again = frozenset(phrase[:-1] for phrase, key in words.phrases["words"].items() if key == "again")
+    ors = {phrase[0] for phrase, key in words.phrases["words"].items() if key == "or"}  # "yes or no" is neither
+    again = frozenset(phrase[:-1] for phrase, key in words.phrases["words"].items() if key == "again" and phrase[0] not in ors)
     while at < len(line):
         ends = {kind: _longest(line, at, phrases) for kind, phrases in (("no", no), ("yes", yes), ("polite", courtesies), ("again", again))}
         kind = max(ends, key=lambda it: ends[it])
@@ -90,6 +91,21 @@ def _begins_with_a_change(text: str, answers: list[bool], language: str) -> bool
     again = {phrase[:-1] for phrase, key in words.phrases["words"].items() if key == "again"} - _phrases(language, "no", "phrases")
     line = [it for it in tokens(text) if it.kind != "mark"]
     return len(answers) == 2 and any(_longest(line, at, again) > at for at in range(1, len(line)))  # noqa: PLR2004 - the first and the new one
+
+
+def leaning_of(text: str, language: str = DEFAULT_LANGUAGE) -> bool | None:
+    """Return the answer that a text begins with, if its other words do not limit it: "nah, we'll bring our own"; None for none."""
+    line, phrases = tokens(text), words_of(language).phrases["words"]
+    yes, no = _phrases(language, "yes", "phrases"), _phrases(language, "no", "phrases")
+    end = _longest(line, 0, yes | no)
+    said = tuple(it.low for it in line[:end])
+    neutral = {phrase[:-1] for phrase, key in phrases.items() if key == "neutral"}
+    is_aside = 0 < end < len(line) and (line[end].kind == "mark" or _longest(line, end, neutral) > end)  # not "no idea who eats"
+    if not is_aside or "?" in text or len(text) > MAX_READ or (said in yes and said in words_of(language).special["polite"]):
+        return None
+    limits = {phrase[:-1] for phrase, key in phrases.items() if key in ("if", "but", "or", "not")}
+    stops = limits | no if said in yes else yes | (limits - no)
+    return None if any(_longest(line, at, stops) > at for at in range(end, len(line))) else said in yes
 
 
 def denial(text: str, language: str = DEFAULT_LANGUAGE) -> str | None:

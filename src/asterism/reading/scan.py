@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from asterism.reading.chart import Chart
+from asterism.reading.chart import FRACTIONS, Chart
 from asterism.reading.company import company_at
 from asterism.reading.dates import date_parts_at, dates_at, whole_at
 from asterism.reading.durations import durations_at, shifts_at
@@ -102,7 +103,7 @@ class Scan:
         self.asked = self.wanted.get(asked)
         self.options = _options(setting.words, wanted)
         self.labels = _labels(setting.words, wanted)
-        self.guessed = self._corrected(setting.words)
+        self.guessed = self._corrected(setting.words) | self._slashes()
         self.items = self._scanned()
         self._divide()
 
@@ -139,6 +140,17 @@ class Scan:
                     for offset, low in enumerate(name):
                         self.tokens[index + offset] = msgspec.structs.replace(self.tokens[index + offset], low=low)
                     found |= {index, index + 1}
+        return found
+
+    def _slashes(self) -> set[int]:
+        """Return the tokens such as "3/4" that may be no date: parts of something, or where no date was asked for."""
+        found, chart = set[int](), self.chart
+        asks_other = self.asked is not None and self.asked.kind not in ("date", "moment")
+        for at, token in enumerate(self.tokens):
+            if re.fullmatch(r"\d{1,2}/\d{1,2}", token.text) or token.low.replace("\u2044", "/") in FRACTIONS:
+                is_length = any(it.end > at + 1 for start in {at, max(0, at - 1)} for it in durations_at(chart, start))
+                if not is_length and (asks_other or chart.slot("fraction", at)):
+                    found.add(at)
         return found
 
     # -- items -------------------------------------------------------------------------------------
@@ -194,7 +206,8 @@ class Scan:
         numbers = numbers_at(chart, at)
         after = max((it.end for it in numbers), default=at)
         is_counted = at < after < len(chart.tokens) and bool(self._labels_at(after))  # "11 people" is no hour, whatever is asked for
-        yield from dates_at(chart, at, asked=asks_date and not is_counted)
+        is_part = at in self.guessed and chart.tokens[at].kind == "date" and at + 1 < len(chart.tokens) and bool(self._labels_at(at + 1))
+        yield from () if is_part else dates_at(chart, at, asked=asks_date and not is_counted)  # "3/4 people"
         yield from whole_at(chart, at)
         yield from times_at(chart, at, asked=asks_time and not is_counted)
         yield from durations_at(chart, at)
@@ -239,12 +252,17 @@ class Scan:
     def _divide(self) -> None:
         """Number the clauses (between commas and "but") and the sentences."""
         clause = sentence = 0
-        for item in self.items:
+        for at, item in enumerate(self.items):
             mark = self.tokens[item.start].low if item.kind == "mark" else ""
-            if mark in SENTENCE_MARKS or mark in {",", ":"} or "but" in item.classes:
+            if mark in SENTENCE_MARKS or mark in {",", ":"} or "but" in item.classes or (mark == "-" and self._is_aside(at)):
                 clause += 1
                 sentence += mark in SENTENCE_MARKS
             item.clause, item.sentence = clause, sentence
+
+    def _is_aside(self, at: int) -> bool:
+        """Return True for the dash of "at 10 - sorry, at 11" and "at 10 - for two", which joins no range."""
+        dash, after = self.tokens[self.items[at].start], self.items[at + 1] if at + 1 < len(self.items) else None
+        return not dash.glued and after is not None and not self.tokens[after.start].glued and after.kind in ("words", "label")
 
 
 def _options(words: Words, wanted: Sequence[Wanted]) -> dict[str, str]:

@@ -48,6 +48,7 @@ class _Sense(Clauses):
         for item in self.items:
             if item.kind == "value" and not item.dropped:
                 self._assign(item)
+        self._take_the_rest()
         for name, value, item, start in self.answers:
             self._settle(self._taken(name, value, item, start))
         for name_given in self.texts:
@@ -129,12 +130,28 @@ class _Sense(Clauses):
         corrected = [it for it in given if it.given in refused]
         which = corrected or (given if (self.found.corrects and given and not open_) or not open_ else open_)
         if len(which) == 1:
-            self._put_fitted(which[0], item)
+            self._put_fitted(which[0], item, sure=not self._is_doubtful(item))
         elif which:
             self.found.troubles.append(Trouble(why="which", text=text, fields=tuple(it.name for it in which)))
         elif item.low in ("number", "money", "duration"):
             self.found.troubles.append(Trouble(why="foreign", text=text))
             self.weak.add(item.clause)
+
+    def _take_the_rest(self) -> None:
+        """Take the one option that a message leaves over, as a guess: "neither Birch nor Oak Hall"."""
+        asked = self.scan.asked
+        dropped = [item for item in self.items if item.dropped == "not" and item.low == "option"]
+        if asked is None or not dropped or asked.name in self.found.taken:
+            return
+        rest = set(asked.options) - {it.value for item in dropped for it in item.options}
+        if len(rest) == 1 and not any(item.dropped == "or" for item in self.items):
+            self._put(asked.name, value=rest.pop(), item=dropped[0], until=dropped[-1], sure=False)
+
+    def _is_doubtful(self, item: Item) -> bool:
+        """Return True for a day such as "the 2nd" where something else was asked for: it may be the second of something."""
+        asked = self.scan.asked
+        reading = item.options[0]
+        return asked is not None and asked.kind not in ("date", "moment") and reading.kind == "date" and reading.unit == "day_of_month"
 
     def _shift(self, item: Item, place: int) -> None:
         named, earlier = self.named.get(place), self.found.taken
@@ -156,6 +173,7 @@ class _Sense(Clauses):
             self.found.troubles.append(
                 Trouble(why="which" if moved else "part", text=self.scan.text_of(item.start, item.end), fields=names)
             )
+            self.weak.add(item.clause)  # "a team of 10 less 2"
 
     def _put_fitted(self, field: Wanted, item: Item, *, is_named: bool = False, is_asked: bool = False, sure: bool = True) -> None:
         found = fitted(field, item, self.scan, is_named=is_named, is_asked=is_asked)

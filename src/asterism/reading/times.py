@@ -38,6 +38,8 @@ def times_at(chart: Chart, at: int, *, asked: bool = False) -> list[Reading]:
             if read is not None:
                 role = "" if table == "time" else "asked"
                 found[end] = msgspec.structs.replace(_reading(chart, read, at, end), role=role)
+                if key == "half_alone":
+                    found[end] = msgspec.structs.replace(found[end], sure=False, unit=key)
     return sorted(found.values(), key=lambda it: -it.end)
 
 
@@ -109,6 +111,7 @@ def _minutes_from(key: str, bound: Bindings) -> int | None:
         "quarter_past": 15,
         "quarter_to": -15,
         "half_past": 30,
+        "half_alone": 30,
         "half_to": -30,
         "before_half": -30 - int(count),
         "after_half": -30 + int(count),

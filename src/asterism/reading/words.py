@@ -21,7 +21,7 @@ MAX_FILE_BYTES = 1_000_000
 
 SLOTS = frozenset(
     "n number unit weekday month ordinal day year date written hour minute half_day clock dotted four_digits hundred duration "  # noqa: SIM905 - as a text it can be read
-    "hours_minutes thing label".split()
+    "hours_minutes thing label fraction".split()
 )
 """Slots of patterns."""
 TABLES = {
