@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -95,6 +96,7 @@ class Clauses:
         self._conditions()
         self._unknown_words()
         self._units_left_out()
+        self._days_from()
 
     # -- clauses -----------------------------------------------------------------------------------
 
@@ -154,6 +156,14 @@ class Clauses:
                     length = dt.timedelta(seconds=float(seconds))
                     item.options = [msgspec.structs.replace(number, kind="duration", value=length, unit=unit, sure=False)]
             earlier = item if item.low == "duration" else None
+
+    def _days_from(self) -> None:
+        """Make guesses of a day beside a length of days: "a fortnight today" is not today."""
+        for one, two in pairwise(item for item in self.items if item.kind == "value"):
+            lengths = [item.options[0].value for item in (one, two) if item.low == "duration"]
+            has_day = "date" in (one.low, two.low) and one.clause == two.clause
+            if has_day and any(isinstance(length, dt.timedelta) and length >= dt.timedelta(days=1) for length in lengths):
+                self.weak.add(one.clause)
 
     def _divide(self, line: list[Item]) -> None:
         """Give what follows "no wait" in the middle of a clause a clause of its own."""

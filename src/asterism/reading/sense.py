@@ -53,6 +53,7 @@ class _Sense(Clauses):
             self._settle(self._taken(name, value, item, start))
         for name_given in self.texts:
             self._settle(name_given)
+        self._doubt_what_was_corrected()
         self._report()
         return self.found
 
@@ -203,6 +204,17 @@ class _Sense(Clauses):
             about = f"{earlier.text}, {taken.text}"
             self.found.troubles.append(Trouble(why="two", text=about, fields=(taken.field,)))
             self.found.taken[taken.field] = Taken(field=taken.field, value=None, text=about, sure=False)
+
+    def _doubt_what_was_corrected(self) -> None:
+        """Make guesses of the values before a correction that gave no value: "2:30, actually make that 3"."""
+        tokens = self.scan.tokens
+        denied = {item.clause for item in self.items if item.clause and {"again", "not"} <= set(item.classes)}  # "no, until the 6th"
+        for number in self.again | denied:
+            values = [item for item in self._clause(number) if item.kind in ("value", "part")]
+            start = min((tokens[item.start].start for item in values), default=None)
+            if start is not None and not any(taken.start >= start for taken in self.found.taken.values()):
+                for taken in self.found.taken.values():
+                    taken.sure = False
 
     def _report(self) -> None:
         for name in [name for name, it in self.found.taken.items() if it.value is None]:
