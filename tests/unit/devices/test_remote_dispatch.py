@@ -426,3 +426,12 @@ def test_only_the_first_handle_counts_and_an_attempt_that_was_given_up_confirms_
 
     assert run(whole()) == "t may still run on far: stopped first"
     assert heard.handles == ["first"]
+
+
+def test_a_run_that_is_acquired_later_hears_why_a_device_is_lost() -> None:
+    async def scenario(world: World) -> None:
+        world.dispatcher.lose("far", "no route to host")
+        reason = "device 'far' is lost: no route to host"
+        assert world.dispatcher.initial_events() == [(DeviceLost(device="far", reason=reason), "device:far")]
+
+    play(Behaviour(), scenario)
