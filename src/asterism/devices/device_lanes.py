@@ -192,4 +192,7 @@ def new_lane(device_id: str, device: Device, places: Places | None) -> Lane:
     lane = Lane(device, places)
     if lane.slots < 1:
         raise InvalidInput(f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1")
+    if why := getattr(device, "unreachable", ""):
+        lane.lost = f"device {device_id!r} is lost: {why}"
+        lane.found.clear()
     return lane

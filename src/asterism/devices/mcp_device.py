@@ -65,6 +65,7 @@ class McpDevice:
 
     Attributes:
         secret_names: secrets in its headers and variables.
+        unreachable: why the server could not be reached when the device was opened; empty if it could.
     """
 
     def __init__(self, entry: McpEntry, pool: ResourcePool, started: Callable[[int, str], contextlib.AbstractContextManager[None]]) -> None:
@@ -76,6 +77,7 @@ class McpDevice:
         self._profile = entry.profile()
         self._checks: dict[str, ArgumentCheck] = {}
         self._held = HeldCalls(entry.held_s)
+        self.unreachable = ""
         self.secret_names = tuple(name for value in (*entry.headers.values(), *entry.env.values()) for name in secrets_of(value))
 
     @property
@@ -88,6 +90,7 @@ class McpDevice:
             await self._connected()
         except Unreachable as why:
             log.warning("device %s: %s", self._entry.id, why)
+            self.unreachable = str(why)
             description = f"{self._entry.description} (cannot be reached: {why})".strip()
             self._profile = self._entry.profile(description=description)
 
