@@ -48,6 +48,8 @@ def act(request: int) -> None:
         send(id=request, result={"content": 3})
     elif BEHAVIOR == "wrong":
         send(id=request, result={"content": [], "structuredContent": {"n": "three"}})
+    elif BEHAVIOR == "pattern":
+        send(id=request, result={"content": [], "structuredContent": {"n": "a" * 40 + "!"}})
     elif BEHAVIOR == "noise":
         noise()
         send(id=request, result=text)
@@ -65,9 +67,12 @@ def act(request: int) -> None:
 def main() -> None:
     if BEHAVIOR == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    slow = {"type": "object", "properties": {"n": {"type": "string", "pattern": "^(a+)+$"}}}
     output = (
         {"outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}} if BEHAVIOR == "wrong" else {}
     )
+    if BEHAVIOR == "pattern":
+        output = {"outputSchema": slow, "inputSchema": slow}
     listed = False
     for line in sys.stdin:
         message = json.loads(line)

@@ -22,7 +22,7 @@ from asterism.machines.orchestration_loop.events import LoopSubmitted
 from asterism.planner.model_choice import ModelChoice, choose_model
 from asterism.runtime.client import Client
 from asterism.runtime.lookup import MAX_RUNS
-from asterism.runtime.ports.device import Device
+from asterism.runtime.ports.device import Device, RemoteDevice
 from asterism.runtime.ports.store import RunRow
 
 FirstEvent = ConstellationSubmitted | LoopSubmitted | ConversationStarted
@@ -149,6 +149,8 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
             elif not task.settled and registered_function(source) is None:
                 raise InvalidInput(f"run {row.run_id}: {missing_text(source)}")
             continue
+        if isinstance(device, RemoteDevice) and not device.profile.skills:
+            continue  # it could not be reached when it was opened, and may have the skill when it is found
         if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
             what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"
             raise InvalidInput(f"run {row.run_id}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")

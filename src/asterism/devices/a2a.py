@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from asterism.constellation.references import with_secrets
 from asterism.devices.fleet import DeviceEntry, DeviceKind
 from asterism.errors import InvalidInput, MissingExtra
 
@@ -67,7 +68,7 @@ async def _opened(entry: A2aEntry, folder: Path, stack: contextlib.AsyncExitStac
         raise MissingExtra("a2a", f"device {entry.id} of kind a2a") from error
     host = _host(entry.url)
     for name, value in entry.headers.items():
-        if not string.Template(value).is_valid():
+        if not string.Template(with_secrets(value, lambda _: "")).is_valid():
             raise InvalidInput(f"headers.{name}: write $NAME for a variable and $$ for a dollar sign")
     if entry.key and not entry.certificate:
         raise InvalidInput("key: set certificate, too")

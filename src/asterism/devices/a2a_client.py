@@ -32,6 +32,8 @@ from asterism.constellation.task import ErrorCode
 from asterism.devices.a2a_content import clean
 from asterism.devices.a2a_http import RefusedAnswer
 from asterism.devices.addresses import ForbiddenAddress
+from asterism.devices.remote_secrets import with_secret_values
+from asterism.errors import InvalidInput, MissingExtra
 
 BINDINGS = ["JSONRPC", "HTTP+JSON"]
 SEND_S = 300.0
@@ -244,8 +246,12 @@ def verifier(key_file: Path) -> Callable[[AgentCard], None]:
 
 
 def substituted(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with the environment variables in their values. Raises AgentError if one is not set."""
+    """Return headers with the environment variables and secrets in their values. Raises AgentError if one is not set."""
     found: dict[str, str] = {}
+    try:
+        headers = with_secret_values(headers)
+    except (InvalidInput, MissingExtra) as error:
+        raise AgentError("device_lost", f"its headers: {error}") from None
     for name, value in headers.items():
         try:
             found[name] = string.Template(value).substitute(os.environ).strip()

@@ -18,6 +18,7 @@ import httpx
 from a2a.types import AgentCard, Message, StreamResponse, Task, TaskState
 
 from asterism.constellation.profile import AgentProfile
+from asterism.constellation.references import secrets_of
 from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices import a2a_content as content
 from asterism.devices.a2a_client import Agent, AgentError, InvalidAnswer, NotCancelable, UnknownTask, fetch_card, substituted
@@ -65,6 +66,7 @@ class A2aConnection:
     ) -> None:
         self.url = url
         self._addresses, self._headers, self._tls, self._verify = addresses, headers, tls, verify
+        self.secret_names = tuple(name for value in headers.values() for name in secrets_of(value))
         self._http: httpx.AsyncClient | None = None
         self._agent: Agent | None = None
 
@@ -90,11 +92,15 @@ class A2aDevice:
     Args:
         declared: what the fleet file says about the device.
         connection: connection to the agent.
+
+    Attributes:
+        secret_names: secrets in its headers.
     """
 
     def __init__(self, declared: AgentProfile, connection: A2aConnection) -> None:
         self._declared = self._profile = declared
         self._connection = connection
+        self.secret_names = connection.secret_names
 
     @property
     def profile(self) -> AgentProfile:

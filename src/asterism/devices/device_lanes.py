@@ -134,7 +134,7 @@ class DeviceLanes(ABC):
         """Return events for a run right after each acquisition: what has changed in the fleet since it was opened."""
         removed: list[Event] = [DeviceLost(device=device_id, reason=LEFT, removed=True) for device_id in sorted(self._removed)]
         changed = [DeviceFound(device=device_id, profile=lane.profile) for device_id, lane in self._lanes.items() if lane.changed]
-        lost = [DeviceLost(device=device_id) for device_id, lane in self._lanes.items() if lane.lost]
+        lost = [DeviceLost(device=device_id, reason=lane.lost) for device_id, lane in self._lanes.items() if lane.lost]
         return [(event, _actor(event.device)) for event in (*removed, *changed, *lost) if isinstance(event, DeviceLost | DeviceFound)]
 
     def queue_depth(self, device_id: str) -> int:
@@ -192,4 +192,7 @@ def new_lane(device_id: str, device: Device, places: Places | None) -> Lane:
     lane = Lane(device, places)
     if lane.slots < 1:
         raise InvalidInput(f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1")
+    if why := getattr(device, "unreachable", ""):
+        lane.lost = f"device {device_id!r} is lost: {why}"
+        lane.found.clear()
     return lane

@@ -35,6 +35,7 @@ from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.device_lanes import DeviceLanes, new_lane
 from asterism.devices.lane import Lane, LaneItem
 from asterism.devices.places import LockedPlace, Places
+from asterism.devices.remote_secrets import DeviceFailed, perform_masked
 from asterism.devices.remote_stop import stop_once, stop_until
 from asterism.errors import how_to_write_there
 from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice
@@ -221,7 +222,7 @@ class Dispatcher(DeviceLanes):
     def _start(self, lane: Lane, item: LaneItem, place: LockedPlace | None) -> None:
         item.place = place
         item.ticket = None
-        item.task = task = self._group.create_task(_perform(lane.device, item), context=item.context)
+        item.task = task = self._group.create_task(_perform(lane, item), context=item.context)
         lane.performing[task] = item
         task.add_done_callback(partial(self._ended, lane, item))
         timeout_s = item.attempt.timeout_s
@@ -330,12 +331,15 @@ class Dispatcher(DeviceLanes):
             item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
 
 
-async def _perform(device: Device, item: LaneItem) -> AttemptResult:
+async def _perform(lane: Lane, item: LaneItem) -> AttemptResult:
     """Perform an attempt in a task that ends only with an ``AttemptResult`` or by cancellation."""
     try:
-        return await device.perform(item.attempt, item)
+        if lane.remote is not None:
+            return await perform_masked(lane.remote, item.attempt, item)
+        return await lane.device.perform(item.attempt, item)
     except Exception as error:  # boundary: a device may raise anything, and the attempt's result reports it
-        message = f"device {item.attempt.device_id!r} failed: {type(error).__name__}: {error}"
+        what = str(error) if isinstance(error, DeviceFailed) else f"{type(error).__name__}: {error}"
+        message = f"device {item.attempt.device_id!r} failed: {what}"
         if item.stopped is not None:
             item.stopped = TaskError(code=item.stopped.code, message=f"{item.stopped.message}; then {message}")
         else:

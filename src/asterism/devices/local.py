@@ -103,8 +103,7 @@ class LocalDevice:
             message = f"device {self._profile.device_id} has no skill {attempt.skill!r}; it has {', '.join(self._jobs) or 'none'}"
             return AttemptResult(error=TaskError(code="no_device", message=message))
         if isinstance(job.job, CommandJob) and attempt.secrets:
-            error = f"{attempt.skill}: argument {attempt.secrets[0][0]} has a secret, and every user can see a command line; {_BY_ENV}"
-            return AttemptResult(error=TaskError(code="bad_arguments", message=error))
+            return AttemptResult(error=TaskError(code="bad_arguments", message=secret_in_argv(attempt)))
         attempt = msgspec.structs.replace(attempt, folder=self._working_folder or attempt.folder, env={**self._secret_env, **attempt.env})
         bound = asyncio.timeout(job.timeout_s)
         try:
@@ -184,3 +183,8 @@ def command_skill(command: CommandEntry) -> Skill:
         tags=command.tags,
         examples=command.examples,
     )
+
+
+def secret_in_argv(attempt: Attempt) -> str:
+    """Return the error of a command with a secret in its arguments."""
+    return f"{attempt.skill}: argument {attempt.secrets[0][0]} has a secret, and every user can see a command line; {_BY_ENV}"

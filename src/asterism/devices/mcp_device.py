@@ -17,6 +17,7 @@ import msgspec
 from mcp import MCPError
 
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.references import secrets_of
 from asterism.devices.mcp_calls import HeldCalls, McpConnection
 from asterism.devices.mcp_entry import McpEntry
 from asterism.devices.mcp_leg import Ended, Leg
@@ -24,6 +25,7 @@ from asterism.devices.mcp_questions import LegState
 from asterism.devices.mcp_results import ArgumentCheck, error_of, failed, result_of
 from asterism.devices.mcp_server import CONNECT_S, ConnectionEnding, ServerAddress, listed_tools, open_client, with_variables
 from asterism.devices.mcp_tools import one_line, skills_of
+from asterism.devices.remote_secrets import with_secret_values
 from asterism.devices.resources import ResourcePool
 from asterism.devices.worker_protocol import AttemptError
 from asterism.errors import InvalidInput, first_of
@@ -60,6 +62,10 @@ class McpDevice:
         entry: its table, with absolute paths.
         pool: opens the connection, and closes it at the end.
         started: notes the process group of a server.
+
+    Attributes:
+        secret_names: secrets in its headers and variables.
+        unreachable: why the server could not be reached when the device was opened; empty if it could.
     """
 
     def __init__(self, entry: McpEntry, pool: ResourcePool, started: Callable[[int, str], contextlib.AbstractContextManager[None]]) -> None:
@@ -71,6 +77,8 @@ class McpDevice:
         self._profile = entry.profile()
         self._checks: dict[str, ArgumentCheck] = {}
         self._held = HeldCalls(entry.held_s)
+        self.unreachable = ""
+        self.secret_names = tuple(name for value in (*entry.headers.values(), *entry.env.values()) for name in secrets_of(value))
 
     @property
     def profile(self) -> AgentProfile:
@@ -82,6 +90,7 @@ class McpDevice:
             await self._connected()
         except Unreachable as why:
             log.warning("device %s: %s", self._entry.id, why)
+            self.unreachable = str(why)
             description = f"{self._entry.description} (cannot be reached: {why})".strip()
             self._profile = self._entry.profile(description=description)
 
@@ -221,8 +230,9 @@ class McpDevice:
         async def elicited(_context: Any, params: Any) -> Any:
             return await opened[0].asked(params)
 
+        env = with_variables(with_secret_values(self._entry.env), "env variable")
         client = open_client(
-            msgspec.structs.replace(self._address, env=with_variables(self._entry.env, "env variable")),
+            msgspec.structs.replace(self._address, env=env, headers=with_secret_values(self._entry.headers)),
             log=log,
             needs=("mcp", "a device of the kind mcp"),
             ending=ending,

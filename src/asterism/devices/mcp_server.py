@@ -27,6 +27,11 @@ READ_S = 300.0
 MODE = "auto"
 """The newest protocol that both sides speak; ``legacy`` for those before 2026-07-28."""
 
+_BY_NAME = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords of JSON Schema whose value has schemas by any names."""
+_DATA = frozenset({"const", "enum", "default", "examples"})
+"""Keywords whose value is data."""
+
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's messages go only to a configured log
 
 
@@ -148,16 +153,40 @@ async def open_client(
 
 
 async def listed_tools(client: Any) -> list[Any]:
-    """Return the tools of a server, ``MAX_TOOLS`` at most."""
+    """Return the tools of a server, ``MAX_TOOLS`` at most, without the patterns in their schemas."""
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(MAX_TOOLS):
         page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+        for tool in page.tools:
+            remove_patterns(tool.input_schema)
+            remove_patterns(tool.output_schema)
         found += page.tools
         cursor = page.next_cursor
         if not cursor or len(found) >= MAX_TOOLS:
             break
     return found[:MAX_TOOLS]
+
+
+def remove_patterns(schema: Any) -> None:
+    """Remove the regular expressions from a JSON Schema, in place, also for the SDK, which checks results against it.
+
+    The expressions of a server could take for ever to match, and block this process meanwhile.
+    """
+    level = [(schema, False)]
+    while level:
+        item, has_names = level.pop()
+        if isinstance(item, list):
+            level += [(each, False) for each in item]
+        if not isinstance(item, dict):
+            continue
+        if not has_names:
+            if isinstance(item.get("pattern"), str):
+                del item["pattern"]
+            if item.pop("patternProperties", None) is not None:
+                for rest in ("additionalProperties", "unevaluatedProperties"):  # they depend on the patterns
+                    item.pop(rest, None)
+        level += [(value, not has_names and key in _BY_NAME) for key, value in item.items() if has_names or key not in _DATA]
 
 
 def _headers(given: Mapping[str, str]) -> dict[str, str]:

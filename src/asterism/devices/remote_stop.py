@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable
 
 from asterism.devices.lane import Lane
+from asterism.devices.secrets import hidden, known_secrets
 from asterism.runtime.ports.device import Attempt, RemoteDevice
 
 STOP_TRY_S = 15.0
@@ -26,8 +27,8 @@ async def stop_once(device: RemoteDevice, attempt: Attempt) -> str:
     except TimeoutError:
         return f"{where}: it was asked to stop it, and has not answered within {STOP_TRY_S:g} s"
     except Exception as error:  # boundary: a device may raise anything, and the run names what it left
-        return f"{where}: {type(error).__name__}: {error}"
-    return f"{where}: {left}" if left else ""
+        left = f"{type(error).__name__}: {error}"
+    return hidden(f"{where}: {left}", known_secrets()) if left else ""
 
 
 async def stop_until(lane: Lane, device: RemoteDevice, attempt: Attempt, left_s: Callable[[], float]) -> str:

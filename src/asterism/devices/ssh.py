@@ -18,12 +18,14 @@ from msgspec import Meta
 
 from asterism.constellation.environment import check_process
 from asterism.constellation.profile import AgentProfile
+from asterism.constellation.references import secrets_of, with_secrets
 from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.command import STDERR_BYTES, filled, outcome, too_large
 from asterism.devices.fleet import DeviceEntry, DeviceKind
-from asterism.devices.local import CommandEntry, check_argv, command_skill
+from asterism.devices.local import CommandEntry, check_argv, command_skill, secret_in_argv
 from asterism.devices.log_relay import MESSAGE_CHARS, RateLimit
 from asterism.devices.pool import RESULT_BYTES
+from asterism.devices.secrets import secret
 from asterism.devices.ssh_connection import Address, Host, HostError, HostSettings, is_installed
 from asterism.devices.ssh_script import (
     BEGIN,
@@ -89,13 +91,18 @@ class SshEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class SshDevice:
-    """A device whose programs run on a host. ``stop`` ends an attempt; cancelling ``perform`` lets it go."""
+    """A device whose programs run on a host. ``stop`` ends an attempt; cancelling ``perform`` lets it go.
+
+    Attributes:
+        secret_names: secrets in the variables of the device.
+    """
 
     def __init__(self, entry: SshEntry, host: Host) -> None:
         self._profile = entry.profile(
             skills=tuple(command_skill(command) for command in entry.commands), reattach=True, grace_s=entry.grace_s
         )
         self._entry = entry
+        self.secret_names = tuple(name for value in entry.env.values() for name in secrets_of(value))
         self._commands = {command.name: command for command in entry.commands}
         self._host = host
         self._reported: dict[str, float] = {}
@@ -152,10 +159,13 @@ class SshDevice:
 
     async def _performed(self, command: CommandEntry, attempt: Attempt, signs: Signs) -> AttemptResult:
         """Start the attempt, or find it again, and return its end. Raises AttemptError."""
+        if attempt.secrets:
+            raise AttemptError("bad_arguments", secret_in_argv(attempt))
         job = CommandJob(command.argv, command.output)
         folders = ("" if self._entry.folder == "~" else self._entry.folder.removeprefix("~/"), attempt.task_folder)
         argv = filled(command.argv, attempt.arguments)
-        script = command_script(attempt.key, argv, {**self._entry.env, **attempt.env}, folders, RESULT_BYTES)
+        own = {name: with_secrets(value, secret) for name, value in self._entry.env.items()}
+        script = command_script(attempt.key, argv, {**own, **attempt.env}, folders, RESULT_BYTES)
         try:
             await self._host.connect()
         except HostError as error:

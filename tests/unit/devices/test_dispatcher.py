@@ -431,7 +431,8 @@ def test_an_unsubscribed_listener_is_not_notified() -> None:
     dispatcher.subscribe(lambda event, _: told.append(event))()
     dispatcher.lose("laptop")
     assert told == []
-    assert dispatcher.initial_events() == [(DeviceLost(device="laptop"), "device:laptop")]
+    reason = "device 'laptop' is lost: it does not answer"
+    assert dispatcher.initial_events() == [(DeviceLost(device="laptop", reason=reason), "device:laptop")]
 
 
 def test_an_unknown_device_is_named_with_those_there_are() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from asterism.devices import mcp_device
 from asterism.devices.mcp_device import McpDevice
+from asterism.devices.mcp_server import remove_patterns
 from asterism.devices.mcp_tools import MAX_DESCRIPTION_CHARS, one_line
 from asterism.devices.process import group_lives
 from asterism.devices.worker_ledger import reap_orphans
@@ -119,6 +120,26 @@ def test_the_next_owner_ends_the_server_of_a_killed_process(tmp_path: Path) -> N
     os.kill(leader, 0)  # it ignores the end of its input
     assert reap_orphans(tmp_path / "ledger") == 1
     assert not group_lives(leader)
+
+
+def test_a_pattern_that_takes_for_ever_blocks_nothing(tmp_path: Path) -> None:
+    async def scene() -> AttemptResult:
+        async with open_mcp(tmp_path, command=raw("pattern")) as device:
+            return await device.perform(attempt("act", arguments={"n": "a" * 40 + "!"}), Heard())
+
+    assert asyncio.run(scene()).result == {"n": "a" * 40 + "!"}
+
+
+def test_only_the_patterns_of_a_schema_are_removed() -> None:
+    schema = {
+        "properties": {"pattern": {"type": "string", "pattern": "(a+)+"}, "patternProperties": {"enum": [{"pattern": "a"}]}},
+        "anyOf": [{"patternProperties": {"(a+)+": {}}, "additionalProperties": False, "required": ["pattern"]}],
+    }
+    remove_patterns(schema)
+    assert schema == {
+        "properties": {"pattern": {"type": "string"}, "patternProperties": {"enum": [{"pattern": "a"}]}},
+        "anyOf": [{"required": ["pattern"]}],
+    }
 
 
 def test_text_of_a_server_is_one_bounded_line() -> None:

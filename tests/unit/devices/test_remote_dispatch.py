@@ -426,3 +426,29 @@ def test_only_the_first_handle_counts_and_an_attempt_that_was_given_up_confirms_
 
     assert run(whole()) == "t may still run on far: stopped first"
     assert heard.handles == ["first"]
+
+
+def test_a_run_that_is_acquired_later_hears_why_a_device_is_lost() -> None:
+    async def scenario(world: World) -> None:
+        world.dispatcher.lose("far", "no route to host")
+        reason = "device 'far' is lost: no route to host"
+        assert world.dispatcher.initial_events() == [(DeviceLost(device="far", reason=reason), "device:far")]
+
+    play(Behaviour(), scenario)
+
+
+def test_a_device_that_could_not_be_reached_is_lost_from_the_start_until_it_is_found() -> None:
+    async def whole() -> None:
+        far = FarSide(lambda _: Behaviour())
+        device = SimulatedRemoteDevice(PROFILE, far)
+        device.unreachable = "no route to host"  # type: ignore[attr-defined]
+        dispatcher = Dispatcher({"far": device}, now)
+        lost = DeviceLost(device="far", reason="device 'far' is lost: no route to host")
+        assert dispatcher.initial_events() == [(lost, "device:far")]
+        async with dispatcher:
+            await asyncio.sleep(1)
+            assert dispatcher.initial_events() == []
+            given = Attempt(key="r:1.0", run_id="r", task_id="t", device_id="far", skill="do")
+            assert (await dispatcher.perform(given, Heard())).error is None
+
+    run(whole())

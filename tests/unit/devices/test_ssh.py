@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh
+import msgspec
 import pytest
 
 from asterism.constellation.profile import AgentProfile
@@ -158,6 +159,20 @@ def test_an_argument_is_one_argument_whatever_it_contains(tmp_path: Path, value:
         assert not list(server.home.rglob("pwned"))
 
     play(tmp_path, scenario)
+
+
+def test_a_secret_reaches_a_program_in_a_variable_and_never_in_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASTERISM_SECRET_TOKEN", "correct-horse")
+
+    async def scenario(_: SshServer, device: SshDevice) -> None:
+        assert device.secret_names == ("TOKEN",)
+        assert await device.perform(attempt("sh", script="echo $PASSWORD"), Heard()) == text("correct-horse")
+        given = msgspec.structs.replace(attempt("sh", script="correct-horse"), secrets=(("script",),))
+        end = await device.perform(given, Heard())
+        assert end.error is not None
+        assert (end.error.code, "pass it as a variable" in end.error.message) == ("bad_arguments", True)
+
+    play(tmp_path, scenario, env='{PASSWORD = "${secret.TOKEN}"}')
 
 
 def test_a_long_argument_reaches_the_program(tmp_path: Path) -> None:
