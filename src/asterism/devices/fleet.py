@@ -8,6 +8,7 @@ imports none of them.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,11 +19,13 @@ import msgspec
 from msgspec import Meta
 
 from asterism.constellation.profile import HERE, AgentProfile
-from asterism.errors import InvalidInput
+from asterism.errors import AsterismError, InvalidInput
 from asterism.runtime.ports.device import Device
 
 Table = TypeVar("Table")
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
+OPENED_AT_ONCE = 16
+"""Devices that are opened at once: one that does not answer delays no other."""
 
 
 class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,14 +106,34 @@ async def open_fleet(path: Path, kinds: Kinds) -> dict[str, Device]:
 
 
 async def open_tables(entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path, named: str) -> dict[str, Device]:
-    """Open devices; return them by id. Raises InvalidInput that begins with ``named``, the name of their fleet."""
+    """Open devices, several at once; return them by id, in the order of ``entries``.
+
+    Raises:
+        InvalidInput: a device cannot be opened. The message begins with ``named``, the name of
+            their fleet; of several such devices, it is about the first.
+    """
     devices: dict[str, Device] = {}
-    for index, entry in enumerate(entries):
-        try:
-            devices[entry.id] = await kinds[entry.kind].open(entry, folder)
-        except InvalidInput as error:
-            raise InvalidInput(f"{named}: {_place(index, entry.id)}.{error}") from error
-    return devices
+    errors: dict[int, AsterismError] = {}
+    waiting = iter(enumerate(entries))
+
+    async def open_each() -> None:
+        for index, entry in waiting:
+            try:
+                devices[entry.id] = await kinds[entry.kind].open(entry, folder)
+            except AsterismError as error:
+                errors[index] = error
+            if errors:
+                return
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(OPENED_AT_ONCE, len(entries))):
+            group.create_task(open_each())
+    if errors:
+        index = min(errors)
+        if isinstance(errors[index], InvalidInput):
+            raise InvalidInput(f"{named}: {_place(index, entries[index].id)}.{errors[index]}") from errors[index]
+        raise errors[index]
+    return {entry.id: devices[entry.id] for entry in entries}
 
 
 def shared_name(fleet: str, device_id: str) -> str:

@@ -118,10 +118,10 @@ class LocalDevice:
 
 def local_kind(pool: WorkerPool) -> DeviceKind:
     """Return the kind ``local``, with workers of this pool."""
-    return DeviceKind(LocalEntry, functools.partial(_opened, pool=pool))
+    return DeviceKind(LocalEntry, functools.partial(_opened, pool=pool, describing=asyncio.Lock()))
 
 
-async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDevice:
+async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool, describing: asyncio.Lock) -> LocalDevice:
     """Open the device of a table. Raises InvalidInput that begins with the key."""
     check_process(entry.env, entry.folder, "")
     working_folder = folder / entry.folder if entry.folder else None
@@ -133,7 +133,8 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
     settings = WorkerSettings(
         folder, tuple(sorted({module_part(source) for source in entry.skills})), tuple(sorted(entry.env.items() - secret_env.items()))
     )
-    answers = await pool.describe(settings, entry.skills) if entry.skills else ()
+    async with describing:  # one after the other: devices with the same settings use the same worker
+        answers = await pool.describe(settings, entry.skills) if entry.skills else ()
     skills: dict[str, Skill] = {}
     jobs: dict[str, SkillJob] = {}
     for index, (source, answer) in enumerate(zip(entry.skills, answers, strict=True)):

@@ -6,10 +6,11 @@ import asyncio
 import os
 import re
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from asterism.devices.fleet import DeviceEntry, DeviceKind, open_fleet, read_fleet
+from asterism.devices.fleet import OPENED_AT_ONCE, DeviceEntry, DeviceKind, open_fleet, read_fleet
 from asterism.devices.local import LocalEntry, local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import InvalidInput
@@ -93,6 +94,32 @@ def test_a_fleet_file_becomes_devices_in_its_order(tmp_path: Path) -> None:
     assert lines.required_names() == ("path",)
     assert lines.output_fields() == frozenset({"output", "exit_code"})
     assert devices["server"].profile.skills == ()
+
+
+def test_devices_are_opened_together_and_an_error_is_about_the_first_of_the_file(tmp_path: Path) -> None:
+    text = "".join(f'[[devices]]\nid = "d{number}"\nkind = "slow"\n' for number in range(40))
+    running, most, begun = 0, 0, []
+
+    async def open_one(entry: DeviceEntry, _: Path) -> Device:
+        nonlocal running, most
+        running, most = running + 1, max(most, running + 1)
+        begun.append(entry.id)
+        for _turn in range(3 if entry.id != "d2" else 9):
+            await asyncio.sleep(0)
+        running -= 1
+        if entry.id in wrong:
+            raise InvalidInput("host: wrong")
+        return cast("Device", entry.id)
+
+    kinds = {"slow": DeviceKind(DeviceEntry, open_one)}
+    wrong: set[str] = set()
+    assert list(asyncio.run(open_fleet(written(tmp_path, text), kinds))) == [f"d{number}" for number in range(40)]
+    assert most == OPENED_AT_ONCE
+    wrong.update(("d2", "d5", "d30"))
+    begun.clear()
+    with pytest.raises(InvalidInput, match=r"devices\[2\] \(d2\)\.host: wrong"):
+        asyncio.run(open_fleet(written(tmp_path, text), kinds))
+    assert len(begun) < 40
 
 
 def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
