@@ -70,7 +70,7 @@ pictures: .venv/.ok ## draw the pictures of README and site from real runs
 lock: ## compile requirements.lock from pyproject.toml again
 	@$(PYTHON) -m venv .venv-lock
 	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9"
-	.venv-lock/bin/uv pip compile pyproject.toml --extra a2a --extra llm --extra mcp --extra server --extra ssh --extra talk --extra examples --extra docs --extra dev --universal --python-version 3.11 --generate-hashes \
+	.venv-lock/bin/uv pip compile pyproject.toml --extra a2a --extra files --extra llm --extra mcp --extra server --extra ssh --extra talk --extra examples --extra docs --extra dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet $(ARGS) -o requirements.lock
 	@! grep -nE '://|^ *-[^-]|^--|/' requirements.lock || { echo "requirements.lock names an index, a link or a path (above)"; exit 1; }
 

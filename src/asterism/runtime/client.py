@@ -22,6 +22,7 @@ from asterism.kernel.run import Run
 from asterism.machines.run_control import Answered, Forked, Verb
 from asterism.runtime.clock import Clock
 from asterism.runtime.journal_file import Journal, with_run_id
+from asterism.runtime.ports.files import Files
 from asterism.runtime.ports.store import ACCEPTED, InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.runtime.registration import machine_of
 from asterism.runtime.snapshots import load
@@ -59,6 +60,7 @@ class Client:
         self.machines = machines
         self.fleet: Fleet = fleet or {}
         self.fleet_file = fleet_file
+        self.files: Files | None = None
 
     # -- new runs ----------------------------------------------------------------------------------
 
@@ -131,6 +133,7 @@ class Client:
         for event in (forked, first) if first is not None else (forked,):
             entries += filter(None, [live.take(event, at=now, actor=actor)])
         fresh = msgspec.structs.replace(row, run_id=new_id, actor=actor, parent="", root="", created_at=now, updated_at=now)
+        await self.store.copy_files(row.root, new_id)  # first: the fork must find what its copied results name
         await submit_whole(self.store, fresh, live, entries)
         self._forked(new_id, entries[at:])
         return new_id

@@ -16,9 +16,11 @@ import msgspec
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
+from asterism.runtime.ports.files import FileRow
 from asterism.runtime.ports.logs import LogChunk
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, check_rows
 from asterism.stores.log_bounds import end_of, thinned
+from asterism.stores.sqlite_files import check_size
 
 Fault = Callable[[str], Exception | None]
 """Called before each write with its name (``append``, …); if it returns an exception, that is
@@ -36,6 +38,7 @@ class Memory:
         self.snapshots: dict[str, Snapshot] = {}
         self.logs: dict[str, list[LogChunk]] = {}
         self.log_seq = 0
+        self.files: dict[tuple[str, str, str], FileRow] = {}
         self.living: set[str] = set()
         self.handles = 0
 
@@ -203,6 +206,7 @@ class MemoryStore:
                     memory.snapshots.pop(run, None)
                     memory.logs.pop(run, None)
                 memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run_id not in tree}
+                memory.files = {key: it for key, it in memory.files.items() if it.root not in tree}
                 memory.inbox = {key: row for key, row in memory.inbox.items() if row.run_id not in tree}
                 forgotten += 1
         return forgotten
@@ -223,6 +227,26 @@ class MemoryStore:
         found = [chunk for run in dict.fromkeys(runs) for chunk in self.memory.logs.get(run, ()) if chunk.seq > after]
         return sorted(found, key=lambda chunk: chunk.seq)[:limit]
 
+    async def add_file(self, row: FileRow) -> None:
+        await self._begin("file")
+        check_size(row, sum({it.digest: it.size for it in self._files(row.root) if it.digest != row.digest}.values()))
+        self.memory.files[row.root, row.digest, row.name] = row
+
+    async def files(self, root: str | None = None) -> list[FileRow]:
+        await self._begin()
+        return sorted(self._files(root), key=lambda row: (row.at, row.name))
+
+    async def copy_files(self, origin: str, root: str) -> None:
+        await self._begin("file")
+        for row in self._files(origin):
+            self.memory.files[root, row.digest, row.name] = msgspec.structs.replace(row, root=root)
+
+    async def remove_files(self, roots: Sequence[str], *, before: float) -> None:
+        await self._begin("file")
+        runs = self.memory.runs
+        rows = {key: it for key, it in self.memory.files.items() if it.root in runs or it.at >= before}
+        self.memory.files = {key: it for key, it in rows.items() if it.root not in roots}
+
     async def close(self) -> None:
         self._closed = self._closed or "this program has closed it"
         self.memory.living.discard(self._me)
@@ -239,6 +263,9 @@ class MemoryStore:
             return self.memory.runs[run_id]
         except KeyError:
             raise RunNotFound(run_id) from None
+
+    def _files(self, root: str | None) -> list[FileRow]:
+        return [row for row in self.memory.files.values() if root in (None, row.root)]
 
     def _has_unfolded(self, run_id: str) -> bool:
         """Return True if a row of the run, or of an unfinished run below it, has no verdict."""

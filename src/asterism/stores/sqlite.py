@@ -19,10 +19,12 @@ import msgspec
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
+from asterism.runtime.ports.files import FileRow
 from asterism.runtime.ports.logs import LogChunk
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, check_rows
 from asterism.stores.database import open_database
 from asterism.stores.owners import Owners
+from asterism.stores.sqlite_files import COPY_FILES, FORGET_FILES, SELECT_FILES, add_file
 from asterism.stores.sqlite_logs import SELECT_LOGS, RunLogs
 from asterism.stores.writer import GroupWriter
 
@@ -258,6 +260,7 @@ class SqliteStore:
         living = [owner for (owner,) in named if self._owners.live_owner(owner)]
         asked = (before, msgspec.json.encode(outcomes).decode(), msgspec.json.encode(living).decode(), PRUNED_AT_A_TIME)
         runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, asked)]
+        connection.execute("DELETE FROM files WHERE root IN (SELECT value FROM json_each(?))", (msgspec.json.encode(runs).decode(),))
         for table in PRUNED_TABLES:  # runs go last: the others need the roots in it
             connection.executemany(f"DELETE FROM {table} WHERE run IN (SELECT run FROM runs WHERE root = ?)", [(run,) for run in runs])
         connection.execute("PRAGMA incremental_vacuum").fetchall()
@@ -277,6 +280,22 @@ class SqliteStore:
     def logs(self, connection: sqlite3.Connection, runs: Sequence[str], *, after: int = 0, limit: int = 256) -> list[LogChunk]:
         cursor = connection.execute(SELECT_LOGS, (msgspec.json.encode(runs).decode(), after, limit))
         return [_row(LogChunk, fields) for fields in _fields(cursor)]
+
+    @_writes
+    def add_file(self, connection: sqlite3.Connection, row: FileRow) -> None:
+        add_file(connection, row)
+
+    @_reads
+    def files(self, connection: sqlite3.Connection, root: str | None = None) -> list[FileRow]:
+        return _rows(FileRow, connection.execute(SELECT_FILES, (root,)))
+
+    @_writes
+    def copy_files(self, connection: sqlite3.Connection, origin: str, root: str) -> None:
+        connection.execute(COPY_FILES, (origin, root))
+
+    @_writes
+    def remove_files(self, connection: sqlite3.Connection, roots: Sequence[str], *, before: float) -> None:
+        connection.execute(FORGET_FILES, (msgspec.json.encode(roots).decode(), before))
 
     async def close(self) -> None:
         await self._writer.close()

@@ -32,7 +32,7 @@ def test_a_new_database_is_ours_at_the_newest_version_durable_and_alone(tmp_path
         ]
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert answers == [database.APPLICATION_ID, newest_version(), "wal", 2]
-    assert tables == {"runs", "entries", "inquiries", "inbox", "snapshots", "logs"}
+    assert tables == {"runs", "entries", "inquiries", "inbox", "snapshots", "logs", "files"}
     assert [it.name for it in path.parent.iterdir()] == ["runs.db"]
 
 

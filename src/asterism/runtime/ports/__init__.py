@@ -1,6 +1,6 @@
 """The ports of the runtime: protocols that adapters implement.
 
-``store`` holds journals and ``logs``, ``performer`` performs effects, ``observer`` watches runs, ``device``
+``store`` holds journals, ``logs`` and the rows of ``files``, ``performer`` performs effects, ``observer`` watches runs, ``device``
 carries out attempts, ``planner`` plans. Stores and devices each have a contract suite in
 ``tests/contracts`` for all adapters.
 """

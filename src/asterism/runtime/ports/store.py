@@ -10,6 +10,7 @@ import msgspec
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.machines.run_control import Verb
+from asterism.runtime.ports.files import FileRows
 from asterism.runtime.ports.logs import LogStore
 
 RunStatus = Literal["active", "paused", "waiting", "ended"]
@@ -122,8 +123,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-class Store(LogStore, Protocol):
-    """Holds journals and logs. Every operation is durable when it returns.
+class Store(LogStore, FileRows, Protocol):
+    """Holds journals, logs and the rows of files. Every operation is durable when it returns.
 
     Errors: ``RunNotFound``, ``RunOwned``, ``RunNewer``, ``StaleOwner`` as named;
     ``StoreUnavailable`` if the database cannot be written or read (an append may be retried with

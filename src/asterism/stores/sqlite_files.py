@@ -1,0 +1,33 @@
+"""The rows of files in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from asterism.errors import InvalidInput
+from asterism.runtime.ports.files import ROOT_BYTES, FileRow
+
+INSERT_FILE = "INSERT OR REPLACE INTO files (root, digest, name, media_type, size, at) VALUES (?, ?, ?, ?, ?, ?)"
+SELECT_FILES = "SELECT root, digest, name, media_type, size, at FROM files WHERE ?1 IS NULL OR root = ?1 ORDER BY at, name"
+ROOT_SIZE = "SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT digest, size FROM files WHERE root = ? AND digest <> ?)"
+COPY_FILES = """
+INSERT OR REPLACE INTO files (root, digest, name, media_type, size, at)
+SELECT ?2, digest, name, media_type, size, at FROM files WHERE root = ?1"""
+# A process may have ended between a file and the run that was to read it.
+FORGET_FILES = """
+DELETE FROM files WHERE root IN (SELECT value FROM json_each(?)) OR (at < ? AND root NOT IN (SELECT run FROM runs))"""
+
+
+def add_file(connection: sqlite3.Connection, row: FileRow) -> None:
+    """Add a row. Raises InvalidInput if the root has too many bytes."""
+    ((size,),) = connection.execute(ROOT_SIZE, (row.root, row.digest))
+    check_size(row, size)
+    connection.execute(INSERT_FILE, msgspec.structs.astuple(row))
+
+
+def check_size(row: FileRow, size: int) -> None:
+    """Refuse a file with which a root of this size would have too many bytes."""
+    if size + row.size > ROOT_BYTES:
+        raise InvalidInput(f"file {row.name}: with it, the files of run {row.root} would have more than {ROOT_BYTES:,} bytes")
