@@ -74,6 +74,8 @@ def answer_of(text: str, language: str = DEFAULT_LANGUAGE) -> bool | None:
             )
             is_open = is_open or kind == "again"
             at = ends[kind]
+            if kind == "again" and answers and (line[at - 1].low,) in no and all(it.kind == "mark" for it in line[at:]):
+                return False  # "yes, actually no"
         elif line[at].kind == "mark" and line[at].low in ",.!;-…":
             at += 1
         else:
@@ -82,7 +84,7 @@ def answer_of(text: str, language: str = DEFAULT_LANGUAGE) -> bool | None:
         return False
     if not answers or (len(set(answers)) > 1 and not is_changed and not _begins_with_a_change(text, answers, language)):
         return None
-    return None if is_open and len(answers) > 1 else answers[-1]
+    return None if is_open and (len(answers) > 1 or answers[-1]) else answers[-1]
 
 
 def _begins_with_a_change(text: str, answers: list[bool], language: str) -> bool:

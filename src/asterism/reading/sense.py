@@ -18,6 +18,9 @@ from asterism.reading.ranges import join_ranges
 from asterism.reading.scan import Item, Scan, Wanted
 from asterism.reading.setting import Setting
 
+_NEAR = dt.timedelta(days=3)
+"""A weekday this near to the day that it replaces is in the same week, for most."""
+
 
 def understand(text: str, setting: Setting, wanted: Sequence[Wanted], asked: str = "", known: Sequence[str] = ()) -> Understanding:
     """Return what a message gives for some fields.
@@ -179,6 +182,8 @@ class _Sense(Clauses):
     def _put_fitted(self, field: Wanted, item: Item, *, is_named: bool = False, is_asked: bool = False, sure: bool = True) -> None:
         found = fitted(field, item, self.scan, is_named=is_named, is_asked=is_asked)
         if found is not None:
+            if item.options[0].unit == "weekday" and type(field.given) is dt.date and abs(found[0] - field.given) > _NEAR:
+                sure = False  # "thursday, not wednesday": in the week of the day before it, or of today
             self._put(field.name, value=found[0], item=item, sure=found[1] and sure)
 
     def _put(self, field: str, *, value: Any, item: Item, sure: bool, until: Item | None = None) -> None:
@@ -219,6 +224,9 @@ class _Sense(Clauses):
     def _report(self) -> None:
         for name in [name for name, it in self.found.taken.items() if it.value is None]:
             del self.found.taken[name]
+        if any(trouble.why == "two" for trouble in self.found.troubles):  # "wednesday 1 to friday 4": what else was read may not hold
+            for taken in self.found.taken.values():
+                taken.sure = False
         for item in self.items:
             text = self.scan.text_of(*(item.span or (item.start, item.end)))
             if item.kind == "value" and item.dropped:

@@ -46,3 +46,16 @@ def test_a_message_is_read_in_steps_that_grow_with_its_length(part: str) -> None
 def test_a_change_is_a_field_and_a_value(said: str, change: tuple[str, str] | None) -> None:
     found = replies.change_of(said, LABELS)
     assert (found and (found.field, found.value)) == change
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("yes, actually no", "en"), ("yes, sorry, no", "en"), ("ja, ach nein", "de"), ("sí, perdón, no", "es")],
+)
+def test_a_yes_that_is_taken_back_is_a_no(text: str, language: str) -> None:
+    assert replies.answer_of(text, language) is False
+
+
+@pytest.mark.parametrize(("text", "language"), [("yes wait", "en"), ("yes no wait", "en"), ("ja, Moment", "de")])
+def test_a_yes_before_a_correction_without_an_answer_is_no_yes(text: str, language: str) -> None:
+    assert replies.answer_of(text, language) is None
