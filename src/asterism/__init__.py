@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.constellations.rounds import submit as submit
     from asterism.devices.python_fleet import Device as Device
     from asterism.devices.python_fleet import Fleet as Fleet
+    from asterism.devices.skill import File as File
     from asterism.devices.skill import SkillContext as SkillContext
     from asterism.devices.skill import skill as skill
     from asterism.errors import AsterismError as AsterismError
@@ -109,7 +110,7 @@ _PUBLIC = {
     "asterism.constellations.reference": ("Task",),
     "asterism.constellations.rounds": ("Round", "follow", "submit"),
     "asterism.devices.python_fleet": ("Device", "Fleet"),
-    "asterism.devices.skill": ("SkillContext", "skill"),
+    "asterism.devices.skill": ("File", "SkillContext", "skill"),
     "asterism.errors": (
         "AsterismError",
         "IllegalTransition",

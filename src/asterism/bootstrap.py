@@ -27,12 +27,13 @@ from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.device import Device
+from asterism.runtime.ports.files import Files
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import PLANNER_TIMEOUT_S, Planner
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.registration import Registration, registered
-from asterism.settings import database_path, model_choice
+from asterism.settings import database_path, files_url, model_choice
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
@@ -64,6 +65,13 @@ async def open_store(database: Path, *, create: bool) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+def run_files(store: Store, database: Path) -> Files:
+    """Return the files of runs. Raises InvalidInput, or MissingExtra, if the storage in the settings cannot be used."""
+    from asterism.stores.stored_files import StoredFiles, contents_of
+
+    return StoredFiles(store, contents_of(files_url(), database), SystemClock().now)
 
 
 @contextlib.asynccontextmanager
@@ -103,21 +111,14 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
 
 
 async def read_fleet(fleet: Path | Fleet | None) -> Profiles:
-    """Return the profiles of the devices of a fleet or a fleet file, if any; the devices are opened only for this.
-
-    Raises:
-        InvalidInput: the fleet file cannot be used.
-    """
+    """Return the profiles of the devices of a fleet, or of a fleet file. Raises InvalidInput if it cannot be used."""
     with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
         async with open_devices(fleet, Path(folder, "none.db")) as (profiles, _):
             return profiles
 
 
 class ModelServices(NamedTuple):
-    """The services of a model; without one, only ``planner`` is set.
-
-    The extractor finds fields in messages, and the router chooses agents for them.
-    """
+    """The services of a model; without one, only ``planner`` is set: no extractor of fields, and no router of messages."""
 
     planner: Planner
     extractor: Extractor | None = None
@@ -177,6 +178,7 @@ async def open_runtime(
     """
     from asterism.constellations.app import App
     from asterism.constellations.performers import PlannerPerformer, attempt_performers
+    from asterism.devices.attempt_files import with_files
     from asterism.devices.dispatcher import Dispatcher
     from asterism.devices.here import here_of
     from asterism.devices.logged_performers import open_logs
@@ -193,10 +195,11 @@ async def open_runtime(
     if profiles is None:
         profiles = {name: device.profile for name, device in devices.items() if device is not here}
     planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
+    files = run_files(store, database)
     serving = Dispatcher(devices, clock.now, places=places_of(devices, profiles, fleet_file, database))
     async with open_logs(store, clock.now) as logged, serving as dispatcher, open_performers() as loops, planning:
         performers: dict[type[Effect], Performer] = {
-            **attempt_performers(dispatcher),
+            **with_files(attempt_performers(dispatcher), files, store, devices, database),
             AskPlanner: planning,
             **loops,
             **flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet),
@@ -222,7 +225,7 @@ async def open_runtime(
             if here:
                 stack.callback(here.close)
             async with driver.opened():
-                yield App(store, driver, clock, fleet=profiles, fleet_file=fleet, here=here)
+                yield App(store, driver, clock, fleet=profiles, fleet_file=fleet, here=here, files=files)
 
 
 def _telemetry(driver: Callable[[], Driver], dispatcher: Dispatcher, devices: Iterable[str], clock: SystemClock) -> Telemetry:
@@ -303,7 +306,9 @@ async def connect(
     known = registered(MACHINES, machines)  # refused before a database is made
     profiles = await read_fleet(Path(fleet) if isinstance(fleet, str) else fleet)
     async with open_store(database_path(database), create=create) as store:
-        yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet) if isinstance(fleet, Path | str) else "")
+        client = Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet) if isinstance(fleet, Path | str) else "")
+        client.files = run_files(store, database_path(database))
+        yield client
 
 
 @contextlib.asynccontextmanager

@@ -10,6 +10,7 @@ from asterism.errors import InvalidInput
 from asterism.planner.model_choice import MODEL_VARIABLES, ModelChoice, choose_model
 
 DATABASE_VARIABLE = "ASTERISM_DATABASE"
+FILES_VARIABLE = "ASTERISM_FILES"
 REPLAY = "replay:"
 
 
@@ -29,6 +30,11 @@ def database_path(given: Path | str | None = None, environment: Mapping[str, str
         return Path(named)
     state = Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return state / "asterism" / "asterism.db"
+
+
+def files_url(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the URL of the storage for files; empty for the folder beside the database."""
+    return environment.get(FILES_VARIABLE, "")
 
 
 def model_choice(

@@ -2,7 +2,7 @@
 
 - ``run_commands``: run, follow, resume, pause, unpause, cancel. ``plan_commands``: plan, fleet check, diagram. ``schema_command``: schema.
   ``completion_command``: completion.
-- ``show_commands``: runs, show, log. ``logs_command``: logs. ``why_command``: why.
+- ``show_commands``: runs, show, log. ``logs_command``: logs. ``files_command``: files. ``why_command``: why.
 - ``inquiry_commands``: inbox, answer. ``edit_command``: mcp edit.
 - ``loop_command``: loop run. ``flow_commands``: chat, flow run.
 - ``journal_commands``: fork, export, import, prune. ``retry_command``: retry.
@@ -75,6 +75,7 @@ app.command("asterism.cli.show_commands:show", name="show", help="Show a run: it
 app.command("asterism.cli.why_command:why", name="why", help="Explain why a task exists and what happened to it.", group=_LOOK)
 app.command("asterism.cli.show_commands:log", name="log", help="Print the journal of a run in words.", group=_LOOK)
 app.command("asterism.cli.logs_command:logs", name="logs", help="Print what the tasks of a run have printed.", group=_LOOK)
+app.command("asterism.cli.files_command:files", name="files", help="List the files of a run, or save them.", group=_LOOK)
 app.command(
     "asterism.cli.run_commands:resume",
     name="resume",

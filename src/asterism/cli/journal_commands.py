@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import connect
+from asterism.bootstrap import connect, run_files
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.foreground import write_atomically
 from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
@@ -136,5 +136,6 @@ async def _prune(older_than_days: float | None, outcomes: tuple[str, ...], keep_
     keep_bytes = None if keep_mb is None else round(min(keep_mb * MEGABYTE, sys.maxsize))
     async with reading(database) as store:
         deleted = await store.prune(before=before, outcomes=outcomes, keep_bytes=keep_bytes)
+        await run_files(store, database_path(database)).forget([])
     put(f"{count(deleted, 'run')} deleted")
     return FINISHED

@@ -9,14 +9,18 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from asterism.constellation.parameters import missing_of, value_of_text
-from asterism.constellations.goal import Goal
+from asterism.constellation.parameters import Param, missing_of, value_of_text
+from asterism.constellations.goal import Goal, with_files
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.views.words import plain
 
 Values = Annotated[
     tuple[str, ...],
-    Parameter(name="--set", negative=(), help="Value of a parameter of the plan, as name=value; JSON for other types than str."),
+    Parameter(
+        name="--set",
+        negative=(),
+        help="Value of a parameter of the plan, as name=value; the path of a file; JSON for other types than str.",
+    ),
 ]
 
 
@@ -44,12 +48,16 @@ def with_values(goal: Goal, given: Iterable[str], *, asks: bool = False) -> Goal
         if name not in params:
             has = f"; it has {', '.join(params)}" if params else ""
             raise InvalidInput(f"--set {one}: the plan has no parameter {name!r}{did_you_mean(name, params) or has}")
-        values[name] = value_of_text(name, params[name], text)
+        values[name] = _value(name, params[name], text)
     missing = missing_of(params, values) if asks else []
     if missing and not (sys.stdin and sys.stdin.isatty()):
         wanted = ", ".join(f"{name} ({params[name].type})" for name in missing)
         raise InvalidInput(f"the plan needs {wanted}; give each with --set name=value")
     for name in missing:
         about = f", {plain(params[name].description)}" if params[name].description else ""
-        values[name] = value_of_text(name, params[name], input(f"{name} ({params[name].type}{about}): "))
-    return msgspec.structs.replace(goal, params=values)
+        values[name] = _value(name, params[name], input(f"{name} ({params[name].type}{about}): "))
+    return with_files(msgspec.structs.replace(goal, params=values))
+
+
+def _value(name: str, param: Param, text: str) -> Any:
+    return text if param.type == "file" else value_of_text(name, param, text)

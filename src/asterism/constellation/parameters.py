@@ -14,9 +14,10 @@ import msgspec
 
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.kernel.data import check_json
+from asterism.kernel.file_value import is_file
 
-ParamType = Literal["str", "int", "float", "bool", "list", "dict"]
-_TYPES: Mapping[str, type] = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict}
+ParamType = Literal["str", "int", "float", "bool", "list", "dict", "file"]
+_TYPES: Mapping[str, type] = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict, "file": dict}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
 
@@ -122,5 +123,7 @@ def _converted(param: Param, value: Any, where: str) -> Any:
             raise InvalidInput(f"{where}: {str(value)[:20]}… is too large for float") from None
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise InvalidInput(f"{where}: it is {param.type}, not {type(value).__name__}")
+    if param.type == "file" and not is_file(value):
+        raise InvalidInput(f"{where}: it is a file, not {value!r:.100}")
     check_json(value, where)
     return value

@@ -84,6 +84,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         fleet: name of the fleet that declares it in Python; empty if its places belong to one process.
         reattach: True if the device finds an attempt again by its key or handle, after a crash of this
             program or a lost connection.
+        file_bytes: bytes of a file that it can be handed at most; 0 for no files, None for any.
         grace_s: seconds that a lost device with ``reattach`` keeps its attempts.
     """
 
@@ -101,6 +102,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     fleet: str = ""
     reattach: bool = False
     grace_s: float = 60.0
+    file_bytes: int | None = None
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill of that name, or None."""

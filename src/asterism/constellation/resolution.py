@@ -35,6 +35,7 @@ from asterism.constellation.secret_use import check_secrets
 from asterism.constellation.skill_ranker import clear_match, rank
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import did_you_mean
+from asterism.kernel.file_value import is_file
 
 REPORTED = ("summary", "total_tasks", "completed", "failed", "skipped", "cancelled", "results")
 """Fields of the result of a task with a nested constellation."""
@@ -213,6 +214,8 @@ def check_inputs(task_id: str, inputs: Mapping[str, Any], skill: Skill) -> None:
         raise EditRefused("unknown_argument", f"{task_id}.inputs.{unknown[0]}", f"{skill.name} takes {takes}")
     for name, value in inputs.items():
         wanted = _JSON_TYPES.get(str(properties.get(name, {}).get("type")))
+        if is_file(value) and properties.get(name, {}).get("format") == "path":
+            continue
         if wanted and not isinstance(value, wanted) and value is not None and next(references(value), None) is None:
             why = f"{skill.name} takes {properties[name]['type']}, not {type(value).__name__}"
             raise EditRefused("bad_argument", f"{task_id}.inputs.{name}", why)

@@ -14,6 +14,7 @@ from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
+from asterism.runtime.ports.files import Files
 from asterism.runtime.ports.store import Store
 from asterism.runtime.runtime import Runtime
 
@@ -24,6 +25,7 @@ class App(Runtime):
     Args:
         store, driver, clock, fleet, fleet_file: as in ``Runtime``.
         here: the device of this program's functions; None to describe them in processes of their own.
+        files: the files of its runs; None where none are given to a run.
     """
 
     def __init__(
@@ -35,9 +37,11 @@ class App(Runtime):
         fleet: Fleet | None = None,
         fleet_file: str = "",
         here: HereDevice | None = None,
+        files: Files | None = None,
     ) -> None:
         super().__init__(store, driver, clock, fleet=fleet, fleet_file=fleet_file)
         self.here = here
+        self.files = files
         self._loop = asyncio.get_running_loop()
 
     async def run(self, goal: AnyGoal, options: RunOptions | None = None, /, **params: Any) -> RunResult:

@@ -19,18 +19,20 @@ from asterism.constellation.parameters import missing_of, values_of
 from asterism.constellation.profile import HERE, Fleet
 from asterism.constellations.definition import Constellation
 from asterism.constellations.plans import devices_of, rebase_plan, sources_of
+from asterism.devices.attempt_files import local_file
 from asterism.devices.here import HereDevice
 from asterism.devices.pool import WorkerPool
 from asterism.devices.python_fleet import Fleet as PythonFleet
 from asterism.devices.source import imported
 from asterism.errors import InvalidInput, did_you_mean
+from asterism.kernel.file_value import FILE
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.plan_file import plan_path, read_plan
 from asterism.runtime.ports.planner import Planner, PlannerRequest, PlanningUnavailable
 
-_ANY: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "list": [], "dict": {}}
+_ANY: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "list": [], "dict": {}, "file": {FILE: f"sha256:{0:064}"}}
 """Values for a rehearsal, which needs none."""
 
 
@@ -42,12 +44,14 @@ class Goal(msgspec.Struct, frozen=True):
         request: request in words, or the name of the plan.
         plan: the plan; None if the run plans the request.
         params: values of the plan's parameters, by name; those with a default may be missing.
+        files: paths of the files among them, by digest.
     """
 
     title: str
     request: str
     plan: PlanDocument | None = None
     params: dict[str, Any] = {}
+    files: dict[str, str] = {}
 
 
 AnyGoal = Goal | Constellation | PlanDocument | Path | str
@@ -66,7 +70,20 @@ def goal_of(given: AnyGoal, params: Mapping[str, Any] = {}) -> Goal:
     goal = _goal_of(given)
     if params and goal.plan is None:
         raise InvalidInput(f"a request in words has no parameters, so {min(params)!r} means nothing; write its value into the request")
-    return msgspec.structs.replace(goal, params={**goal.params, **params}) if params else goal
+    return with_files(msgspec.structs.replace(goal, params={**goal.params, **params}) if params else goal)
+
+
+def with_files(goal: Goal) -> Goal:
+    """Return a goal whose parameters of type ``file`` have values that name files, where they had paths.
+
+    Raises:
+        InvalidInput: a file cannot be read.
+    """
+    wanted = {name for name, param in goal.plan.params.items() if param.type == "file"} if goal.plan else set()
+    paths = {name: Path(it) for name, it in goal.params.items() if name in wanted and isinstance(it, str | Path)}
+    values = {name: local_file(path) for name, path in paths.items()}
+    files = {values[name][FILE]: str(path.absolute()) for name, path in paths.items()}
+    return msgspec.structs.replace(goal, params={**goal.params, **values}, files={**goal.files, **files}) if paths else goal
 
 
 def _goal_of(given: AnyGoal) -> Goal:

@@ -12,8 +12,10 @@ from asterism.constellation.nesting import check_plan
 from asterism.constellation.profile import Fleet
 from asterism.constellations.goal import AnyGoal, Goal, fleet_for, goal_of, params_of
 from asterism.constellations.resumption import check_constellation, first_event_of, model_of
+from asterism.devices.attempt_files import chunks_of_path
 from asterism.devices.here import HereDevice
 from asterism.errors import InvalidInput
+from asterism.kernel.file_value import FILE
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
 from asterism.machines.constellation_agent.requests import MAX_ROUNDS, round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -74,7 +76,20 @@ async def submit(
     if goal.plan is not None:
         check_plan(goal.plan, fleet)
     first = _submitted(client, goal, fleet, after)
-    return await client.submit(CONSTELLATION_AGENT, first, title=goal.title, actor=actor, session=after.session)
+    run_id = await _put_files(client, goal) if goal.files else ""
+    return await client.submit(CONSTELLATION_AGENT, first, title=goal.title, actor=actor, session=after.session, run_id=run_id)
+
+
+async def _put_files(client: Client, goal: Goal) -> str:
+    """Store the files of a goal for a new run; return its id."""
+    if client.files is None:
+        raise InvalidInput("this program has no store for files; open it with asterism.open() or asterism.connect()")
+    run_id = client.clock.new_id()
+    for digest, path in goal.files.items():
+        value = await client.files.put(run_id, Path(path).name, chunks_of_path(Path(path)))
+        if value[FILE] != digest:
+            raise InvalidInput(f"{path}: the file was changed while it was read; try again")
+    return run_id
 
 
 def _submitted(client: Client, goal: Goal, fleet: Fleet, inherited: Round) -> ConstellationSubmitted:

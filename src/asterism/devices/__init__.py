@@ -12,6 +12,7 @@
 - ``task_log`` takes what attempts print to the store: ``log_relay`` from workers, ``printed`` from code
   of this process, within ``logged_performers``. ``secrets`` finds the values of secrets, and
   ``masking`` masks them.
+- ``attempt_files`` copies the files that an attempt takes, and stores those that it returns.
 - ``here`` (``function_source``, ``thread``) is the device of the functions of this program.
 - ``a2a`` is a device whose attempts are tasks of an A2A agent (``a2a_device``); ``a2a_client`` calls
   the agent, ``a2a_content`` makes its messages, and ``a2a_http`` and ``addresses`` decide where

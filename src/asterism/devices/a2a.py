@@ -87,7 +87,7 @@ async def _opened(entry: A2aEntry, folder: Path, stack: contextlib.AsyncExitStac
     headers = {**entry.headers, **({"Authorization": f"Bearer {entry.bearer}"} if entry.bearer else {})}
     connection = A2aConnection(entry.url, addresses, headers, tls, verify)
     stack.push_async_callback(connection.close)
-    device = A2aDevice(entry.profile(natural_language=True, reattach=True, grace_s=entry.grace_s), connection)
+    device = A2aDevice(entry.profile(natural_language=True, reattach=True, grace_s=entry.grace_s, file_bytes=0), connection)
     await device.refresh()
     return device
 

@@ -17,7 +17,10 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.profile import JsonSchema
+from asterism.devices.skill import File
 from asterism.devices.worker_protocol import AttemptError, CommandJob
+from asterism.kernel.file_value import FILE_SCHEMA, path_of
+from asterism.runtime.private_files import make_folder
 
 TEXT_OUTPUT: JsonSchema = {
     "type": "object",
@@ -26,6 +29,8 @@ TEXT_OUTPUT: JsonSchema = {
 }
 
 _PLACEHOLDER = re.compile(r"\{(\{[A-Za-z_]\w*\})\}|\{([A-Za-z_]\w*)\}")
+OUTPUT = "output"
+"""Placeholder for the path of the file that a program writes."""
 STDERR_BYTES = 4096
 _STDERR_LINES = 5
 _CHUNK_BYTES = 65536
@@ -39,10 +44,11 @@ def placeholders(argv: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match[2] for part in argv for match in _PLACEHOLDER.finditer(part) if match[2]))
 
 
-def parameters_schema(argv: tuple[str, ...]) -> JsonSchema:
-    """Return the JSON Schema of the arguments: every placeholder is a required string."""
+def parameters_schema(argv: tuple[str, ...], files: tuple[str, ...] = ()) -> JsonSchema:
+    """Return the JSON Schema of the arguments: every placeholder is a required string, or a file if it is among ``files``."""
     names = placeholders(argv)
-    return {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": list(names)}
+    properties = {name: FILE_SCHEMA if name in files else {"type": "string"} for name in names}
+    return {"type": "object", "properties": properties, "required": list(names)}
 
 
 def program_path(program: str, folder: Path) -> str:
@@ -62,14 +68,20 @@ def filled(argv: tuple[str, ...], arguments: dict[str, Any]) -> list[str]:
     return [_PLACEHOLDER.sub(lambda match: match[1] or texts[match[2]], part) for part in argv]
 
 
-def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_bytes: int) -> object:
+def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_bytes: int, scratch: str = "") -> object:
     """Run the program to its end and return its output.
+
+    ``scratch`` is the folder in which a program whose output is a file writes it.
 
     Raises:
         AttemptError: ``raised`` for an exit code that is not 0, ``bad_result`` for output that is
             too large or not JSON as declared, ``bad_arguments`` for
             arguments that do not fit ``argv``.
     """
+    target = Path(scratch, "out", job.file)
+    if job.output == "file":
+        make_folder(target.parent)
+        arguments = {**arguments, OUTPUT: str(target)}
     argv = filled(job.argv, arguments)
     program = argv[0]
     try:
@@ -84,7 +96,10 @@ def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_byte
         except AttemptError:
             process.kill()
             raise
-    return outcome(job, output, errors, process.returncode)
+    result = outcome(job, output, errors, process.returncode)
+    if job.output == "file" and not target.is_file():
+        raise AttemptError("bad_result", f"{program} ended without an error, and has not written the file {job.file} to {{{OUTPUT}}}")
+    return File(target) if job.output == "file" else result
 
 
 def outcome(job: CommandJob, output: bytes, errors: bytes, exit_code: int) -> object:
@@ -94,7 +109,7 @@ def outcome(job: CommandJob, output: bytes, errors: bytes, exit_code: int) -> ob
         how = f"exit code {exit_code}" if exit_code > 0 else f"signal {-exit_code}"
         last = "\n".join(errors.decode(errors="replace").strip().splitlines()[-_STDERR_LINES:])
         raise AttemptError("raised", f"{program} ended with {how}{': ' + last if last else ''}")
-    if job.output == "text":
+    if job.output != "json":
         return {"output": output.decode(errors="replace").rstrip("\n"), "exit_code": 0}
     try:
         return msgspec.json.decode(output)
@@ -108,11 +123,11 @@ def too_large(limit_bytes: int) -> AttemptError:
 
 
 def _text(name: str, value: object) -> str:
-    text = value if isinstance(value, str) else None
+    text = value if isinstance(value, str) else path_of(value)
     if isinstance(value, (bool, int, float)):
         text = msgspec.json.encode(value).decode()
     if text is None or "\0" in text:
-        raise AttemptError("bad_arguments", f"argument {name} must be a text or a number without NUL, not {type(value).__name__}")
+        raise AttemptError("bad_arguments", f"argument {name} must be a text, a number or a file, without NUL, not {type(value).__name__}")
     return text
 
 

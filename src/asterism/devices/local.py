@@ -16,12 +16,13 @@ from asterism.constellation.environment import check_process
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.references import secrets_of
 from asterism.constellation.task import TaskError
-from asterism.devices.command import TEXT_OUTPUT, parameters_schema, placeholders, program_path
+from asterism.devices.command import OUTPUT, TEXT_OUTPUT, parameters_schema, placeholders, program_path
 from asterism.devices.fleet import DeviceEntry, DeviceKind, Word
 from asterism.devices.pool import WorkerPool, WorkerSettings
 from asterism.devices.source import module_part
 from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job, OutputForm
 from asterism.errors import InvalidInput
+from asterism.kernel.file_value import FILE_SCHEMA, safe_name
 from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 
 _BY_ENV = "pass it as a variable of the task (env)"
@@ -32,7 +33,10 @@ class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         argv: program and arguments; ``{name}`` becomes a string parameter.
-        output: ``text`` -> ``{"output": …, "exit_code": 0}``; ``json`` -> stdout, parsed.
+        output: ``text`` -> ``{"output": …, "exit_code": 0}``; ``json`` -> stdout, parsed; ``file`` -> the
+            file that the program writes to the path ``{output}``.
+        file: name of that file.
+        files: placeholders that are files; the program gets their paths.
         timeout_s: time limit of one attempt, even if the task has a longer one.
     """
 
@@ -43,6 +47,8 @@ class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tags: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     output: OutputForm = "text"
+    file: str = ""
+    files: tuple[str, ...] = ()
     timeout_s: Annotated[float, Meta(gt=0)] | None = None
 
 
@@ -144,7 +150,7 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
         jobs[answer.name] = SkillJob(FunctionJob(source))
     for index, command in enumerate(entry.commands):
         _add(skills, command_skill(command), f"commands[{index}].name")
-        jobs[command.name] = SkillJob(CommandJob(command.argv, command.output), command.timeout_s)
+        jobs[command.name] = SkillJob(CommandJob(command.argv, command.output, command.file), command.timeout_s)
     return LocalDevice(entry.profile(skills=tuple(skills.values())), jobs, settings, pool, str(working_folder or ""), secret_env=secret_env)
 
 
@@ -161,6 +167,14 @@ def check_argv(command: CommandEntry, key: str) -> None:
     program = command.argv[0]
     if placeholders((program,)):
         raise InvalidInput(f"{key}.argv[0]: {program!r}: the program cannot be a placeholder; use them from argv[1] on")
+    if (command.output == "file") != (bool(command.file) and OUTPUT in placeholders(command.argv)):
+        raise InvalidInput(
+            f'{key}.output: a program that writes a file has output = "file", its name as file = "report.pdf", and {{output}} in argv'
+        )
+    if command.file and safe_name(command.file) != command.file:
+        raise InvalidInput(f"{key}.file: {command.file!r} is no plain file name, such as report.pdf")
+    if unknown := set(command.files) - set(placeholders(command.argv)) | {it for it in command.files if it == OUTPUT}:
+        raise InvalidInput(f"{key}.files: argv has no placeholder {min(unknown)!r} for a file that is given")
     nul = next((index for index, part in enumerate(command.argv) if "\0" in part), None)
     if nul is not None:
         raise InvalidInput(f"{key}.argv[{nul}]: contains a NUL character, which no argument may; remove it")
@@ -175,11 +189,12 @@ def _check_command(command: CommandEntry, key: str, folder: Path, env: Mapping[s
 
 def command_skill(command: CommandEntry) -> Skill:
     """Return the skill that a program is."""
+    given = command.argv if command.output != "file" else tuple(part.replace(f"{{{OUTPUT}}}", "") for part in command.argv)
     return Skill(
         name=command.name,
         description=command.description,
-        parameters=parameters_schema(command.argv),
-        output=TEXT_OUTPUT if command.output == "text" else None,
+        parameters=parameters_schema(given, command.files),
+        output={"text": TEXT_OUTPUT, "file": FILE_SCHEMA, "json": None}[command.output],
         idempotent=command.idempotent,
         tags=command.tags,
         examples=command.examples,

@@ -68,7 +68,7 @@ class McpDevice:
         self._started = started
         self._address = ServerAddress(command=entry.command, url=entry.url, headers=entry.headers, folder=entry.folder)
         self._key = ("mcp device", id(self))
-        self._profile = entry.profile()
+        self._profile = entry.profile(file_bytes=0)
         self._checks: dict[str, ArgumentCheck] = {}
         self._held = HeldCalls(entry.held_s)
 
@@ -83,7 +83,7 @@ class McpDevice:
         except Unreachable as why:
             log.warning("device %s: %s", self._entry.id, why)
             description = f"{self._entry.description} (cannot be reached: {why})".strip()
-            self._profile = self._entry.profile(description=description)
+            self._profile = self._entry.profile(file_bytes=0, description=description)
 
     # -- attempts ----------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class McpDevice:
         skills = skills_of(tools, self._entry.id, allow=self._entry.allow, trust_hints=self._entry.trust_hints)
         info = connection.client.server_info
         description = self._entry.description or f"MCP server {one_line(info.title or info.name, 80)}"
-        self._profile = self._entry.profile(description=description, skills=skills, grace_s=STOP_GRACE_S)
+        self._profile = self._entry.profile(file_bytes=0, description=description, skills=skills, grace_s=STOP_GRACE_S)
         self._checks.clear()
 
     def _give_up(self, connection: McpConnection) -> None:

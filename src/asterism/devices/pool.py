@@ -18,10 +18,11 @@ import msgspec
 
 from asterism.constellation.profile import Skill
 from asterism.constellation.task import TaskError
+from asterism.devices.attempt_files import CURRENT, put_all, with_paths
 from asterism.devices.handle import NeverStarted, WorkerHandle, exit_text
 from asterism.devices.worker_ledger import WorkerLedger
 from asterism.devices.worker_protocol import DescribeSkills, FunctionJob, Job, SkillsDescribed, Work, WorkDone, WorkerExited, WorkFailed
-from asterism.errors import StoreUnavailable
+from asterism.errors import InvalidInput, StoreUnavailable
 from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 
 LINGER_S = 1.0
@@ -115,7 +116,12 @@ class WorkerPool:
 
         Cancelling it kills its process group before the cancellation passes on.
         """
-        order = Work(job=job, attempt=attempt, limit_bytes=self._result_bytes)
+        try:
+            attempt = await with_paths(attempt)
+        except InvalidInput as error:
+            return AttemptResult(error=TaskError(code="bad_arguments", message=str(error)))
+        scratch = str(files.folder) if (files := CURRENT.get()) else ""
+        order = Work(job=job, attempt=attempt, limit_bytes=self._result_bytes, scratch=scratch)
 
         if self._slots.locked():
             signs.queued()
@@ -127,6 +133,11 @@ class WorkerPool:
             return AttemptResult(error=TaskError(code="crashed", message=f"it was not started: {error}"))
         if signs.place and isinstance(end, WorkDone | WorkFailed) and end.reusable:
             signs.place.returned()
+        if isinstance(end, WorkDone) and end.files:
+            try:
+                await put_all(end.files)
+            except InvalidInput as error:
+                return AttemptResult(error=TaskError(code="bad_result", message=str(error)))
         return _ended(end)
 
     async def _waited(self, end: _AttemptEnd, settings: WorkerSettings, order: Work, signs: Signs) -> _AttemptEnd:

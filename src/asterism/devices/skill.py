@@ -18,6 +18,7 @@ import msgspec
 
 from asterism.constellation.profile import JsonSchema, Skill
 from asterism.errors import InvalidInput
+from asterism.kernel.file_value import FILE, FILE_SCHEMA, is_file
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,11 +30,30 @@ def _discard(fraction: float | None, message: str) -> None:
     """Discard progress: the skill was called as a plain function, for example in a test."""
 
 
+class File:
+    """A file that a skill takes or returns.
+
+    Args:
+        path: where it is; a relative one counts from the working folder.
+        name: a name for people; by default the last part of the path.
+        media_type: such as ``application/pdf``; by default guessed from the name.
+    """
+
+    def __init__(self, path: Path | str, name: str = "", media_type: str = "") -> None:
+        self.path = Path(path)
+        self.name = name or self.path.name
+        self.media_type = media_type
+
+    def __repr__(self) -> str:
+        return f"File({str(self.path)!r}, {self.name!r}, {self.media_type!r})"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SkillContext:
     """The context of an attempt. A parameter annotated with this type receives it.
 
     Attributes:
+        folder: folder of this attempt, for files; removed when the attempt has ended.
         key: idempotency key of this attempt; the same if a crash repeats the attempt. The next
             attempt, by a retry policy or with a person's consent, has another key.
         attempt: number of the attempt, from 1.
@@ -42,6 +62,7 @@ class SkillContext:
         sink: receives progress; bound by the worker.
     """
 
+    folder: Path = Path()
     key: str = ""
     attempt: int = 1
     task_id: str = ""
@@ -161,7 +182,9 @@ def contract_of(function: Callable[..., Any]) -> Contract:
             title, [_field(parameter, hints.get(name, Any)) for name, parameter in asked.items()], kw_only=True, forbid_unknown_fields=True
         )
         schema = _object_schema(arguments)
-        output = _object_schema(hints["return"]) if _is_record(hints.get("return")) else None
+        output = (
+            FILE_SCHEMA if hints.get("return") is File else _object_schema(hints["return"]) if _is_record(hints.get("return")) else None
+        )
     except TypeError as error:
         raise InvalidInput(f"skill {title}: a type hint has no JSON Schema: {error}") from error
     _add_defaults(schema, asked)
@@ -258,10 +281,15 @@ def _add_defaults(schema: JsonSchema, parameters: Mapping[str, inspect.Parameter
 def _path_schema(hint: type) -> JsonSchema:
     if hint is Path:
         return {"type": "string", "format": "path"}
-    raise TypeError(f"{hint.__qualname__}; use str, int, float, bool, list, dict, Path, a dataclass, a TypedDict or a Struct")
+    if hint is File:
+        return FILE_SCHEMA
+    raise TypeError(f"{hint.__qualname__}; use str, int, float, bool, list, dict, Path, File, a dataclass, a TypedDict or a Struct")
 
 
 def _revive(hint: type, value: Any) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
+    if hint in (Path, File) and is_file(value):
+        path = Path(value.get("path", value[FILE]))
+        return path if hint is Path else File(path, value.get("name", ""), value.get("media_type", ""))
     raise ValueError(f"expected {hint.__qualname__}")

@@ -93,7 +93,7 @@ class SshDevice:
 
     def __init__(self, entry: SshEntry, host: Host) -> None:
         self._profile = entry.profile(
-            skills=tuple(command_skill(command) for command in entry.commands), reattach=True, grace_s=entry.grace_s
+            skills=tuple(command_skill(command) for command in entry.commands), reattach=True, grace_s=entry.grace_s, file_bytes=0
         )
         self._entry = entry
         self._commands = {command.name: command for command in entry.commands}
@@ -326,6 +326,8 @@ def _settings(entry: SshEntry, folder: Path) -> HostSettings:
     for index, command in enumerate(entry.commands):
         key = f"commands[{index}]"
         check_argv(command, key)
+        if command.files or command.output == "file":
+            raise InvalidInput(f'{key}: a program on another host takes and returns no files; remove files, file and output = "file"')
         if command.argv[0].startswith("-"):
             raise InvalidInput(f"{key}.argv[0]: {command.argv[0]!r} is an option and not a program")
         if command.name in (other.name for other in entry.commands[:index]):

@@ -13,12 +13,14 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from asterism.constellation.task import TaskError
-from asterism.devices import secrets
+from asterism.devices import attempt_files, secrets
+from asterism.devices.attempt_files import put_all, with_paths
 from asterism.devices.skill import SkillContext, contract_of
 from asterism.devices.source import error_with_line, trace_of
 from asterism.devices.task_log import CURRENT
@@ -26,6 +28,7 @@ from asterism.devices.worker import call, check_promise, pack_result
 from asterism.devices.worker_protocol import AttemptError
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
+from asterism.runtime.private_files import make_folder
 
 _POLL_S = 0.2
 
@@ -76,6 +79,10 @@ async def perform(attempt: Attempt, signs: Signs, closing: asyncio.Future[None],
         signs.progress(message=missing_text(attempt.skill))
     while (function := _FUNCTIONS.get(attempt.skill)) is None:  # noqa: ASYNC110 - any thread may register it; bounded by its timeout
         await asyncio.sleep(_POLL_S)
+    try:
+        attempt = await with_paths(attempt)
+    except InvalidInput as error:
+        return AttemptResult(error=TaskError(code="bad_arguments", message=str(error)))
     await signs.begun()
     thread = _Thread(function, attempt, signs, limit_bytes)
     try:
@@ -100,6 +107,8 @@ class _Thread:
         self._is_cancelled = False
         self.end: asyncio.Future[AttemptResult] = self._loop.create_future()
         self._log = CURRENT.get()
+        files = attempt_files.CURRENT.get()
+        self._folder = files.folder if files else Path()
         self._secrets: dict[str, str] = {}
         context = copy_context()  # with the log of the attempt
         threading.Thread(target=context.run, args=(self._run,), name=attempt.key, daemon=True).start()  # the process may end before it
@@ -128,12 +137,16 @@ class _Thread:
             if self._log:
                 self._log.values = self._secrets
             contract = contract_of(self._function)
+            if contract.context and self._folder != Path():
+                make_folder(self._folder)
             result = call(self._function, contract, attempt.arguments, self._context())
             if inspect.iscoroutine(result):
                 result = asyncio.run(self._awaited(result))
-            packed = pack_result(result, self._limit_bytes)
+            packed, files = pack_result(result, self._limit_bytes)
             secrets.check_result(bytes(packed), self._secrets)
             check_promise(packed, contract)
+            if files:
+                asyncio.run_coroutine_threadsafe(put_all(files), self._loop).result()
             return AttemptResult(result=msgspec.json.decode(packed))
         except AttemptError as error:
             return AttemptResult(error=TaskError(code=error.code, message=self._hidden(error.message)))
@@ -163,4 +176,6 @@ class _Thread:
             hidden = self._hidden(message)
             self._post(lambda: None if self.end.done() else self._signs.progress(fraction, hidden))
 
-        return SkillContext(key=attempt.key, attempt=attempt.number, task_id=attempt.task_id, results=attempt.results, sink=report)
+        return SkillContext(
+            folder=self._folder, key=attempt.key, attempt=attempt.number, task_id=attempt.task_id, results=attempt.results, sink=report
+        )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import inspect
 import os
 import select
@@ -28,13 +29,14 @@ import msgspec
 
 from asterism.constellation.profile import Skill
 from asterism.devices import command, secrets, source
-from asterism.devices.skill import Contract, SkillContext, contract_of, plain, type_name
+from asterism.devices.skill import Contract, File, SkillContext, contract_of, plain, type_name
 from asterism.devices.worker_protocol import (
     AttemptError,
     CommandJob,
     DescribeSkills,
     FunctionJob,
     Order,
+    ProducedFile,
     Report,
     SkillsDescribed,
     Work,
@@ -46,6 +48,9 @@ from asterism.devices.worker_protocol import (
 )
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.kernel.data import json_bytes
+from asterism.kernel.file_value import FILE, safe_name
+from asterism.runtime.ports.files import media_type_of
+from asterism.runtime.private_files import make_folder
 
 _GUARD_INTERVAL_S = 1.0
 _PR_SET_PDEATHSIG = 1
@@ -202,14 +207,14 @@ class WorkRunner:
             _go_to(str(self._home.joinpath(work.attempt.folder, work.attempt.task_folder)))
             with _environment(work.attempt.env):
                 if isinstance(work.job, CommandJob):
-                    result = command.perform(work.job, work.attempt.arguments, self._folder, work.limit_bytes)
+                    result = command.perform(work.job, work.attempt.arguments, self._folder, work.limit_bytes, work.scratch)
                 else:
                     result = self._called(work, work.job)
-            packed = pack_result(result, work.limit_bytes)
+            packed, files = pack_result(result, work.limit_bytes)
             self._check_secrets(packed)
             if not isinstance(work.job, CommandJob):
                 check_promise(packed, self._contract(work.job))
-            end: WorkDone | WorkFailed = WorkDone(packed, reusable=not _has_children())
+            end: WorkDone | WorkFailed = WorkDone(packed, reusable=not _has_children(), files=files)
         except AttemptError as error:
             end = WorkFailed(error.code, self._hidden(error.message), reusable=error.code == "bad_arguments")
         except InvalidInput as error:
@@ -231,7 +236,10 @@ class WorkRunner:
 
     def _called(self, work: Work, job: FunctionJob) -> object:
         contract, attempt = self._contract(job), work.attempt
+        if contract.context and work.scratch:
+            make_folder(Path(work.scratch))
         context = SkillContext(
+            folder=Path(work.scratch),
             key=attempt.key,
             attempt=attempt.number,
             task_id=attempt.task_id,
@@ -278,16 +286,37 @@ def _environment(env: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def pack_result(result: object, limit_bytes: int) -> msgspec.Raw:
-    """Return the result as JSON. Raises AttemptError ``bad_result``."""
+def pack_result(result: object, limit_bytes: int) -> tuple[msgspec.Raw, tuple[ProducedFile, ...]]:
+    """Return the result as JSON, and the files that it names. Raises AttemptError ``bad_result``."""
+    files: list[ProducedFile] = []
+
+    def named(value: object) -> object:
+        if not isinstance(value, File):
+            return plain(value)
+        files.append(produced := _produced(value))
+        return {FILE: produced.digest, "name": produced.name, "media_type": produced.media_type, "size": value.path.stat().st_size}
+
     try:
-        packed = json_bytes(result, "the result", plain)
+        packed = json_bytes(result, "the result", named)
     except InvalidInput as error:
         raise AttemptError("bad_result", f"{error}; return dicts, lists, texts, finite numbers") from error
     if len(packed) > limit_bytes:
         message = f"the result has {len(packed)} bytes, more than {limit_bytes}; write it to a file and return its path"
         raise AttemptError("bad_result", message)
-    return msgspec.Raw(packed)
+    return msgspec.Raw(packed), tuple(files)
+
+
+def _produced(file: File) -> ProducedFile:
+    name = safe_name(file.name)
+    try:
+        if not file.path.is_file():
+            raise AttemptError("bad_result", f"the result names the file {file.path}, and there is none")
+        with file.path.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise AttemptError("bad_result", f"the result names the file {file.path}: {error.strerror}") from error
+    media_type = file.media_type or media_type_of(name)
+    return ProducedFile(f"sha256:{digest}", str(file.path.absolute()), name, media_type)
 
 
 def check_promise(packed: msgspec.Raw, contract: Contract) -> None:

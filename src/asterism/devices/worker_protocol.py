@@ -14,7 +14,7 @@ from asterism.constellation.profile import Skill
 from asterism.constellation.task import ErrorCode
 from asterism.runtime.ports.device import Attempt
 
-OutputForm = Literal["text", "json"]
+OutputForm = Literal["text", "json", "file"]
 
 
 class FunctionJob(msgspec.Struct, frozen=True, tag="function"):
@@ -28,10 +28,14 @@ class FunctionJob(msgspec.Struct, frozen=True, tag="function"):
 
 
 class CommandJob(msgspec.Struct, frozen=True, tag="command"):
-    """A skill that is a program: its argv with ``{name}`` placeholders, and its output format."""
+    """A skill that is a program: its argv with ``{name}`` placeholders, and its output format.
+
+    ``file`` is the name of the file that it writes, if its output is one.
+    """
 
     argv: tuple[str, ...]
     output: OutputForm = "text"
+    file: str = ""
 
 
 Job = FunctionJob | CommandJob
@@ -52,11 +56,13 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, tag="work"):
 
     Attributes:
         limit_bytes: size limit of the result, as JSON.
+        scratch: folder of the attempt, which the worker makes if it needs it.
     """
 
     job: Job
     attempt: Attempt
     limit_bytes: int
+    scratch: str = ""
 
 
 Order = DescribeSkills | Work
@@ -87,11 +93,26 @@ class WorkProgress(msgspec.Struct, frozen=True, tag="progress"):
     message: str
 
 
+class ProducedFile(msgspec.Struct, frozen=True):
+    """A file that a result names: its digest, where it is now, its name and media type."""
+
+    digest: str
+    path: str
+    name: str
+    media_type: str = ""
+
+
 class WorkDone(msgspec.Struct, frozen=True, tag="done"):
-    """The attempt returned. ``reusable``: nothing that it started still runs in the worker."""
+    """The attempt returned.
+
+    Attributes:
+        reusable: True if nothing that it started still runs in the worker.
+        files: the files that the result names.
+    """
 
     result: msgspec.Raw
     reusable: bool
+    files: tuple[ProducedFile, ...] = ()
 
 
 class WorkFailed(msgspec.Struct, frozen=True, tag="failed"):

@@ -58,7 +58,10 @@ def test_a_text_of_another_type_is_refused() -> None:
     [
         (["url"], r"^plan\.params: expected an object of names and types, got list$"),
         ({"a b": "str"}, r"^plan\.params: 'a b' is no name of a parameter"),
-        ({"url": "text"}, r"^plan\.params\.url: Invalid enum value 'text'.*; a parameter has type \(str, int, float, bool, list, dict\)"),
+        (
+            {"url": "text"},
+            r"^plan\.params\.url: Invalid enum value 'text'.*; a parameter has type \(str, int, float, .*, file\)",
+        ),
         ({"url": {"type": "int", "default": "x"}}, r"^plan\.params\.url\.default: it is int, not str$"),
         ({"url": {"typ": "int"}}, r"^plan\.params\.url: Object contains unknown field `typ`"),
     ],

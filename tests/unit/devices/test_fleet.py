@@ -52,7 +52,7 @@ id = "server"
 """
 
 COMMON_KEYS = "id, kind, description, aliases, capabilities, concurrency, metadata"
-COMMAND_KEYS = "name, argv, description, idempotent, tags, examples, output, timeout_s"
+COMMAND_KEYS = "name, argv, description, idempotent, tags, examples, output, file, files, timeout_s"
 
 
 async def never_opened(entry: DeviceEntry, folder: Path) -> Device:
