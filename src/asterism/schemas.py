@@ -83,7 +83,7 @@ def _plan() -> Json:
     param = defs["Param"]
     param["allOf"] = [
         {"if": _of("type", name, default="str"), "then": {"properties": {"default": {"type": written}}}}
-        for name, written in zip(get_args(ParamType), ("string", "integer", "number", "boolean", "array", "object"), strict=True)
+        for name, written in zip(get_args(ParamType), ("string", "integer", "number", "boolean", "array", "object", "object"), strict=True)
     ]
     parts: Json = {
         SCHEMA_KEY: {"description": "URL or path of this schema, for editors."},
