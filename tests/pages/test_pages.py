@@ -16,7 +16,7 @@ RUN_ELSEWHERE = {
     "docs/machines.md": "test_the_machines_page_matches_the_tables",
 }
 """Pages whose blocks another test runs, by the name of the test."""
-NOT_RUN_AT_MOST = 56
+NOT_RUN_AT_MOST = 60
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -217,16 +217,16 @@ class _Sense(Clauses):
         for number in self.again | denied:
             values = [item for item in self._clause(number) if item.kind in ("value", "part")]
             start = min((tokens[item.start].start for item in values), default=None)
-            if start is not None and not any(taken.start >= start for taken in self.found.taken.values()):
-                for taken in self.found.taken.values():
-                    taken.sure = False
+            if start is not None and not any(given.start >= start for given in self.found.taken.values()):
+                for given in self.found.taken.values():
+                    given.sure = False
 
     def _report(self) -> None:
         for name in [name for name, it in self.found.taken.items() if it.value is None]:
             del self.found.taken[name]
         if any(trouble.why == "two" for trouble in self.found.troubles):  # "wednesday 1 to friday 4": what else was read may not hold
-            for taken in self.found.taken.values():
-                taken.sure = False
+            for given in self.found.taken.values():
+                given.sure = False
         for item in self.items:
             text = self.scan.text_of(*(item.span or (item.start, item.end)))
             if item.kind == "value" and item.dropped:
