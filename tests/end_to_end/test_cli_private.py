@@ -32,7 +32,7 @@ def test_all_that_is_beside_the_database_is_private_while_a_run_goes_on(desk: De
     with desk.start("run", desk.plan(PLAN), "--fleet", desk.fleet, gated=True) as run:
         desk.reach()
         names = {path.name.partition(".db")[2] for path in desk.database.parent.iterdir()}
-        assert names == {"", "-wal", "-shm", ".owners", ".places", ".workers"}
+        assert names == {"", "-wal", "-shm", ".owners", ".places", ".work", ".workers"}
         assert len(list(desk.database.parent.rglob("*"))) == len(names) + 3, "a lock, a place, and a list of workers"
         assert open_to_others(desk.database.parent) == []
         desk.open_gate()

@@ -320,7 +320,7 @@ def test_an_idle_worker_that_died_is_replaced_unseen(tmp_path: Path) -> None:
         (("no-such-program",), {}, "raised: no-such-program cannot be started: No such file or directory"),
         (("echo", "{a}"), {}, "bad_arguments: echo: missing a; its arguments are: a"),
         (("echo", "{a}"), {"a": "x", "b": "y"}, "bad_arguments: echo: unknown argument b; its arguments are: a"),
-        (("echo", "{a}"), {"a": ["x"]}, "bad_arguments: argument a must be a text or a number without NUL, not list"),
+        (("echo", "{a}"), {"a": ["x"]}, "bad_arguments: argument a must be a text, a number or a file, without NUL, not list"),
     ],
 )
 def test_commands_take_argv_lists_and_no_shell_reads_them(
