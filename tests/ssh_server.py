@@ -38,7 +38,6 @@ class SshServer:
         self._client.write_private_key(self.key)
         self._acceptor: asyncssh.SSHAcceptor | None = None
         self._folder = folder
-        self._shells: list[asyncio.subprocess.Process] = []
 
     async def start(self, *, trusted: bool = True) -> None:
         """Listen, with a new host key."""
@@ -65,13 +64,6 @@ class SshServer:
             self._acceptor.close()
             await self._acceptor.wait_closed()
         self.cut()
-
-    async def end_shells(self) -> None:
-        """Kill the shells that still run, at the end of a test."""
-        for shell in self._shells:
-            with contextlib.suppress(ProcessLookupError):
-                shell._transport.close()  # type: ignore[attr-defined]
-            await shell.wait()
 
     def cut(self) -> None:
         """Cut all connections."""
@@ -102,13 +94,14 @@ class SshServer:
             env={"HOME": str(self.home), "PATH": os.environ["PATH"]},
             start_new_session=True,
         )
-        self._shells.append(child)
         with contextlib.suppress(asyncssh.Error, OSError):
             async with asyncio.TaskGroup() as group:
                 group.create_task(_feed(process, child, self.shell))
                 group.create_task(self._pump(child.stdout, process.stdout, bounded=True))
                 group.create_task(self._pump(child.stderr, process.stderr))
             process.exit(await child.wait())
+        with contextlib.suppress(ProcessLookupError):
+            child._transport.close()  # type: ignore[attr-defined]
 
     async def _pump(self, source: asyncio.StreamReader | None, sink: asyncssh.SSHWriter[bytes], *, bounded: bool = False) -> None:
         assert source is not None
@@ -140,7 +133,7 @@ async def _feed(process: asyncssh.SSHServerProcess[bytes], child: asyncio.subpro
         while chunk := await process.stdin.read(65536):
             child.stdin.write(chunk.replace(b"/bin/sh", shell.encode()))
             await child.stdin.drain()
-    child.stdin.close()
+        child.stdin.close()
 
 
 @contextlib.asynccontextmanager
@@ -152,4 +145,3 @@ async def ssh_server(folder: Path) -> AsyncIterator[SshServer]:
         yield server
     finally:
         await server.stop()
-        await server.end_shells()

@@ -6,13 +6,11 @@ import asyncio
 import contextlib
 import importlib.util
 import re
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from asterism.devices.ssh_script import NUDGE, PRELUDE, ended
 from asterism.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -28,8 +26,6 @@ _OPEN_TRIES = 5
 _FAILURE_S = 1.0
 """Seconds for which a failed connection is not tried again: many attempts may wait for it."""
 _CHUNK_BYTES = 65536
-_NUDGE_S, _NUDGE_AGAIN_S, _NUDGES = 0.3, 5.0, 12
-"""Seconds after which a script is nudged, and between two nudges; and how many there are. The first may go unread."""
 _ADDRESS = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:@\[\]]+)(?::(?P<port>\d{1,5}))?")
 _SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 
@@ -86,36 +82,13 @@ class HostSettings(NamedTuple):
 
 
 class _Link:
-    """A connection, how many scripts run over it, of at most how many, and the shells that wait for another script."""
+    """A connection, and how many scripts run over it, of at most how many."""
 
     def __init__(self, connection: asyncssh.SSHClientConnection, jumps: list[asyncssh.SSHClientConnection]) -> None:
         self.connection = connection
         self.jumps = jumps
         self.used = 0
         self.most = SESSIONS
-        self._idle: list[asyncssh.SSHClientProcess[bytes]] = []
-
-    @property
-    def sessions(self) -> int:
-        """Return the number of shells, with those that wait for a script."""
-        return self.used + len(self._idle)
-
-    def idle_shell(self) -> asyncssh.SSHClientProcess[bytes] | None:
-        """Take a shell that waits for a script, if there is one."""
-        while self._idle:
-            shell = self._idle.pop()
-            if not (shell.is_closing() or shell.stdout.at_eof()):
-                return shell
-            shell.close()
-        return None
-
-    def done(self, shell: asyncssh.SSHClientProcess[bytes], *, is_whole: bool) -> None:
-        """Take back the shell of a script; one whose script did not end is closed."""
-        self.used -= 1
-        if is_whole:
-            self._idle.append(shell)
-        else:
-            shell.close()
 
     def close(self) -> None:
         for each in (self.connection, *reversed(self.jumps)):
@@ -161,52 +134,42 @@ class Host:
         Raises:
             HostError: the connection was lost, or the host runs no script.
         """
-        link, shell, is_new = await self._shell()
-        mark, is_whole = f"asterism:end:{secrets.token_hex(16)}", False
+        link, process = await self._process()
         try:
             with contextlib.suppress(OSError):  # it has ended; its exit status is missing then
-                shell.stdin.write(f"{PRELUDE if is_new else ''}{ended(script, mark)}".encode())
+                process.stdin.write(script.encode())
+                process.stdin.write_eof()
             async with asyncio.TaskGroup() as group:
-                nudging = group.create_task(_nudge(shell))
-                end = f"{mark}\n".encode()
-                pumps = [group.create_task(_pump(shell, *each, end)) for each in ((shell.stdout, stdout), (shell.stderr, stderr))]
-                is_whole = all([await pump for pump in pumps])
-                nudging.cancel()
-            if not is_whole:
-                shell.stdin.write_eof()
-                await shell.wait_closed()
+                group.create_task(_pump(process, process.stdout, stdout))
+                group.create_task(_pump(process, process.stderr, stderr))
+            await process.wait_closed()
         finally:
-            link.done(shell, is_whole=is_whole)
-        if is_whole:
-            return
-        if shell.exit_status is None or (shell.exit_status != 0 and not is_new):
+            link.used -= 1
+            process.close()
+        if process.exit_status is None:
             raise HostError("lost", f"the connection to {self} was lost")
-        if shell.exit_status != 0:
-            raise HostError("refused", f"{self} does not run /bin/sh: exit status {shell.exit_status}")
+        if process.exit_status != 0:
+            raise HostError("refused", f"{self} does not run /bin/sh: exit status {process.exit_status}")
 
-    async def _shell(self) -> tuple[_Link, asyncssh.SSHClientProcess[bytes], bool]:
-        """Return a shell, counted on its connection: one that waits for a script, or else a new one."""
+    async def _process(self) -> tuple[_Link, asyncssh.SSHClientProcess[bytes]]:
+        """Start a shell on a connection that has room for it, and count it there."""
         ssh = _asyncssh()
         for _ in range(_OPEN_TRIES):
             async with self._connecting:
-                for link in self._open_links():
-                    if waiting := link.idle_shell():
-                        link.used += 1
-                        return link, waiting, False
-                link = next((it for it in self._open_links() if it.sessions < it.most), None) or await self._open()
+                link = next((it for it in self._open_links() if it.used < it.most), None) or await self._open()
                 link.used += 1
             started = False
             try:
-                shell = await link.connection.create_process("exec /bin/sh", encoding=None)
+                process = await link.connection.create_process("exec /bin/sh", encoding=None)
                 started = True
             except ssh.ChannelOpenError as error:
-                if link.sessions == 1 and not link.connection.is_closed():
+                if link.used == 1 and not link.connection.is_closed():
                     raise HostError("refused", f"{self} opens no session: {error.reason}") from error
-                link.most = link.sessions - 1  # the host admits fewer
+                link.most = link.used - 1  # the host admits fewer
             except (ssh.Error, OSError) as error:
                 raise HostError("lost", f"the connection to {self} was lost: {error}") from error
             else:
-                return link, shell, True
+                return link, process
             finally:
                 link.used -= not started
         raise HostError("lost", f"{self} opens no further session")
@@ -304,35 +267,13 @@ def _unverified(ssh: ModuleType, at: Address, known_hosts: Path) -> str:
     )
 
 
-async def _pump(shell: asyncssh.SSHClientProcess[bytes], stream: asyncssh.SSHReader[bytes], sink: Sink, end: bytes) -> bool:
-    """Pass on a stream up to the line ``end``, and return True; return False if the stream or the connection ends before."""
-    held = b""
+async def _pump(process: asyncssh.SSHClientProcess[bytes], stream: asyncssh.SSHReader[bytes], sink: Sink) -> None:
+    """Pass on a stream up to its end, or to that of the connection."""
     with contextlib.suppress(_asyncssh().Error, OSError):
         while chunk := await stream.read(_CHUNK_BYTES):
-            chunk, held = _parted(held + chunk, end)
             if not sink(chunk):
-                shell.close()
-                return False
-            if held == end:
-                return True
-    return False
-
-
-def _parted(chunk: bytes, end: bytes) -> tuple[bytes, bytes]:
-    """Part a piece of output from what may be the beginning of ``end``."""
-    longest = min(len(end), len(chunk))
-    size = next(size for size in range(longest, -1, -1) if chunk.endswith(end[:size]))
-    return chunk[: len(chunk) - size], end[:size]
-
-
-async def _nudge(shell: asyncssh.SSHClientProcess[bytes]) -> None:
-    """Make a script that takes longer report what happens."""
-    wait_s = _NUDGE_S
-    for _ in range(_NUDGES):
-        await asyncio.sleep(wait_s)
-        with contextlib.suppress(OSError):
-            shell.stdin.write(NUDGE.encode())
-        wait_s = _NUDGE_AGAIN_S
+                process.close()
+                return
 
 
 def is_installed() -> bool:

@@ -12,8 +12,7 @@ An attempt is a folder ``~/.asterism/<sha256 of its key>``, with these files:
 
 A script goes to the standard input of ``/bin/sh``: the shell of the user's login parses none of it,
 and its length has no limit. The braces around it make the shell read the whole script before it
-runs any of it, so a script that arrives in part does nothing. A shell gets ``PRELUDE`` first. It
-runs one script after another; a script that ends its shell with ``exit`` is the last one.
+runs any of it, so a script that arrives in part does nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ STARTED, STATE = b"asterism: started", b"asterism: state "
 """Lines on stdout: the attempt was taken; its state, after which its stdout follows."""
 
 _COMMON = r"""
-set -f; b=; m=; home=$HOME/.asterism
+set -f; b=; m=; home=$HOME/.asterism; d=$home/$name
 [ -r /proc/self/stat ] && read -r b </proc/sys/kernel/random/boot_id
 mark() { # m = start of process $1; empty if there is none, or a zombie
   m=
@@ -43,7 +42,7 @@ mark() { # m = start of process $1; empty if there is none, or a zombie
 """
 
 _SUPERVISOR = r"""
-d=$home/$name; mark $$; set -C
+mark $$; set -C
 { echo "$$ $m" >"$d/pid"; } || exit 0
 set +C
 { {
@@ -112,7 +111,7 @@ watched() { # reports what happens until the end
     [ -z "$told" ] && [ -s "$d/pid" ] && told=1 && echo 'asterism: started'
     emit
     [ -n "$over" ] && return
-    echo || { kill -9 $$; exit 0; } # so that the shell ends when nobody reads it
+    echo || exit 0 # so that it ends when nobody reads it
     t=$((t + 1)); if [ $t -lt 20 ]; then nap 0.1; else nap 1; fi
   done
 }
@@ -125,15 +124,14 @@ report() {
 
 _START = r"""
 command -v setsid >/dev/null || { echo 'asterism: state no setsid'; exit 0; }
-[ -d "$d" ] || mkdir -p -m 700 "$d" || { echo 'asterism: state unwritable'; exit 0; }
+mkdir -p -m 700 "$d" || { echo 'asterism: state unwritable'; exit 0; }
 if [ ! -e "$d/pid" ]; then
   printf %s "$script" >"$d/argv.$$"
-  setsid /bin/sh "$d/argv.$$" >/dev/null 3>&- 4<&- & supervisor=$!
-  # A line of the client says that it is worth watching; the end of its input, that nobody waits.
-  (read -r m <&4 || kill -9 $$; : >"$d/watched.$$"; watched) & watcher=$!
+  setsid /bin/sh "$d/argv.$$" >/dev/null 3>&- & supervisor=$!
+  (nap 0.3; : >"$d/watched.$$"; watched) & watcher=$!
   wait $supervisor
   kill -9 $watcher; wait $watcher
-  [ -e "$d/watched.$$" ] && { echo 'asterism: state continue'; exit 0; } # its last output may still be on the way
+  [ -e "$d/watched.$$" ] && { echo 'asterism: state continue'; exit 0; }
 fi
 """
 
@@ -155,17 +153,6 @@ for name in $(find . -name pid -mmin "+$minutes" | sed 's,/pid$,,; s,^[.]/,,'); 
   settled && [ -z "$(find "$d/exit" -mmin "-$minutes")" ] && rm -rf "$d"
 done
 """
-
-
-PRELUDE = f"exec 3>&2 2>/dev/null\n{_COMMON}{_FOLLOW}"
-"""The functions of the scripts."""
-NUDGE = ":\n"
-"""Line to the input of a shell that makes the start of an attempt report what happens; to other scripts it means nothing."""
-
-
-def ended(script: str, mark: str) -> str:
-    """Return a script that ends stdout and stderr with a line, ``mark``, and leaves its shell for another script."""
-    return f"{script}; echo {mark}; echo {mark} >&3\n"
 
 
 def folder_of(key: str) -> str:
@@ -193,7 +180,7 @@ def start_script(key: str, script: str, clean: Iterable[str]) -> str:
 def follow_script(key: str, seen: tuple[int, int], clean: Iterable[str]) -> str:
     """Return the script that follows an attempt and reports its end; ``seen``: bytes of stdout and stderr that arrived."""
     missing = "[ -e \"$d/pid\" ] || { echo 'asterism: state missing'; exit 0; }"
-    return _whole(key, f"from={seen[0]} at={seen[1]}; {missing}\nwatched; report{_removal(clean)}")
+    return _whole(key, f"from={seen[0]} at={seen[1]} absent=0; {missing}\nwatched; report{_removal(clean)}")
 
 
 def stop_script(key: str) -> str:
@@ -212,5 +199,5 @@ def _removal(keys: Iterable[str]) -> str:
 
 
 def _whole(key: str, body: str) -> str:
-    begin = f"echo; echo '{BEGIN.decode()}'; echo '{BEGIN.decode()}' >&3"
-    return f"{{ {begin}\nname={folder_of(key)}; d=$home/$name; absent=0\n{body}\n}} 4<&0 </dev/null"
+    begin = f"exec 3>&2 2>/dev/null </dev/null; echo; echo '{BEGIN.decode()}'; echo '{BEGIN.decode()}' >&3"
+    return f"{{ {begin}\nname={folder_of(key)}{_COMMON}{_FOLLOW}{body}\nexit 0; }}\n"
