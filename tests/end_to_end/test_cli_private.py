@@ -33,7 +33,9 @@ def test_all_that_is_beside_the_database_is_private_while_a_run_goes_on(desk: De
         desk.reach()
         names = {path.name.partition(".db")[2] for path in desk.database.parent.iterdir()}
         assert names == {"", "-wal", "-shm", ".owners", ".places", ".work", ".workers"}
-        assert len(list(desk.database.parent.rglob("*"))) == len(names) + 5, "a lock, a place, a list of workers, and the folders of a process and its attempt"
+        assert len(list(desk.database.parent.rglob("*"))) == len(names) + 5, (
+            "a lock, a place, a list of workers, and the folders of a process and its attempt"
+        )
         assert open_to_others(desk.database.parent) == []
         desk.open_gate()
         run.communicate()
