@@ -65,10 +65,12 @@ async def serve(port: int, folder: Path) -> None:
 
 
 async def _feed(source: asyncssh.SSHReader[bytes], sink: asyncio.StreamWriter) -> None:
-    while chunk := await source.read(CHUNK_BYTES):
-        sink.write(chunk)
-        await sink.drain()
-    sink.close()
+    try:
+        while chunk := await source.read(CHUNK_BYTES):
+            sink.write(chunk)
+            await sink.drain()
+    finally:  # also when the connection is lost: a shell that waits for more of its script ends
+        sink.close()
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncssh.SSHWriter[bytes]) -> None:
