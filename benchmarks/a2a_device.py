@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import statistics
 import tempfile
 import time
@@ -13,10 +12,7 @@ import httpx
 from a2a.client import ClientConfig, ClientFactory
 from a2a.types import Message, Part, Role, SendMessageRequest
 
-from asterism.bootstrap import open_devices, open_runtime, open_store
-from asterism.constellation.documents import parse_plan
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from benchmarks.device_runs import chain, run_s
 from tests.a2a_process import AgentProcess
 
 
@@ -35,23 +31,7 @@ async def _bare_s(url: str, length: int) -> float:
 async def _durable_s(url: str, length: int, folder: Path) -> float:
     """Return the seconds of a chain of so many tasks on a device of kind ``a2a``."""
     (folder / "fleet.toml").write_text(f'[[devices]]\nid = "agent"\nkind = "a2a"\nurl = "{url}"\n', encoding="utf-8")
-    names = [f"t{number}" for number in range(length)]
-    lines = [{"from": source, "to": target} for source, target in itertools.pairwise(names)]
-    plan = {"tasks": [{"task_id": name, "device": "agent", "description": "answer"} for name in names], "dependencies": lines}
-    database = folder / "runs.db"
-    async with (
-        open_store(database, create=True) as store,
-        open_devices(folder / "fleet.toml", database) as (fleet, devices),
-        open_runtime(store, devices, database) as runtime,
-    ):
-        first = ConstellationSubmitted(request="measured", fleet=tuple(fleet.values()), plan=parse_plan(plan))
-        run = await runtime.submit(CONSTELLATION_AGENT, first, title="measured", actor="benchmark")
-        started = time.perf_counter()
-        row = await runtime.drive(run)
-        taken_s = time.perf_counter() - started
-    if row.outcome != "finished":
-        raise RuntimeError(f"the run ended {row.outcome}")
-    return taken_s
+    return await run_s(chain(length, device="agent", description="answer"), folder / "fleet.toml", folder / "runs.db")
 
 
 def _measured(length: int, rounds: int) -> tuple[float, float]:

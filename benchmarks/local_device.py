@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-from asterism.bootstrap import open_devices, open_runtime, open_store
-from asterism.constellation.documents import parse_plan
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from benchmarks.device_runs import chain, run_s
 
 SKILLS = """
 from asterism import skill
@@ -26,9 +21,7 @@ FLEET = '[[devices]]\nid = "shop"\nkind = "local"\nskills = ["skills.py:nothing"
 
 
 async def _chain_s(length: int) -> float:
-    names = [f"t{number}" for number in range(length)]
-    lines = [{"from": source, "to": target} for source, target in itertools.pairwise(names)]
-    return await _run_s({"tasks": [{"task_id": name, "device": "shop", "skill": "nothing"} for name in names], "dependencies": lines})
+    return await _run_s(chain(length, device="shop", skill="nothing"))
 
 
 async def fan_out_s(items: int, concurrency: int) -> float:
@@ -43,20 +36,7 @@ async def _run_s(plan: dict[str, Any], concurrency: int = 1) -> float:
         folder = Path(name)
         (folder / "skills.py").write_text(SKILLS, encoding="utf-8")
         (folder / "fleet.toml").write_text(f"{FLEET}concurrency = {concurrency}\n", encoding="utf-8")
-        database = folder / "runs.db"
-        async with (
-            open_store(database, create=True) as store,
-            open_devices(folder / "fleet.toml", database) as (fleet, devices),
-            open_runtime(store, devices, database) as runtime,
-        ):
-            first = ConstellationSubmitted(request="measured", fleet=tuple(fleet.values()), plan=parse_plan(plan))
-            run = await runtime.submit(CONSTELLATION_AGENT, first, title="measured", actor="benchmark")
-            started = time.perf_counter()
-            row = await runtime.drive(run)
-            taken_s = time.perf_counter() - started
-    if row.outcome != "finished":
-        raise RuntimeError(f"the run ended {row.outcome}")
-    return taken_s
+        return await run_s(plan, folder / "fleet.toml", folder / "runs.db")
 
 
 def rows(*, quick: bool) -> list[str]:

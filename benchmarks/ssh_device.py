@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import itertools
 import statistics
 import tempfile
 import time
@@ -12,10 +11,7 @@ from pathlib import Path
 
 import asyncssh
 
-from asterism.bootstrap import open_devices, open_runtime, open_store
-from asterism.constellation.documents import parse_plan
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from benchmarks.device_runs import chain, run_s
 from tests.openssh_server import OpensshServer, find_sshd, openssh_server
 
 PROGRAMS = {"nothing": ("true",), "sleep": ("sleep", "0.1")}
@@ -34,26 +30,10 @@ async def _bare_s(server: OpensshServer, skill: str, length: int) -> float:
 
 async def _durable_s(server: OpensshServer, skill: str, length: int) -> float:
     """Return the seconds of a chain of so many tasks, with the opening of the connection."""
-    names = [f"t{number}" for number in range(length)]
-    lines = [{"from": source, "to": target} for source, target in itertools.pairwise(names)]
-    tasks = [{"task_id": name, "device": "host", "skill": skill} for name in names]
-    (server.folder / "fleet.toml").write_text(server.table("host") + COMMANDS, encoding="utf-8")
+    fleet_file = server.folder / "fleet.toml"
+    fleet_file.write_text(server.table("host") + COMMANDS, encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder, "runs.db")
-        async with (
-            open_store(database, create=True) as store,
-            open_devices(server.folder / "fleet.toml", database) as (fleet, devices),
-            open_runtime(store, devices, database) as runtime,
-        ):
-            plan = parse_plan({"tasks": tasks, "dependencies": lines})
-            first = ConstellationSubmitted(request="measured", fleet=tuple(fleet.values()), plan=plan)
-            run = await runtime.submit(CONSTELLATION_AGENT, first, title="measured", actor="benchmark")
-            started = time.perf_counter()
-            row = await runtime.drive(run)
-            taken_s = time.perf_counter() - started
-    if row.outcome != "finished":
-        raise RuntimeError(f"the run ended {row.outcome}")
-    return taken_s
+        return await run_s(chain(length, device="host", skill=skill), fleet_file, Path(folder, "runs.db"))
 
 
 async def _measured(skill: str, length: int, rounds: int) -> tuple[float, float]:
