@@ -6,8 +6,9 @@ of a step or an operator. Therefore the data that a condition may read and copy 
 bounds count values, not time, so the result is the same on every machine.
 
 A name that stands alone is a top-level field of the source's result; ``result``, ``status`` and
-``tasks["id"]`` are always available. A name that the result lacks is an error wherever CEL needs its
-value, so the condition is not met; ``has(result.name)`` asks whether it is there.
+``tasks["id"]`` are always available, and ``params`` in a plan with parameters. A name that the
+result lacks is an error wherever CEL needs its value, so the condition is not met;
+``has(result.name)`` asks whether it is there.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from typing import Any
 
 from cel_expr_python import cel
 
+from asterism.constellation.references import PARAMS
 from asterism.errors import InvalidInput
 
 Facts = Mapping[str, Mapping[str, Any]]
 """``{task id: {"status": …, "result": …}}``."""
+
+NOTHING: Mapping[str, Any] = {}
 
 MAX_LENGTH = 1000
 """Characters of a condition; longer ones are refused."""
@@ -69,8 +73,12 @@ _MAX_COUNT = 1000  # of nested counts; RE2 allows no more
 _MANY = re.compile(r"\\[0-7xXuUpP]")  # an escaped brace, or a class with many characters
 _LEADING_DOT = re.compile(r"(?:^|[^\w)\]}\"`\s]|\bin)\s*\.\s*[A-Za-z_]")
 _TASK_IDS = re.compile(r"""(?<![\w.])tasks\s*(?:\[\s*(?:"([^"]+)"|'([^']+)')\s*\]|\.\s*(\w+)(?!\w|\s*\())""")
+_DOTTED_PARAMS = re.compile(rf"(?<![\w.]){PARAMS}\s*\.\s*(\w+)(?!\w|\s*\()")
+_QUOTED_PARAMS = re.compile(rf"""(?<![\w.]){PARAMS}\s*\[\s*(?:"([^"]+)"|'([^']+)')\s*\]""")
 _FIXED = frozenset({"result", "status", "tasks"})
 _WORDS = frozenset({"true", "false", "null", "in"})
+_TYPE_OF = re.compile(r"\btype\s*\(")
+_SELECTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*(?:\.\s*[A-Za-z_]|\[)")
 _TYPES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "type", "null_type", "dyn"})
 
 
@@ -81,7 +89,8 @@ class InputCondition:
         text: CEL, at most ``MAX_LENGTH`` characters, of type bool (or dynamic).
 
     Attributes:
-        names: names of the inputs that it uses.
+        names: names of the inputs that it uses, and ``params``.
+        params: names of the parameters that it uses.
 
     Raises:
         InvalidInput: as for ``Condition``.
@@ -92,11 +101,12 @@ class InputCondition:
         self._compiled = _compile(text, over_inputs=True)
         bare = _bare(text)
         self.names = _free_names(bare)
+        self.params = _param_names(text, bare)
         self._most = _most(text, bare)
 
-    def evaluate(self, inputs: Mapping[str, Any]) -> tuple[bool, str]:
-        """Evaluate over the inputs by name, as ``Condition.evaluate`` does."""
-        data = {name: inputs[name] for name in self.names if name in inputs}
+    def evaluate(self, inputs: Mapping[str, Any], params: Mapping[str, Any] = NOTHING) -> tuple[bool, str]:
+        """Evaluate over the inputs by name, as ``Condition.evaluate`` does; an input named ``params`` comes before the parameters."""
+        data = _used(params, self) | {name: inputs[name] for name in self.names if name in inputs}
         return _decide(self, self._compiled, data, self._most, f"there is no input {', '.join(sorted(self.names - data.keys()))}")
 
 
@@ -108,6 +118,8 @@ class Condition:
 
     Attributes:
         names: free names: fields of the result, and ``result``, ``status``, ``tasks``.
+        selected: those of which it uses a field or an item, as in ``name.field``.
+        params: names of the parameters it uses.
         task_ids: ids of the tasks it names as ``tasks["id"]`` or ``tasks.id``.
         refers_to_status: True if it uses the status of its source.
 
@@ -121,6 +133,8 @@ class Condition:
         self._compiled = _compile(text)
         bare = _bare(text)
         self.names = _free_names(bare)
+        self.selected = self.names & frozenset(_SELECTED.findall(bare))
+        self.params = _param_names(text, bare)
         self.task_ids = frozenset("".join(spelled) for spelled in _TASK_IDS.findall(text))
         self._most = _most(text, bare)
         self.refers_to_status = re.search(r"(?<![\w.])status(?!\w)", bare) is not None
@@ -130,8 +144,10 @@ class Condition:
         """Return the result fields it names, to check against a known output of the skill."""
         return self.names - _FIXED
 
-    def evaluate(self, result: Any, status: str, ancestors: Facts) -> tuple[bool, str]:
+    def evaluate(self, result: Any, status: str, ancestors: Facts, params: Mapping[str, Any] = NOTHING) -> tuple[bool, str]:
         """Evaluate the condition on the result and status of its source, and on its target's ancestors.
+
+        ``params`` are the values of the plan's parameters; in a plan without any, ``params`` is a field of the result.
 
         Returns:
             ``(met, reason)``; the reason is empty if the condition is met. An error of the data is
@@ -139,9 +155,12 @@ class Condition:
         """
         fields = result if isinstance(result, dict) else {}
         tasks = {it: ancestors[it] for it in self.task_ids if it in ancestors} if self.task_ids else ancestors
-        data = {name: fields[name] for name in self.fields if name in fields} | {"result": result, "status": status, "tasks": tasks}
+        data = {name: fields[name] for name in self.fields if name in fields} | _used(params, self)
+        data |= {"result": result, "status": status, "tasks": tasks}
         missing = sorted(self.fields - data.keys())
         why = f"the result has no {', '.join(missing)}; has(result.{missing[0]}) asks" if missing else ""
+        if missing == [PARAMS] and self.params:
+            why = "the plan has no parameters, and the result has no params"
         return _decide(self, self._compiled, data, self._most, why)
 
 
@@ -157,8 +176,21 @@ def _decide(asked: Condition | InputCondition, compiled: Any, data: Mapping[str,
         return False, f"{asked.text}: {missing if _UNBOUND.search(str(value.value())) else _words(value.value())}"
     if value.type() != cel.Type.BOOL:
         return False, f"{asked.text}: gives {value.type().name()}, not yes or no"
+    if value.value():
+        return True, ""
     named = asked.fields if isinstance(asked, Condition) else asked.names
-    return (True, "") if value.value() else (False, f"{asked.text} is false{_shown(data, named)}")
+    shown = {name: data[name] for name in named if name in data}
+    if asked.params and isinstance(shown.get(PARAMS), Mapping):
+        used = shown.pop(PARAMS)
+        shown |= {f"{PARAMS}.{name}": used[name] for name in asked.params if name in used}
+    return False, f"{asked.text} is false{_shown(shown)}"
+
+
+def _used(params: Mapping[str, Any], asked: Condition | InputCondition) -> dict[str, Any]:
+    """Return the parameters that a condition uses, under their name in conditions; nothing if it uses none."""
+    if not params or PARAMS not in asked.names:
+        return {}
+    return {PARAMS: {name: params[name] for name in asked.params if name in params} if asked.params else dict(params)}
 
 
 def _has_more(values: list[Any], most: int) -> bool:
@@ -179,8 +211,8 @@ def _has_more(values: list[Any], most: int) -> bool:
     return False
 
 
-def _shown(fields: Mapping[str, Any], names: frozenset[str]) -> str:
-    shown = ", ".join(f"{name} is {_short(fields[name])}" for name in sorted(names) if name in fields)
+def _shown(fields: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{name} is {_short(fields[name])}" for name in sorted(fields))
     return f": {shown}" if shown else ""
 
 
@@ -225,9 +257,20 @@ def _free_names(bare: str) -> frozenset[str]:
     return frozenset(name for name in _NAMES.findall(bare) if name not in _WORDS and name not in _TYPES and name not in loops)
 
 
+def _param_names(text: str, bare: str) -> frozenset[str]:
+    quoted = ("".join(spelled) for spelled in _QUOTED_PARAMS.findall(text))
+    return frozenset((*_DOTTED_PARAMS.findall(bare), *quoted))
+
+
 def _words(error: object) -> str:
     first = str(error).partition("\n")[0]
     return _STATUS_CODE.sub("", first)[:300]
+
+
+def type_names(text: str) -> list[str]:
+    """Return the names of CEL's types that a condition has as values; none if it compares types, as with ``type(x) == int``."""
+    bare = _bare(text)
+    return [] if _TYPE_OF.search(bare) else [name for name in _NAMES.findall(bare) if name in _TYPES]
 
 
 def syntax_error(text: str, *, over_inputs: bool = False) -> str:

@@ -252,13 +252,11 @@ class TaskConstellation:
                 return f"there is no task {end!r}"
         if source == target:
             return f"cycle: {source} -> {source}"
-        found = self.line_between(source, target)
-        return f"{source} -> {target} is there already, as {found.line_id!r}" if found else ""
+        return f"{source} -> {target} is there already, as {found.line_id!r}" if (found := self.line_between(source, target)) else ""
 
     def cycle_through(self, source: str, target: str) -> list[str] | None:
         """Return the cycle that a dependency would close, from source to source; else None."""
-        back = self.path(target, source)
-        return [source, *back] if back else None
+        return [source, *back] if (back := self.path(target, source)) else None
 
     def cycle(self) -> list[str] | None:
         """Return a cycle of the graph as a path; None if there is none. O(n + e)."""
@@ -269,8 +267,8 @@ class TaskConstellation:
         same = self.tasks[line.source].role == self.tasks[line.target].role
         return "" if same else "an on_failure or finally task waits for all other tasks, and depends on tasks of its kind only"
 
-    def why_unresolvable(self, task_id: str, *, extended: bool = True) -> str:
-        """Return the reference to a task that is not upstream, in words; a handler may refer to every task."""
+    def why_unresolvable(self, task_id: str, *, extended: bool = True, advises: bool = False) -> str:
+        """Return the reference to a task that is not upstream, and what to add, in words; a handler may refer to every task."""
         is_handler, has_items = self.tasks[task_id].role != "task", self.tasks[task_id].for_each is not None
         wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self.referring.get(task_id, ()))]
         for line in self.lines_in(task_id) if self._named_in else ():
@@ -287,6 +285,8 @@ class TaskConstellation:
             if is_item:
                 return f"{what} {text}, but only a task with for_each has it"
             missing = f"there is no task {source}" if is_handler else f"{source} is not upstream of it"
+            advice = advises and known and source != task_id and not is_handler and not self.cycle_through(source, task_id)
+            missing += f'; add to the plan: "dependencies": [{{"from": "{source}", "to": "{task_id}"}}]' if advice else ""
             return f"{what} {text}, but {'only on_failure and finally tasks have it' if is_run and not known else missing}"
         return ""
 
@@ -338,7 +338,7 @@ class TaskConstellation:
         if cycle := constellation.cycle():
             raise InvalidInput(f"the plan has a cycle: {' -> '.join(cycle)}; a task cannot wait for itself")
         for task_id in constellation.tasks:
-            if why := constellation.why_unresolvable(task_id):
+            if why := constellation.why_unresolvable(task_id, advises=True):
                 raise InvalidInput(f"task {task_id}: {why}")
         return constellation
 

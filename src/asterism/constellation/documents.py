@@ -112,6 +112,8 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
         given["tips"] = [given["tips"]] if given["tips"] else []
     if given.get("constellation") is not None:
         given["constellation"] = _nested(given, where, depth + 1)
+    if isinstance(given.get("retry"), Mapping) and "on" not in given["retry"]:
+        given["retry"] = {"on" if key is True else key: item for key, item in given["retry"].items()}  # YAML 1.1 reads on as true
     if "for_each" in given:
         given["for_each"] = as_for_each(given["for_each"])
     spec = _convert(given, TaskSpec, where)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
-from asterism.constellation.condition import Condition, Facts
+from asterism.constellation.condition import NOTHING, Condition, Facts
 from asterism.constellation.task import TaskStar, TaskStatus
 
 
@@ -66,11 +68,11 @@ def admits_failure(line: TaskStarLine) -> bool:
     return TRUTH_TABLE[line.type][_FAILED]
 
 
-def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Evaluation:
+def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts, params: Mapping[str, Any] = NOTHING) -> Evaluation:
     """Evaluate a dependency whose source has ended.
 
-    ``ancestors`` are those of the target; they may be empty if the condition names none. A condition
-    that cannot be evaluated is not satisfied, with the error as reason.
+    ``ancestors`` are those of the target; they may be empty if the condition names none. ``params`` are
+    the values of the plan's parameters. A condition that cannot be evaluated is not satisfied, with the error as reason.
     """
     if line.type is not DependencyType.CONDITIONAL:
         if TRUTH_TABLE[line.type][source.status]:
@@ -78,7 +80,7 @@ def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Evaluati
         return Evaluation(satisfied=False, reason=f"{source.task_id} is {source.status}")
     condition = Condition(line.condition)
     if source.status is _COMPLETED or (source.status is _FAILED and condition.refers_to_status):
-        met, reason = condition.evaluate(source.result, source.status, ancestors)
+        met, reason = condition.evaluate(source.result, source.status, ancestors, params)
         return Evaluation(met, reason)
     return Evaluation(satisfied=False, reason=f"{source.task_id} is {source.status}")
 

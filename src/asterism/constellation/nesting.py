@@ -11,13 +11,15 @@ import msgspec
 
 from asterism.constellation.batch import apply_edits
 from asterism.constellation.condition import syntax_error
+from asterism.constellation.condition_names import check_condition, check_types, check_when
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import MAX_NESTED, PlanDocument
 from asterism.constellation.edits import AddTask, Applied, BuildConstellation, Edit, EditRefused, UpdateTask
 from asterism.constellation.parameters import values_of
 from asterism.constellation.profile import AgentProfile, Fleet
 from asterism.constellation.references import references
-from asterism.constellation.resolution import best_match, check_line, check_task, skill_for
+from asterism.constellation.resolution import best_match, check_line, check_task, fields_of, skill_for
+from asterism.constellation.specs import task_of
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput, did_you_mean
 
@@ -66,13 +68,23 @@ def check_plan(plan: PlanDocument, fleet: Fleet, path: str = "") -> None:
         for end, task_id in (("from", line.source), ("to", line.target)):
             if task_id not in ids:
                 raise EditRefused("unknown_task", where, f"{end}: there is no task {task_id!r}{did_you_mean(task_id, ids)}")
-        if line.condition and (why := syntax_error(line.condition)):
-            raise EditRefused("bad_content", where, why)
+        if line.condition:
+            check_types(line.condition, where)
+            if why := syntax_error(line.condition):
+                raise EditRefused("bad_content", where, why)
+    fields: dict[str, Collection[str] | None] = {}
     for task in plan.tasks:
+        if task.when:
+            check_when(task, plan, f"task {path}{task.task_id}.when")
         if task.constellation is not None:
             check_plan(msgspec.convert(task.constellation, PlanDocument), fleet, f"{path}{task.task_id}/")
+            skill = ""
         else:
-            skill_for(msgspec.structs.replace(task, task_id=f"{path}{task.task_id}"), fleet, lambda *_: None)
+            skill = skill_for(msgspec.structs.replace(task, task_id=f"{path}{task.task_id}"), fleet, lambda *_: None)
+        fields[task.task_id] = fields_of(msgspec.structs.replace(task_of(task), resolved_skill=skill), fleet)
+    for line in plan.dependencies:
+        if line.condition:
+            check_condition(line, plan, fields[line.source], f"dependency {path}{line.line_id}")
 
 
 def apply_on_fleet(
@@ -86,6 +98,7 @@ def apply_on_fleet(
     partial: bool = False,
     restore_by_id: bool = False,
     extended: bool = True,
+    conditions_use_params: bool = True,
 ) -> Applied:
     """Apply a batch of edits and check it against the fleet, as a whole or not at all.
 
@@ -100,6 +113,7 @@ def apply_on_fleet(
             not checked yet.
         restore_by_id: as in ``apply_edits``.
         extended: False for entries of rules before ``${task.error}`` and reserved ids.
+        conditions_use_params: False for entries of rules before ``params`` in conditions.
 
     Raises:
         EditRefused: an edit is invalid; the constellation is unchanged.
@@ -109,7 +123,16 @@ def apply_on_fleet(
         if partial:
             _look_up(applied, constellation, fleet, match)
         else:
-            check_applied(applied, constellation, fleet, match, inputs=inputs, params=params, extended=extended)
+            check_applied(
+                applied,
+                constellation,
+                fleet,
+                match,
+                inputs=inputs,
+                params=params,
+                extended=extended,
+                conditions_use_params=conditions_use_params,
+            )
 
     return apply_edits(constellation, edits, check, partial=partial, restore_by_id=restore_by_id, extended=extended)
 
@@ -124,6 +147,7 @@ def check_applied(
     params: Collection[str] = (),
     path: str = "",
     extended: bool = True,
+    conditions_use_params: bool = True,
 ) -> None:
     """Resolve the skills of touched tasks and check the batch against the fleet.
 
@@ -135,13 +159,13 @@ def check_applied(
     """
     touched = _look_up(applied, constellation, fleet, match, path)
     for task in touched:
-        check_task(task, constellation, fleet, inputs, params=params, extended=extended)
+        check_task(task, constellation, fleet, inputs, params=params, extended=extended, conditions_use_params=conditions_use_params)
         if task.constellation is not None:
-            _check_nested(task, fleet, match, f"{path}{task.task_id}/", extended=extended)
+            _check_nested(task, fleet, match, f"{path}{task.task_id}/", extended=extended, conditions_use_params=conditions_use_params)
     lines = [line for line_id in applied.lines if (line := constellation.lines[line_id]).condition]
     lines += [line for task in touched for line in constellation.lines_out(task.task_id) if line.condition]
     for line in lines:
-        check_line(line, constellation, fleet)
+        check_line(line, constellation, fleet, params if conditions_use_params else ())
 
 
 def _look_up(applied: Applied, constellation: TaskConstellation, fleet: Fleet, match: Match, path: str = "") -> list[TaskStar]:
@@ -152,14 +176,24 @@ def _look_up(applied: Applied, constellation: TaskConstellation, fleet: Fleet, m
     return touched
 
 
-def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str, *, extended: bool) -> None:
+def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str, *, extended: bool, conditions_use_params: bool) -> None:
     if path.count("/") >= MAX_NESTED:
         raise EditRefused("too_many", task.task_id, f"more than {MAX_NESTED} constellations within each other")
     nested, plan = TaskConstellation(), nested_plan(task)
     _check_params(task, plan)
 
     def check(applied: Applied) -> None:
-        check_applied(applied, nested, fleet, match, inputs=task.inputs, params=plan.params, path=path, extended=extended)
+        check_applied(
+            applied,
+            nested,
+            fleet,
+            match,
+            inputs=task.inputs,
+            params=plan.params,
+            path=path,
+            extended=extended,
+            conditions_use_params=conditions_use_params,
+        )
 
     try:
         apply_edits(nested, [BuildConstellation(plan=msgspec.structs.replace(plan, params={}))], check, extended=extended)

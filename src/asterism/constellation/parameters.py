@@ -7,6 +7,7 @@ of its task.
 from __future__ import annotations
 
 import re
+import typing
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -14,10 +15,20 @@ import msgspec
 
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.kernel.data import check_json
-from asterism.kernel.file_value import is_file
+from asterism.kernel.file_value import FILE, is_file
 
 ParamType = Literal["str", "int", "float", "bool", "list", "dict", "file"]
 _TYPES: Mapping[str, type] = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict, "file": dict}
+PLACEHOLDERS: Mapping[str, Any] = {
+    "str": "",
+    "int": 0,
+    "float": 0.0,
+    "bool": False,
+    "list": [],
+    "dict": {},
+    "file": {FILE: f"sha256:{0:064}"},
+}
+"""A value of each type, for a rehearsal, which reads none."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
 
@@ -38,7 +49,8 @@ class Param(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 def parse_params(value: Any, where: str = "params") -> dict[str, Param]:
     """Return parameters from JSON: ``{name: type}`` or ``{name: {type, default, description}}``.
 
-    A program may also give Python's types, such as ``int``, and ``Param`` objects.
+    A program may also give Python's types, such as ``int`` or ``list[str]``, and ``Param`` objects.
+    The types of the items of a list are not checked.
 
     Raises:
         InvalidInput: a name, a type or a default is invalid.
@@ -54,9 +66,8 @@ def parse_params(value: Any, where: str = "params") -> dict[str, Param]:
         except msgspec.ValidationError as error:
             raise InvalidInput(f"{where}.{name}: {error}; a parameter has type ({', '.join(_TYPES)}), default, description") from None
         except TypeError:
-            raise InvalidInput(
-                f"{where}.{name}: {given!r} is no type of a parameter; it is one of {', '.join(_TYPES)}, or a Param"
-            ) from None
+            types = f"{_instead(given)}it is one of {', '.join(_TYPES)}, or a Param with one"
+            raise InvalidInput(f"{where}.{name}: {given!r} is no type of a parameter; {types}") from None
         if param.default is not msgspec.UNSET:
             check_json(param.default, f"{where}.{name}.default")
             param = msgspec.structs.replace(param, default=_converted(param, param.default, f"{where}.{name}.default"))
@@ -69,13 +80,31 @@ def _as_data(given: Any) -> Any:
         case str():
             return {"type": given}
         case Param():
-            return {name: it for name, it in msgspec.structs.asdict(given).items() if it is not msgspec.UNSET}
-        case type() if given in _TYPES.values():
-            return {"type": given.__name__}
+            data = {name: it for name, it in msgspec.structs.asdict(given).items() if it is not msgspec.UNSET}
         case Mapping():
-            return given
+            data = dict(given)
         case _:
-            raise TypeError
+            return {"type": _name_of(given)}
+    if "type" in data and not isinstance(data["type"], str):
+        data["type"] = _name_of(data["type"])
+    return data
+
+
+def _name_of(given: Any) -> str:
+    """Return the name of a type of Python's; of ``list[str]`` that of ``list``. Raises TypeError for one that no parameter has."""
+    kind = typing.get_origin(given) or given
+    if kind not in (str, int, float, bool, list, dict):
+        raise TypeError
+    return str(kind.__name__)
+
+
+def _instead(given: Any) -> str:
+    """Return in words that a type is written as ``str``, if its values are text in JSON, such as dates; else an empty text."""
+    try:
+        is_text = msgspec.json.schema(given).get("type") == "string"
+    except (TypeError, RuntimeError):
+        return ""
+    return "write str, as its values are text in JSON; " if is_text else ""
 
 
 def values_of(params: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:

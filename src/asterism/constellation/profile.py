@@ -86,6 +86,8 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             program or a lost connection.
         file_bytes: bytes of a file that it can be handed at most; 0 for no files, None for any.
         grace_s: seconds that a lost device with ``reattach`` keeps its attempts.
+        outlives_cancel: True if an attempt may go on after a cancel, which the device does not
+            confirm, although it does not find the attempt again.
     """
 
     device_id: str
@@ -103,6 +105,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     reattach: bool = False
     grace_s: float = 60.0
     file_bytes: int | None = None
+    outlives_cancel: bool = False
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill of that name, or None."""

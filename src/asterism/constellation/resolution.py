@@ -104,11 +104,12 @@ def check_task(
     *,
     params: Collection[str] = (),
     extended: bool = True,
+    conditions_use_params: bool = True,
 ) -> None:
     """Check a task's inputs against its skill, and its references against the results they read.
 
     ``inputs`` and ``params`` are the names that ``${inputs.…}`` and ``${params.…}`` may refer to. Without ``extended``, as for entries of
-    earlier rules, ``${task.error}`` is a field like any other.
+    earlier rules, ``${task.error}`` is a field like any other; without ``conditions_use_params``, ``when`` has only inputs.
 
     Raises:
         EditRefused: ``unknown_argument``, ``bad_argument`` (wrong type, or missing) or
@@ -121,7 +122,7 @@ def check_task(
     if task.env or task.folder:
         _check_has_process(task, fleet)
     if task.when:
-        _check_when(task, skill)
+        _check_when(task, skill, params if conditions_use_params else ())
     check_secrets(task, constellation, fleet)
     for source, path in references(with_items(task.inputs, task.for_each)):
         if source == INPUTS:
@@ -137,7 +138,7 @@ def check_task(
         if constellation.tasks[source].for_each is not None and path and path != (ERROR,):
             _check_into_items(task.task_id, source, path)
             continue
-        fields = _fields_of(constellation.tasks[source], fleet)
+        fields = fields_of(constellation.tasks[source], fleet)
         if path and fields is not None and path[0] not in fields:
             if extended and path == (ERROR,):
                 _check_error(source, task, constellation)
@@ -174,9 +175,9 @@ def _check_has_process(task: TaskStar, fleet: Fleet) -> None:
     raise EditRefused("bad_content", task.task_id, f"it cannot have its own {what}: {why}")
 
 
-def _check_when(task: TaskStar, skill: Skill | None) -> None:
+def _check_when(task: TaskStar, skill: Skill | None, params: Collection[str]) -> None:
     known = dict.fromkeys((*task.inputs, *(skill.parameter_names() if skill else ())))
-    for name in sorted(InputCondition(task.when).names - known.keys()):
+    for name in sorted(InputCondition(task.when).names - known.keys() - ({PARAMS} if params else set())):
         why = f"when: {task.when!r} asks for {name!r}, the inputs are {', '.join(known) or 'none'}{did_you_mean(name, known)}"
         raise EditRefused("bad_reference", task.task_id, why)
 
@@ -226,23 +227,25 @@ def _check_complete(task: TaskStar, skill: Skill, constellation: TaskConstellati
     missing = [name for name in skill.required_names() if name not in task.inputs]
     if not missing:
         return
-    offered = [_fields_of(constellation.tasks[source], fleet) for source in constellation.predecessors(task.task_id)]
+    offered = [fields_of(constellation.tasks[source], fleet) for source in constellation.predecessors(task.task_id)]
     unfilled = [name for name in missing if all(fields is not None and name not in fields for fields in offered)]
     if unfilled:
         why = f"{skill.name} needs it; give it as an input, or run a task before it whose result has that field"
         raise EditRefused("bad_argument", f"{task.task_id}.inputs.{unfilled[0]}", why)
 
 
-def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Fleet) -> None:
+def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Fleet, params: Collection[str] = ()) -> None:
     """Check the fields that a condition names against the output of its source's skill, if known.
+
+    ``params`` are the names of the parameters that it may use.
 
     Raises:
         EditRefused: ``bad_reference``.
     """
     if not line.condition:
         return
-    fields = _fields_of(constellation.tasks[line.source], fleet)
-    unknown = sorted(Condition(line.condition).fields - fields) if fields is not None else []
+    fields = fields_of(constellation.tasks[line.source], fleet)
+    unknown = sorted(Condition(line.condition).fields - fields - ({PARAMS} if params else set())) if fields is not None else []
     if unknown and fields is not None:
         why = f"{line.condition!r} asks for {unknown[0]!r}, the result of {line.source} has {', '.join(sorted(fields))}"
         raise EditRefused("bad_reference", line.line_id, why)
@@ -252,7 +255,8 @@ def _skill_of(task: TaskStar, fleet: Fleet) -> Skill | None:
     return skill_of(fleet, task.device, task.resolved_skill) if task.resolved_skill else None
 
 
-def _fields_of(task: TaskStar, fleet: Fleet) -> frozenset[str] | None:
+def fields_of(task: TaskStar, fleet: Fleet) -> frozenset[str] | None:
+    """Return the names of the fields of a task's result; None if they are not known."""
     if task.for_each is not None:
         return frozenset()  # a list
     if task.constellation is not None:

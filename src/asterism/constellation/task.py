@@ -93,7 +93,7 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         description: the task, in words.
         device: id of its device.
         skill: name of the device's skill; empty until resolved, and for agents.
-        tips: advice for its execution.
+        tips: notes about it, for people; no device receives them.
         inputs: arguments; a string may be a reference ``${task_id.field}``.
         priority: on a busy device, tasks of the same run with a higher number start first.
         timeout_s: time limit of one attempt; None for none.
@@ -121,7 +121,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         attempts: number of started attempts.
         effect_id: id of its outstanding effect (an attempt, or a question); empty if there is none.
         inquiry_id: id of the question that a person must answer first; empty if there is none.
-        approved: JSON text of exactly the approved attempt; empty without an approval.
+        approved: JSON text of exactly the approved attempt; empty without an approval. ``interrupted``
+            if an attempt was interrupted, and a person must approve the next one.
         not_before: earliest start after a backoff, in seconds since the epoch.
         became_pending_at, started_at, ended_at: seconds since the epoch; 0 before.
         items: progress of its items; None until a task with ``for_each`` has its list.

@@ -13,8 +13,11 @@
 ``definition`` has constellations as programs define them, and ``reference`` their values; ``arguments`` checks the
 arguments of their tasks, ``each`` has their fan-out, and ``plans`` their plans. ``app`` runs them, ``program`` runs
 one as the work of a program, and ``handle`` reaches a run by its id; ``retrying`` copies an ended run to retry it.
-``goal`` has a request or a plan, and its rehearsal. ``rounds`` submits the runs of a session. ``resumption`` finds
-the fleet and model to resume a run with. ``performers`` carry out the effects of constellation agents.
+``goal`` has a request or a plan, and its rehearsal, and ``early_check`` a check without the devices; ``availability``
+checks the devices of a plan, and ``fleet_state`` shows those of a fleet. ``rounds`` submits the runs of a session.
+``resumption`` finds the fleet and model to resume a run with. ``scheduled`` submits the runs of schedules, and
+``goal_process`` reads a constellation in a process of its own. ``performers`` carry out the effects of
+constellation agents.
 """
 
 from __future__ import annotations

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from asterism.constellation.profile import Fleet
+from asterism.constellations.availability import check_opened
 from asterism.constellations.goal import AnyGoal, goal_of
 from asterism.constellations.handle import RunHandle, RunResult
 from asterism.constellations.rounds import submit
@@ -14,6 +16,7 @@ from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
+from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.files import Files
 from asterism.runtime.ports.store import Store
 from asterism.runtime.runtime import Runtime
@@ -23,8 +26,9 @@ class App(Runtime):
     """A runtime that runs constellations.
 
     Args:
-        store, driver, clock, fleet, fleet_file: as in ``Runtime``.
+        store, driver, clock, fleet, fleet_file, fleet_name: as in ``Runtime``.
         here: the device of this program's functions; None to describe them in processes of their own.
+        devices: the opened devices, by id.
         files: the files of its runs; None where none are given to a run.
     """
 
@@ -36,11 +40,14 @@ class App(Runtime):
         *,
         fleet: Fleet | None = None,
         fleet_file: str = "",
+        fleet_name: str = "",
         here: HereDevice | None = None,
+        devices: Mapping[str, Device] = {},
         files: Files | None = None,
     ) -> None:
-        super().__init__(store, driver, clock, fleet=fleet, fleet_file=fleet_file)
+        super().__init__(store, driver, clock, fleet=fleet, fleet_file=fleet_file, fleet_name=fleet_name)
         self.here = here
+        self.devices = devices
         self.files = files
         self._loop = asyncio.get_running_loop()
 
@@ -60,11 +67,15 @@ class App(Runtime):
 
     async def start(self, goal: AnyGoal, options: RunOptions | None = None, /, **params: Any) -> RunHandle:
         """Start a run of a goal in the background, and return its handle; arguments and errors as of ``run``."""
+        self.driver.check_process()
         if not self.driver.is_open or asyncio.get_running_loop() is not self._loop:
             raise InvalidInput("this app is closed, or open in another event loop; use it within its `async with asterism.open() as app:`")
         if not isinstance(options, RunOptions | None):
             raise InvalidInput(f"options are RunOptions(…), not {options!r}; parameters of the plan are given by name")
-        handle = self.run_of(await submit(self, goal_of(goal, params), options=options, here=self.here))
+        goal = goal_of(goal, params)
+        if goal.plan is not None:
+            check_opened(goal.plan, self.devices)
+        handle = self.run_of(await submit(self, goal, options=options, here=self.here))
         handle.drive()
         return handle
 

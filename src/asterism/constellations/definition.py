@@ -21,16 +21,17 @@ import msgspec
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, as_file, parse_line, parse_plan, parse_task
 from asterism.constellation.fan_out import with_items
 from asterism.constellation.line import DependencyType
-from asterism.constellation.parameters import Param, parse_params
+from asterism.constellation.parameters import parse_params
 from asterism.constellation.profile import HERE
 from asterism.constellation.references import INPUTS, RESERVED, references
 from asterism.constellation.task import Join, RetryPolicy
 from asterism.constellations.arguments import NOT_A_TASK, arguments_of, check_conditions, check_names
 from asterism.constellations.each import Each, each_in
-from asterism.constellations.plans import plan_text, rebase_plan, rebase_task
+from asterism.constellations.plans import plan_text
 from asterism.constellations.reference import Params, Reference, Task
 from asterism.devices import thread
 from asterism.devices.function_source import is_importable, source_of
+from asterism.devices.plan_functions import rebase_plan, rebase_task
 from asterism.devices.skill import skill_name
 from asterism.errors import InvalidInput
 from asterism.kernel.data import as_json, round_trip
@@ -46,12 +47,13 @@ class Constellation:
 
     Args:
         name: its name, for people.
-        params: its parameters, with their types (``str``, ``int``, ``float``, ``bool``, ``list`` or ``dict``), or as a
-            ``Param`` with a default; ``app.run(nightly, url=…)`` gives their values.
+        params: its parameters, with their types (``str``, ``int``, ``float``, ``bool``, ``list``, ``dict`` or ``"file"``),
+            or as a ``Param`` with a default; ``app.run(nightly, url=…)`` gives their values. Of ``list[str]`` only the
+            list is checked.
         folder: base of relative sources of functions in its plan; by default the folder of the file that makes it.
     """
 
-    def __init__(self, name: str, *, params: Mapping[str, type | Param] = {}, folder: Path | str | None = None) -> None:
+    def __init__(self, name: str, *, params: Mapping[str, Any] = {}, folder: Path | str | None = None) -> None:
         caller = inspect.currentframe()
         file = caller.f_back.f_globals.get("__file__", "") if caller and caller.f_back else ""
         if not isinstance(name, str):

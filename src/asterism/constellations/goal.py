@@ -15,12 +15,14 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.nesting import check_plan
-from asterism.constellation.parameters import missing_of, values_of
+from asterism.constellation.parameters import PLACEHOLDERS, missing_of, value_of_text, values_of
 from asterism.constellation.profile import HERE, Fleet
+from asterism.constellations.availability import check_usable, with_causes
 from asterism.constellations.definition import Constellation
-from asterism.constellations.plans import devices_of, rebase_plan, sources_of
+from asterism.constellations.plans import devices_of
 from asterism.devices.attempt_files import local_file
 from asterism.devices.here import HereDevice
+from asterism.devices.plan_functions import fleet_with, rebase_plan, sources_of
 from asterism.devices.pool import WorkerPool
 from asterism.devices.python_fleet import Fleet as PythonFleet
 from asterism.devices.source import imported
@@ -30,10 +32,8 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.plan_file import plan_path, read_plan
+from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.planner import Planner, PlannerRequest, PlanningUnavailable
-
-_ANY: dict[str, Any] = {"str": "", "int": 0, "float": 0.0, "bool": False, "list": [], "dict": {}, "file": {FILE: f"sha256:{0:064}"}}
-"""Values for a rehearsal, which needs none."""
 
 
 class Goal(msgspec.Struct, frozen=True):
@@ -84,6 +84,25 @@ def with_files(goal: Goal) -> Goal:
     values = {name: local_file(path) for name, path in paths.items()}
     files = {values[name][FILE]: str(path.absolute()) for name, path in paths.items()}
     return msgspec.structs.replace(goal, params={**goal.params, **values}, files={**goal.files, **files}) if paths else goal
+
+
+def with_texts(goal: Goal, texts: Mapping[str, str]) -> Goal:
+    """Return a goal with the values of its plan's parameters, as a person has written them.
+
+    Args:
+        goal: the goal; one without a plan has no parameters.
+        texts: by name: text for ``str``, the path of a file for ``file``, JSON for other types.
+
+    Raises:
+        InvalidInput: a value is of another type, or of an unknown name.
+    """
+    params = goal.plan.params if goal.plan else {}
+    for name in texts:
+        if name not in params:
+            has = f"; it has {', '.join(params)}" if params else ""
+            raise InvalidInput(f"the plan has no parameter {name!r}{did_you_mean(name, params) or has}")
+    values = {name: text if params[name].type == "file" else value_of_text(name, params[name], text) for name, text in texts.items()}
+    return with_files(msgspec.structs.replace(goal, params={**goal.params, **values}))
 
 
 def _goal_of(given: AnyGoal) -> Goal:
@@ -154,6 +173,21 @@ def _planned_goal(plan: PlanDocument, name: str) -> Goal:
     return Goal(title=plan.name or name, request=plan.name or name, plan=plan)
 
 
+def absolute_name(named: str) -> str:
+    """Return what names a goal from every folder: the path of its file made absolute; a request in words or a module as it is."""
+    if path := plan_path(named):
+        return str(path.absolute())
+    defined = _DEFINED.fullmatch(named)
+    if defined and defined["place"].endswith(".py"):
+        return f"{Path(defined['place']).absolute()}:{defined['name']}"
+    return str(Path(named).absolute()) if named.endswith(".py") and Path(named).is_file() else named
+
+
+def is_python(named: str) -> bool:
+    """Return True if what names a goal is a constellation in Python."""
+    return plan_path(named) is None and (_DEFINED.fullmatch(named) is not None or (named.endswith(".py") and Path(named).is_file()))
+
+
 def check_fleet_given(goal: Goal, fleet_file: Path | None, command: str, named: str = "") -> None:
     """Check that a command has a fleet file if its goal needs one.
 
@@ -192,14 +226,11 @@ async def fleet_for(goal: Goal, fleet: Fleet, here: HereDevice | None = None) ->
     Raises:
         InvalidInput: a function cannot be imported or performed; the text names it.
     """
-    sources = list(sources_of(goal.plan)) if goal.plan else []
-    if not sources:
-        return fleet
-    if here is not None:
-        return {**fleet, HERE: await here.profile_with(sources)}
-    with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
-        async with WorkerPool(Path(folder)) as pool:
-            return {**fleet, HERE: await HereDevice(lambda: pool).profile_with(sources)}
+    if here is None and goal.plan and next(sources_of(goal.plan), None) is not None:
+        with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
+            async with WorkerPool(Path(folder)) as pool:
+                return await fleet_with(goal.plan, fleet, HereDevice(lambda: pool))
+    return await fleet_with(goal.plan, fleet, here)
 
 
 def params_of(goal: Goal) -> dict[str, Any]:
@@ -211,38 +242,59 @@ def params_of(goal: Goal) -> dict[str, Any]:
     return values_of(goal.plan.params if goal.plan else {}, goal.params)
 
 
-async def rehearse(goal: Goal, fleet: Fleet, planner: Planner) -> tuple[PlanDocument, TaskConstellation]:
+async def rehearse(
+    goal: Goal, fleet: Fleet, planner: Planner, devices: Mapping[str, Device] = {}
+) -> tuple[PlanDocument, TaskConstellation]:
     """Return the plan of a goal, and the constellation with which its run would start.
 
     The planner plans the request of a goal without a plan.
 
+    Args:
+        goal: the goal.
+        fleet: profiles of the devices, by id.
+        planner: the planner.
+        devices: the devices, by id; those that the plan uses are asked whether they are there.
+
     Raises:
         InvalidInput: planning failed, or the plan cannot run on this fleet; the text says why.
     """
-    missing = missing_of(goal.plan.params, goal.params) if goal.plan else ()
-    params = (
-        params_of(msgspec.structs.replace(goal, params={**goal.params, **{name: _ANY[goal.plan.params[name].type] for name in missing}}))
-        if goal.plan
-        else {}
-    )
-    plan = goal.plan or await _planned(goal.request, fleet, planner)
+    plan = goal.plan or await _planned(goal.request, fleet, planner, devices)
+    await check_usable(plan, devices)
+    return plan, rehearse_plan(goal if goal.plan else msgspec.structs.replace(goal, plan=plan), fleet, is_written=goal.plan is not None)
+
+
+def rehearse_plan(goal: Goal, fleet: Fleet, *, is_written: bool = True) -> TaskConstellation:
+    """Return the constellation with which a run of a goal would start, for a goal with a plan.
+
+    Args:
+        goal: the goal.
+        fleet: profiles of the devices.
+        is_written: True for a plan whose names are exact.
+
+    Raises:
+        InvalidInput: the plan cannot run on this fleet; the text says why.
+    """
+    plan = goal.plan or PlanDocument()
+    missing = {name: PLACEHOLDERS[plan.params[name].type] for name in missing_of(plan.params, goal.params)}
+    params = values_of(plan.params, {**goal.params, **missing})
     rehearsal = Run(CONSTELLATION_AGENT, "plan")
     try:
-        if goal.plan is not None:
-            check_plan(goal.plan, fleet)
+        if is_written:
+            check_plan(plan, fleet)
         rehearsal.take(
             ConstellationSubmitted(request=goal.request, fleet=tuple(fleet.values()), plan=plan, params=params), at=0.0, actor=""
         )
     except EditRefused as refused:
         raise InvalidInput(f"the plan cannot be run on this fleet: {refused}") from refused
-    return plan, rehearsal.memory.constellation
+    constellation: TaskConstellation = rehearsal.memory.constellation
+    return constellation
 
 
-async def _planned(request: str, fleet: Fleet, planner: Planner) -> PlanDocument:
+async def _planned(request: str, fleet: Fleet, planner: Planner, devices: Mapping[str, Device]) -> PlanDocument:
     try:
         proposal = await planner.propose(PlannerRequest(key="plan", mode="CREATION", request=request, fleet=fleet))
     except PlanningUnavailable as unavailable:
-        raise InvalidInput(str(unavailable)) from None
+        raise with_causes(InvalidInput(str(unavailable)), devices) from None
     if proposal.plan is None:
-        raise InvalidInput(f"the planner gave up: {proposal.thought}")
+        raise with_causes(InvalidInput(f"the planner gave up: {proposal.thought}"), devices)
     return proposal.plan

@@ -16,6 +16,7 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Retry
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.run_control import Cancel, Pause, Unpause, Verb
+from asterism.runtime.client import Client
 from asterism.runtime.journal_stream import POLL_S, follow
 from asterism.runtime.ports.store import InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime
@@ -24,6 +25,9 @@ from asterism.views.registry import unread_view
 
 Outcome = Literal["finished", "failed", "cancelled", "waiting", "paused"]
 """``waiting``: only a person can move the run on; its questions are open."""
+
+
+_EXIT_CODES: dict[Outcome, int] = {"finished": 0, "failed": 1, "waiting": 3, "paused": 130, "cancelled": 130}
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +53,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, TaskError] = {}
     value: dict[str, Any] = {}
     inquiries: tuple[InquiryRow, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of a program whose work was this run, as of the commands: 0 only if it finished."""
+        return _EXIT_CODES[self.outcome]
 
     def raise_for_outcome(self) -> RunResult:
         """Return this result if the run finished.
@@ -191,12 +200,22 @@ class RunHandle:
 
     async def _is_idle(self) -> bool:
         row = await self._runtime.describe(self.run_id)
-        return row.status == "ended" or (row.status != "active" and not row.owner and (self._driving is None or self._driving.done()))
+        return is_idle(row) and (row.status == "ended" or self._driving is None or self._driving.done())
 
     async def _result(self, row: RunRow) -> RunResult:
-        live = await self._runtime.load(row.run_id)
-        asked = () if row.status == "ended" else tuple(await self._runtime.inquiries(root=row.run_id))
-        return _result_of(row, live, asked)
+        return await result_of(self._runtime, row)
+
+
+def is_idle(row: RunRow) -> bool:
+    """Return True if a run has ended, or nobody drives it and only a person can move it on."""
+    return row.status == "ended" or (row.status != "active" and not row.owner)
+
+
+async def result_of(client: Client, row: RunRow) -> RunResult:
+    """Return the result of a run as it is now."""
+    live = await client.load(row.run_id)
+    asked = () if row.status == "ended" else tuple(await client.inquiries(root=row.run_id))
+    return _result_of(row, live, asked)
 
 
 def _is_unneeded(task: TaskStar) -> bool:

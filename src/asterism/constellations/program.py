@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from asterism.constellations.app import App
@@ -57,7 +58,7 @@ def run_program(
             started.append(handle.run_id)
             return await handle.result()
 
-    at = f" --database {shlex.quote(str(database))}" if database is not None else ""
+    at = _option(database)
     try:
         result = asyncio.run(main())
     except KeyboardInterrupt:
@@ -68,6 +69,46 @@ def run_program(
         _print(f"run {result.run_id} waits for a person: {plain('; '.join(it.prompt for it in result.inquiries), 1000)}")
         _print(f"answer with: asterism inbox{at}")
     return result
+
+
+@contextlib.contextmanager
+def interrupts_in_words(driven: Callable[[], Sequence[str]], database: Path | str | None) -> Iterator[None]:
+    """Let a program that ends by Ctrl-C within an open app say in one line how to resume its runs, instead of a traceback.
+
+    Args:
+        driven: returns the ids of the runs that the app drives.
+        database: database of the app, for the command that is printed; None for the default one.
+    """
+    try:
+        yield
+    except asyncio.CancelledError:  # asyncio.run raises KeyboardInterrupt once everything is closed
+        runs = driven()
+        resume = f"nothing is lost. Resume with: asterism resume{_only(runs)}{_option(database)}"
+        sys.excepthook = _Hook(f"interrupted; {resume}" if runs else "interrupted")
+        raise
+
+
+class _Hook:
+    """A ``sys.excepthook`` that prints a line for an interrupt that nobody has caught."""
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+        self.before: Callable[..., object] = sys.excepthook.before if isinstance(sys.excepthook, _Hook) else sys.excepthook
+
+    def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if kind is KeyboardInterrupt:
+            _print(self._line)
+        else:
+            self.before(kind, error, trace)
+
+
+def _only(runs: Sequence[str]) -> str:
+    """Return the run to resume; empty for several, which one command resumes."""
+    return f" {runs[0]}" if len(runs) == 1 else ""
+
+
+def _option(database: Path | str | None) -> str:
+    return f" --database {shlex.quote(str(database))}" if database is not None else ""
 
 
 def _print(line: str) -> None:

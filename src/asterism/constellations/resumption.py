@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,12 +11,14 @@ from asterism.constellation.profile import HERE
 from asterism.constellation.task import TaskStar
 from asterism.devices.function_source import is_importable
 from asterism.devices.here import HereDevice, here_of
+from asterism.devices.local import LocalDevice
 from asterism.devices.python_fleet import Fleet
 from asterism.devices.thread import missing_text, registered_function
+from asterism.devices.unopened import UnopenedDevice
 from asterism.errors import InvalidInput
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, StopAttempt
-from asterism.machines.constellation_agent.stopping import may_run_elsewhere
+from asterism.machines.constellation_agent.stopping import may_run_elsewhere, outlives_cancel
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import ConversationStarted
 from asterism.machines.orchestration_loop.events import LoopSubmitted
@@ -104,24 +107,50 @@ async def stops_elsewhere(client: Client, root: RunRow) -> bool:
                 any(isinstance(effect, StopAttempt) for effect in run.outstanding.values())
                 or any(question.asked is not None for question in run.memory.questions.values())
                 or any(may_run_elsewhere(run.memory, effect_id, attempt) for effect_id, attempt in run.memory.attempts.items())
+                or any(outlives_cancel(run.memory, effect_id, attempt) for effect_id, attempt in run.memory.attempts.items())
             ):
                 return True
     return False
 
 
 async def check_devices(client: Client, root: RunRow, devices: Mapping[str, Device]) -> None:
-    """Check that the devices have the skills for the remaining tasks of a run and its child runs.
+    """Check that the devices have the skills for the remaining tasks of a run and its child runs, and that these have their folder.
 
     Raises:
-        InvalidInput: a device or a skill is missing; the text names the run and the task.
+        InvalidInput: a device, a skill or the working folder is missing; the text names the run and the task.
         JournalMismatch: a journal cannot be replayed.
     """
     for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):
         if row.status != "ended":
             memory = (await client.load(row.run_id)).memory
             if row.machine == CONSTELLATION_AGENT.name:
-                functions = [*_check_tasks(row, memory.constellation.tasks.values(), devices)]
+                tasks = memory.constellation.tasks.values()
+                functions = [*_check_tasks(row, tasks, devices)]
+                _check_folder(row, tasks, devices, memory.working_directory)
                 await _check_functions(row, functions, here_of(devices), memory.working_directory)
+
+
+def _check_folder(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, Device], folder: str) -> None:
+    """Check that the folder where a run was submitted exists, if a remaining task is performed in it."""
+    missing = bool(folder) and not os.path.isdir(folder)  # noqa: PTH112 - a Path raises for a folder that may not be read
+    if missing and (task := next(_tasks_in_folder(tasks, devices), None)):
+        raise InvalidInput(
+            f"run {row.run_id}: there is no folder {folder}, where it was submitted and task {task.task_id} is performed; "
+            f"restore it with its files, then: asterism resume {row.run_id}"
+        )
+
+
+def _tasks_in_folder(tasks: Iterable[TaskStar], devices: Mapping[str, Device]) -> Iterator[TaskStar]:
+    for task in tasks:
+        if task.settled:
+            continue
+        device = devices.get(task.device)
+        if task.constellation is not None:
+            yield from _tasks_in_folder(TaskConstellation.from_dict(task.constellation).tasks.values(), devices)
+        elif (isinstance(device, LocalDevice) and not device.working_folder) or (
+            isinstance(device, HereDevice) and is_importable(task.resolved_skill or task.skill or task.name)
+        ):
+            yield task
 
 
 async def _check_functions(row: RunRow, sources: Sequence[str], here: HereDevice | None, folder: str) -> None:
@@ -149,7 +178,7 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
             elif not task.settled and registered_function(source) is None:
                 raise InvalidInput(f"run {row.run_id}: {missing_text(source)}")
             continue
-        if isinstance(device, RemoteDevice) and not device.profile.skills:
+        if isinstance(device, RemoteDevice | UnopenedDevice) and not device.profile.skills:
             continue  # it could not be reached when it was opened, and may have the skill when it is found
         if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
             what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"

@@ -51,6 +51,8 @@ async def submit(
     after: Round = Round(),  # noqa: B008 - frozen
     here: HereDevice | None = None,
     actor: str = "user",
+    tenant: str = "",
+    run_id: str = "",
 ) -> str:
     """Submit a run of a plan or a request on the client's fleet; a driver runs it.
 
@@ -62,6 +64,8 @@ async def submit(
         after: the previous round (``round_after``); none by default.
         here: describes the functions that are tasks of the plan; by default one that is opened only for this.
         actor: name of the submitter.
+        tenant: the tenant that the run belongs to.
+        run_id: id of the run; a fresh one by default.
 
     Returns:
         The id of the run.
@@ -76,15 +80,17 @@ async def submit(
     if goal.plan is not None:
         check_plan(goal.plan, fleet)
     first = _submitted(client, goal, fleet, after)
-    run_id = await _put_files(client, goal) if goal.files else ""
-    return await client.submit(CONSTELLATION_AGENT, first, title=goal.title, actor=actor, session=after.session, run_id=run_id)
+    run_id = await _put_files(client, goal, run_id) if goal.files else run_id
+    return await client.submit(
+        CONSTELLATION_AGENT, first, title=goal.title, actor=actor, session=after.session, tenant=tenant, run_id=run_id
+    )
 
 
-async def _put_files(client: Client, goal: Goal) -> str:
-    """Store the files of a goal for a new run; return its id."""
+async def _put_files(client: Client, goal: Goal, run_id: str) -> str:
+    """Store the files of a goal for a new run; return its id, a fresh one by default."""
     if client.files is None:
         raise InvalidInput("this program has no store for files; open it with asterism.open() or asterism.connect()")
-    run_id = client.clock.new_id()
+    run_id = run_id or client.clock.new_id()
     for digest, path in goal.files.items():
         value = await client.files.put(run_id, Path(path).name, chunks_of_path(Path(path)))
         if value[FILE] != digest:

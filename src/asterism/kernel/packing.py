@@ -21,6 +21,8 @@ MAX_COMMAND_DEPTH = MAX_DEPTH + 10
 UPGRADES: dict[int, Callable[[Record], Record]] = {
     2: lambda record: record,  # 3 only adds kinds and fields
     3: lambda record: record,  # so does 4
+    4: lambda record: record,  # and 5
+    5: lambda record: record,  # and 6
 }
 """For each schema version, the function that converts a record to the next version. Version 1 was
 never released and has none."""

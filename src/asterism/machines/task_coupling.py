@@ -29,6 +29,7 @@ class TaskScheduleSnapshot(msgspec.Struct):
     running: list[str]
     unsatisfiable: list[str]
     role: Role = "task"
+    params: dict[str, Any] = {}
 
 
 class TaskSchedule:
@@ -39,12 +40,14 @@ class TaskSchedule:
         running: RUNNING tasks.
         unsatisfiable: editable tasks that can never start, until they are skipped or edited.
         role: role of the tasks that may start: handlers wait until it is theirs.
+        params: values of the plan's parameters, for conditions.
     """
 
     snapshot_type: ClassVar[type[msgspec.Struct]] = TaskScheduleSnapshot
 
-    def __init__(self, constellation: TaskConstellation) -> None:
+    def __init__(self, constellation: TaskConstellation, params: dict[str, Any]) -> None:
         self.constellation = constellation
+        self.params = params
         self.startable: dict[str, None] = {}
         self.running: dict[str, None] = {}
         self.unsatisfiable: dict[str, None] = {}
@@ -58,12 +61,13 @@ class TaskSchedule:
             list(self.running),
             list(self.unsatisfiable),
             self.role,
+            self.params,
         )
 
     @classmethod
     def from_snapshot(cls, snapshot: TaskScheduleSnapshot) -> TaskSchedule:
         """Return the schedule of a snapshot."""
-        schedule = cls(constellation_snapshot.from_snapshot(snapshot.constellation))
+        schedule = cls(constellation_snapshot.from_snapshot(snapshot.constellation), snapshot.params)
         schedule.startable = dict.fromkeys(snapshot.startable)
         schedule.running = dict.fromkeys(snapshot.running)
         schedule.unsatisfiable = dict.fromkeys(snapshot.unsatisfiable)
@@ -132,7 +136,7 @@ def settle(schedule: TaskSchedule, context: StepContext) -> None:
     constellation = schedule.constellation
     while constellation.unevaluated or constellation.dirty:
         for line_id in tuple(constellation.unevaluated):
-            constellation.set_evaluation(line_id, _evaluation(constellation, constellation.lines[line_id], context))
+            constellation.set_evaluation(line_id, _evaluation(schedule, constellation.lines[line_id], context))
         dirty, constellation.dirty = constellation.dirty, {}
         for task_id, may_have_changed in dirty.items():
             if may_have_changed:
@@ -154,13 +158,14 @@ def _refresh(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> No
         schedule.unsatisfiable.pop(task.task_id, None)
 
 
-def _evaluation(constellation: TaskConstellation, line: TaskStarLine, context: StepContext) -> Evaluation:
+def _evaluation(schedule: TaskSchedule, line: TaskStarLine, context: StepContext) -> Evaluation:
     # The evaluation of a condition is recorded: another version of the CEL library may evaluate it otherwise
+    constellation = schedule.constellation
     source = constellation.tasks[line.source]
     if line.type is not DependencyType.CONDITIONAL:
         return evaluate(line, source, {})
     name = f"{line.line_id} v{constellation.version}"
-    recorded = context.side_effect(name, lambda: msgspec.to_builtins(evaluate(line, source, _facts(constellation, line))))
+    recorded = context.side_effect(name, lambda: msgspec.to_builtins(evaluate(line, source, _facts(constellation, line), schedule.params)))
     return msgspec.convert(recorded, Evaluation)
 
 

@@ -58,6 +58,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         approve_edits: True if a person must approve each change that the planner makes.
         finally_limit_s: limit of all ``on_failure`` tasks together, in seconds, and again of all
             ``finally`` tasks. While one of them waits for a person, the time does not count.
+        notify: names of the channels to which a server sends messages about the run; empty for all.
     """
 
     replan: Replan = "never"
@@ -72,6 +73,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     approve_plan: bool = False
     approve_edits: bool = False
     finally_limit_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0
+    notify: tuple[str, ...] = ()
 
 
 # -- events ----------------------------------------------------------------------------------------

@@ -43,6 +43,9 @@ FINISH, FAIL = ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL
 SKILLS_RESTORED = 2
 """Rules version since which a refused batch leaves the skill of a task that the batch replaced."""
 
+PARAMS_IN_CONDITIONS = 5
+"""Rules version since which conditions and ``when`` use the plan's parameters."""
+
 
 # -- creation --------------------------------------------------------------------------------------
 
@@ -62,7 +65,7 @@ def drafted(memory: ConstellationMemory, plan: PlanDocument, context: StepContex
 
 def begin(memory: ConstellationMemory, constellation: TaskConstellation, context: StepContext) -> None:
     """Make a constellation the current one."""
-    memory.schedule = TaskSchedule(constellation)
+    memory.schedule = TaskSchedule(constellation, memory.params)
     _touch_all(constellation, context)
     _wake_at_deadlines(memory, constellation, constellation.tasks)
     settle(memory.schedule, context)
@@ -333,6 +336,7 @@ def _checked(
         params=memory.params,
         restore_by_id=context.rules < SKILLS_RESTORED,
         extended=context.rules >= EXTENDED,
+        conditions_use_params=context.rules >= PARAMS_IN_CONDITIONS,
     )
 
 

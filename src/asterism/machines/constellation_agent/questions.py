@@ -21,14 +21,32 @@ from asterism.machines.run_control import Answered, Verb, check_verb
 EDITS_CHECKED = 3
 """Rules from which on the types of a person's arguments are checked, as those of a plan are."""
 
+REJECTS_HOLD = 5
+"""Rules from which on a retry asks again about work that may have finished."""
+INTERRUPTED = "interrupted"
+"""``TaskStar.approved`` of a task that may have finished; no approval has this text."""
+
 _VERBS: dict[About, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject"), "interruption": ("approve", "respond", "reject")}
 
 
 def ask_person(memory: ConstellationMemory, kind: About, attempt: Dispatch, prompt: str, context: StepContext) -> str:
     """Ask a person about an attempt; return the id of the question."""
     inquiry, expires_at = memory.ask(prompt, subject_of(attempt), _VERBS[kind], context)
+    if kind == "interruption" and context.rules >= REJECTS_HOLD:
+        memory.constellation.tasks[attempt.task_id].approved = INTERRUPTED
     memory.questions[inquiry] = AttemptInquiry(kind=kind, task_id=attempt.task_id, attempt=attempt, prompt=prompt, expires_at=expires_at)
     return inquiry
+
+
+def ask_to_start(memory: ConstellationMemory, task: TaskStar, attempt: Dispatch, context: StepContext) -> str:
+    """Ask a person whether to start an attempt; return the id of the question.
+
+    A task whose last question about an interrupted attempt was not approved is asked about again.
+    """
+    if task.approved == INTERRUPTED:
+        prompt = f"{named(task)}{where(attempt)} was interrupted before this retry and may have finished. Run it again?"
+        return ask_person(memory, "interruption", attempt, prompt, context)
+    return ask_person(memory, "approval", attempt, f"Run {named(task)}{where(attempt)}?", context)
 
 
 def check_answer(memory: ConstellationMemory, question: AttemptInquiry, event: Answered) -> None:

@@ -35,8 +35,7 @@ def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext)
     chosen = {task_id: _chosen(schedule.constellation, task_id) for task_id in event.tasks}
     chosen = chosen or {task.task_id: task for task in in_order if task.status in FAILED}
     if not chosen:
-        left_out = next((task.task_id for task in schedule.constellation.in_order_with_items() if task.status in FAILED), "")
-        raise Refused("no task has failed or was cancelled" + (f"; name an item that was left out, such as {left_out}" if left_out else ""))
+        raise Refused(none_failed(schedule.constellation))
     owners = dict.fromkeys(task.item_of or task.task_id for task in chosen.values() if task.item_of or (task.items and task.items.total))
     for owner in owners:
         named_items = None if owner in chosen else {task.index for task in chosen.values() if task.item_of == owner}
@@ -46,6 +45,12 @@ def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext)
     _release_successors(memory, schedule, dict.fromkeys((*owners, *(task.task_id for task in planned))), context)
     settle(schedule, context)
     return context.state
+
+
+def none_failed(constellation: TaskConstellation) -> str:
+    """Return in words that no task has failed, with an item that was left out."""
+    left_out = next((task.task_id for task in constellation.in_order_with_items() if task.status in FAILED), "")
+    return "no task has failed or was cancelled" + (f"; name an item that was left out, such as {left_out}" if left_out else "")
 
 
 def failed_task(constellation: TaskConstellation, task_id: str) -> TaskStar:

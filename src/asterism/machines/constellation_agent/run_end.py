@@ -19,6 +19,9 @@ from asterism.machines.constellation_agent.tasks import stop_all
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Skipped
 
+FAILURES_NAMED = 6
+"""Rules from which on the reason of a failed run names a failed task before a cancelled one."""
+
 
 def is_done(memory: ConstellationMemory, schedule: TaskSchedule) -> bool:
     """Return True if no task is running or startable, and no decision or question is open."""
@@ -35,11 +38,13 @@ def finish(memory: ConstellationMemory, context: StepContext) -> ConstellationAg
 def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> ConstellationAgentStatus:
     """End a run that has no work left.
 
-    Return FINISH, or FAIL with the first unhandled failed task as the reason.
+    Return FINISH, or FAIL with the first unhandled failed task as the reason, or else the first cancelled one.
     """
     unhandled = [task for task in schedule.constellation.in_order() if _is_unhandled(schedule.constellation, task)]
     if not unhandled:
         return finish(memory, context)
+    if context.rules >= FAILURES_NAMED:
+        unhandled.sort(key=lambda task: task.status is not TaskStatus.FAILED)
     first = unhandled[0]
     why = first.error.message if first.error else ""
     more = f" (and {len(unhandled) - 1} more)" if len(unhandled) > 1 else ""

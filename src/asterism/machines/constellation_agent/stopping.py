@@ -21,7 +21,7 @@ def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepCon
     Any other effect is cancelled, too.
     """
     attempt, question = memory.attempts.get(effect_id), memory.questions.get(effect_id)
-    may_run = attempt is not None and may_run_elsewhere(memory, effect_id, attempt)
+    may_run = attempt is not None and (may_run_elsewhere(memory, effect_id, attempt) or outlives_cancel(memory, effect_id, attempt))
     drop_effect(memory, effect_id, context, why)
     if attempt is not None and may_run:
         stop_attempt(memory, attempt.key(effect_id), attempt, context)
@@ -42,6 +42,12 @@ def may_run_elsewhere(memory: ConstellationMemory, effect_id: str, attempt: Disp
         return False
     profile = memory.fleet.get(attempt.device)
     return attempt.key(effect_id) in memory.handles or (profile is not None and profile.reattach)
+
+
+def outlives_cancel(memory: ConstellationMemory, effect_id: str, attempt: Dispatch) -> bool:
+    """Return True if an attempt that has begun may go on after a cancel, on a device that does not find it again."""
+    profile = memory.fleet.get(attempt.device)
+    return profile is not None and profile.outlives_cancel and not memory.never_began(effect_id)
 
 
 def stop_attempt(memory: ConstellationMemory, key: str, attempt: Dispatch, context: StepContext) -> None:

@@ -28,7 +28,7 @@ from asterism.machines.constellation_agent.memory import (
     Awaiting,
     ConstellationMemory,
 )
-from asterism.machines.constellation_agent.questions import ask_person, check_answer, edited, named, shown, where
+from asterism.machines.constellation_agent.questions import ask_person, ask_to_start, check_answer, edited, named, shown, where
 from asterism.machines.constellation_agent.stopping import DETACHED_BY, cancel_attempt, may_run_elsewhere, stop_attempt
 from asterism.machines.run_control import Answered, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule, move_task
@@ -87,14 +87,14 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         settle_task(memory, schedule, task, Failed(error=lacks) if task.item_of else Skipped(error=lacks), context)
         return True
     if task.when and not task.started_at:
-        met, why = _met(task, arguments, context)
+        met, why = _met(memory, task, arguments, context)
         if not met:
             settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
             return True
     attempt = _attempt(memory, task, arguments)
     # An approval holds for exactly what was shown, so not for a fallback device.
     if (task.requires_approval or task.approved) and task.approved != shown(attempt):
-        effect = ask_person(memory, "approval", attempt, f"Run {named(task)}{where(attempt)}?", context)
+        effect = ask_to_start(memory, task, attempt, context)
         move_task(schedule, task, Started(effect_id=effect, inquiry_id=effect), context)
         _note_moved(memory, task, context)
         return True
@@ -145,9 +145,9 @@ def _scopes(memory: ConstellationMemory, task: TaskStar, context: StepContext) -
     return scopes
 
 
-def _met(task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tuple[bool, str]:
+def _met(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tuple[bool, str]:
     """Return if the ``when`` of a task is met, and else the reason; recorded, as the evaluation of a condition is."""
-    met, why = context.side_effect(f"when of {task.task_id}", lambda: [*InputCondition(task.when).evaluate(arguments)])
+    met, why = context.side_effect(f"when of {task.task_id}", lambda: [*InputCondition(task.when).evaluate(arguments, memory.params)])
     return bool(met), str(why)
 
 

@@ -1,0 +1,78 @@
+"""Submit the run of a firing: the plan or request of its schedule, as its file is now.
+
+A schedule that was added over the network has the plan or the request itself, as a JSON object, and no file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.documents import as_file, parse_plan
+from asterism.constellations.goal import Goal, goal_of, is_python, with_texts
+from asterism.constellations.goal_process import read_goal
+from asterism.constellations.rounds import submit
+from asterism.machines.constellation_agent.events import RunOptions
+from asterism.planner.model_choice import ModelChoice
+from asterism.runtime.client import Client
+from asterism.runtime.ports.schedules import Firing, Schedule
+
+
+class WrittenGoal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag="goal", tag_field="asterism"):
+    """A goal within the row of a schedule.
+
+    Attributes:
+        request: request in words, or the name of the plan.
+        plan: the plan, as in a plan file; None for a request in words.
+    """
+
+    title: str
+    request: str
+    plan: dict[str, Any] | None = None
+    params: dict[str, Any] = {}
+
+
+def written(goal: Goal) -> str:
+    """Return a goal as text for the row of a schedule."""
+    plan = as_file(goal.plan) if goal.plan is not None else None
+    return msgspec.json.encode(WrittenGoal(title=goal.title, request=goal.request, plan=plan, params=goal.params)).decode()
+
+
+def _read(what: str) -> WrittenGoal | None:
+    """Return the goal in the row of a schedule; None if the row names a file, or is a request in words."""
+    try:
+        return msgspec.json.decode(what, type=WrittenGoal)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def title_of(schedule: Schedule) -> str:
+    """Return what a schedule runs: a request in words, or the name of a plan or of its file."""
+    goal = _read(schedule.what)
+    return goal.request if goal else schedule.what
+
+
+async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *, model: ModelChoice | None = None) -> None:
+    """Submit the run of a firing.
+
+    Args:
+        client: client with the fleet.
+        schedule: the schedule.
+        firing: names the run.
+        model: model that plans a request in words; by default the planner of the driver.
+
+    Raises:
+        InvalidInput: the plan cannot be read, a value does not fit it, or the run exists.
+        EditRefused: the plan cannot run on this fleet.
+    """
+    goal = with_texts(await _goal_of(schedule.what), schedule.params)
+    options = msgspec.convert(schedule.options, RunOptions)
+    actor = f"schedule {schedule.name}"
+    await submit(client, goal, options=options, model=model, actor=actor, run_id=firing.run_id, tenant=schedule.tenant)
+
+
+async def _goal_of(what: str) -> Goal:
+    if it := _read(what):
+        return Goal(it.title, it.request, parse_plan(it.plan) if it.plan is not None else None, it.params)
+    return await read_goal(what) if is_python(what) else goal_of(what)
