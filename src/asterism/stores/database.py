@@ -88,10 +88,26 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
         with contextlib.ExitStack() as on_failure:
             connection = _connect(path)
             on_failure.callback(connection.close)
-            _recognise(connection, path, create=create)
+            recognise(connection, path, create=create)
             _prepare(connection, path)
             on_failure.pop_all()
     except (sqlite3.Error, OSError) as error:
+        raise unavailable(path, error) from error
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """Open a further connection to a database that is open; it cannot write, and never makes the file.
+
+    Raises:
+        StoreUnavailable: the database cannot be read.
+    """
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw", timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=True
+        )
+        connection.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
         raise unavailable(path, error) from error
     return connection
 
@@ -177,7 +193,7 @@ def _lock(folder: Path, how: int) -> int:
     return descriptor
 
 
-def _recognise(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
+def recognise(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
     """Reject a database that is not asterism's, before anything is written."""
     application = _number(connection, "PRAGMA application_id")
     version = _number(connection, "PRAGMA user_version")

@@ -160,8 +160,10 @@ async def written(contents: Contents, name: str, chunks: AsyncIterator[bytes]) -
         StoreUnavailable: it cannot be written.
     """
     digest, size = hashlib.sha256(), 0
-    draft = await blocking(contents, contents.begin)
+    drafts: list[Any] = []
     try:
+        await blocking(contents, lambda: drafts.append(contents.begin()))
+        (draft,) = drafts
         try:
             async for chunk in chunks:
                 size += len(chunk)
@@ -177,7 +179,9 @@ async def written(contents: Contents, name: str, chunks: AsyncIterator[bytes]) -
             await blocking(contents, lambda: _closed(draft))
         await blocking(contents, lambda: contents.finish(draft, digest.hexdigest()))
     except BaseException:  # boundary: cancelled, too; the draft must not stay
-        contents.drop(draft)
+        for draft in drafts:
+            draft.close()
+            contents.drop(draft)
         raise
     return digest.hexdigest(), size
 
@@ -226,10 +230,23 @@ def sweep(contents: Contents, used: Callable[[], set[str]], before: float) -> No
 
 
 async def blocking(contents: Contents, work: Callable[[], T]) -> T:
-    """Do blocking work in a thread. Raises StoreUnavailable for an OSError, but FileNotFoundError as it is."""
+    """Do blocking work in a thread. Raises StoreUnavailable for an OSError, but FileNotFoundError as it is.
+
+    A caller that is cancelled waits for the end of the work: what it opens must not be lost.
+    """
+    working = asyncio.get_running_loop().run_in_executor(None, work)
+    cancelled: asyncio.CancelledError | None = None
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            cancelled = error
     try:
-        return await asyncio.to_thread(work)
+        result = working.result()
     except FileNotFoundError:
         raise
     except OSError as error:
         raise StoreUnavailable(f"files in {contents.place}: {error.strerror or error}") from error
+    if cancelled:
+        raise cancelled
+    return result

@@ -8,19 +8,42 @@ scheduler can interleave handles; an operation that was cancelled then has done 
 from __future__ import annotations
 
 import asyncio
+import collections
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
+from asterism.runtime.ports.cursors import read_inquiry_cursor, read_run_cursor
 from asterism.runtime.ports.files import FileRow
 from asterism.runtime.ports.logs import LogChunk
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, check_rows
+from asterism.runtime.ports.store import (
+    Commit,
+    InboxRow,
+    InquiryRow,
+    ProcessRow,
+    RunQuery,
+    RunRow,
+    RunStatus,
+    check_rows,
+    first_due_at,
+)
+from asterism.runtime.ports.tokens import TokenRow
+from asterism.runtime.ports.work import WorkSummary
+from asterism.runtime.problems import CRASHED
+from asterism.stores.fair_share import fair_share
 from asterism.stores.log_bounds import end_of, thinned
-from asterism.stores.sqlite_files import check_size
+from asterism.stores.memory_files import MemoryFiles
+from asterism.stores.memory_notices import MemoryNotices, NoticeMemory
+from asterism.stores.memory_rows import freed, has_progressed
+from asterism.stores.memory_schedules import MemorySchedules, ScheduleMemory
+from asterism.stores.memory_search import matches, place_of, work_of
+from asterism.stores.memory_tokens import MemoryTokens
 
 Fault = Callable[[str], Exception | None]
 """Called before each write with its name (``append``, …); if it returns an exception, that is
@@ -39,8 +62,39 @@ class Memory:
         self.logs: dict[str, list[LogChunk]] = {}
         self.log_seq = 0
         self.files: dict[tuple[str, str, str], FileRow] = {}
+        self.tokens: dict[str, TokenRow] = {}
+        self.schedules = ScheduleMemory()
+        self.notices = NoticeMemory()
+        self.acquired_at: dict[str, int] = {}
         self.living: set[str] = set()
+        self.servers: dict[str, ProcessRow] = {}
+        self.work: dict[str, asyncio.Event] = {}
         self.handles = 0
+
+    def size(self) -> int:
+        """Return the characters of all journals."""
+        return sum(len(record.body) for records in self.records.values() for record in records)
+
+    def tree(self, root: str) -> set[str]:
+        """Return the ids of a root and of the runs below it."""
+        return {row.run_id for row in self.runs.values() if row.root == root}
+
+    def remove(self, root: str) -> None:
+        """Remove a tree with its rows."""
+        tree = self.tree(root)
+        for run in tree:
+            del self.runs[run], self.records[run]
+            self.snapshots.pop(run, None)
+            self.logs.pop(run, None)
+        self.inquiries = {key: it for key, it in self.inquiries.items() if it.run_id not in tree}
+        self.files = {key: it for key, it in self.files.items() if it.root not in tree}
+        self.inbox = {key: it for key, it in self.inbox.items() if it.run_id not in tree}
+        self.notices.remove(lambda notice: notice.run_id in tree)
+
+    def wake(self) -> None:
+        """Wake the handles that wait for work."""
+        for event in self.work.values():
+            event.set()
 
 
 @functools.cache
@@ -49,7 +103,7 @@ def process_memory() -> Memory:
     return Memory()
 
 
-class MemoryStore:
+class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
     """A ``Store`` in memory: one handle, which stands for one process.
 
     Args:
@@ -60,6 +114,7 @@ class MemoryStore:
 
     def __init__(self, memory: Memory | None = None, *, name: str = "", fail: Fault | None = None) -> None:
         self.memory = memory or Memory()
+        self._scheduled, self._noted = self.memory.schedules, self.memory.notices
         self.memory.handles += 1
         # The number distinguishes a handle from an earlier one of the same name.
         self._me = f"{name or 'process'} {self.memory.handles}"
@@ -71,6 +126,7 @@ class MemoryStore:
         """Die as from kill -9: release nothing, and let every further operation fail."""
         self._closed = "it crashed"
         self.memory.living.discard(self._me)
+        self.memory.work.pop(self._me, None)
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
         records = [first, *more]
@@ -78,9 +134,13 @@ class MemoryStore:
         await self._begin("submit")
         if row.run_id in self.memory.runs:
             raise InvalidInput(f"a run {row.run_id!r} already exists; choose another id")
-        self.memory.runs[row.run_id] = msgspec.structs.replace(row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="")
+        self.memory.runs[row.run_id] = msgspec.structs.replace(
+            row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="", due_at=first_due_at(row), tries=0, problem=""
+        )
         self.memory.records[row.run_id] = records
         self.memory.inquiries.update({inquiry.inquiry_id: inquiry for inquiry in opened})
+        self.memory.wake()
+        self.memory.notices.note(self.memory.runs[row.run_id], opened, failed=False)
 
     async def acquire(self, run_id: str, *, newest: int) -> int:
         await self._begin("claim")
@@ -89,17 +149,64 @@ class MemoryStore:
             raise RunNewer(run_id, row.version, newest)
         if row.owner in self.memory.living:
             raise RunOwned(run_id, row.owner + (" (this one)" if row.owner == self._me else ""))
-        self.memory.runs[run_id] = msgspec.structs.replace(row, epoch=row.epoch + 1, owner=self._me)
-        return row.epoch + 1
+        return self._own(row).epoch
 
-    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
+    def _own(self, row: RunRow) -> RunRow:
+        owned = self.memory.runs[row.run_id] = msgspec.structs.replace(row, epoch=row.epoch + 1, owner=self._me, due_at=None)
+        self.memory.acquired_at[row.run_id] = row.seq
+        return owned
+
+    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
+        await self._begin("claim")
+        due: dict[str, list[RunRow]] = {}
+        owned: collections.Counter[str] = collections.Counter()
+        self._free_dead(now)
+        for row in self.memory.runs.values():
+            if row.root != row.run_id:
+                continue
+            owned[row.tenant] += row.owner == self._me
+            if row.owner not in self.memory.living and row.fleet in fleets and row.due_at is not None and row.due_at <= now:
+                due.setdefault(row.tenant, []).append(row)
+        for rows in due.values():
+            rows.sort(key=lambda row: row.due_at or 0.0)
+        return [self._own(row) for row in fair_share(due, owned, limit)]
+
+    def _free_dead(self, now: float) -> None:
+        runs = self.memory.runs
+        dead = [row for row in runs.values() if row.root == row.run_id and row.owner and row.owner not in self.memory.living]
+        for row in dead:
+            progressed = has_progressed(row, runs, self.memory.records, self.memory.acquired_at)
+            runs[row.run_id] = free = freed(row, now, progressed=progressed, has_unread=self._has_unfolded(row.run_id))
+            self.memory.notices.note_stuck(free, CRASHED if free.tries > row.tries else "")
+
+    async def count_stuck(self) -> int:
+        await self._begin()
+        return sum(row.due_at is not None and row.problem != "" and row.status != "ended" for row in self.memory.runs.values())
+
+    async def wait_for_work(self, timeout_s: float) -> None:
+        await self._begin()
+        event = self.memory.work.setdefault(self._me, asyncio.Event())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await event.wait()
+        event.clear()
+
+    async def release(self, run_id: str, epoch: int, *, force: bool = False, due_at: float | None = None, problem: str = "") -> bool:
         await self._begin("release")
         row = self.memory.runs.get(run_id)
         if row is None or row.epoch != epoch:
             return True
         if not force and self._has_unfolded(run_id):
             return False
-        self.memory.runs[run_id] = msgspec.structs.replace(row, owner="")
+        if force:
+            due_at = due_at or 0.0
+        tries, reason = (row.tries + bool(problem), problem or row.problem) if force else (0, "")
+        self.memory.runs[run_id] = msgspec.structs.replace(
+            row, owner="", due_at=due_at if row.root == run_id else None, tries=tries, problem=reason
+        )
+        self.memory.notices.note_stuck(self.memory.runs[run_id], problem)
+        if due_at is not None:
+            self.memory.wake()
         return True
 
     async def append(self, commit: Commit) -> None:
@@ -135,10 +242,11 @@ class MemoryStore:
             updated_at=commit.updated_at,
             version=max(row.version, commit.version),
         )
+        memory.notices.note(memory.runs[run], commit.opened, failed=commit.status == "ended" and commit.outcome == "failed")
 
-    async def run(self, run_id: str) -> RunRow:
+    async def run(self, run_id: str, *, tenant: str | None = None) -> RunRow:
         await self._begin()
-        return self._shown(self._row(run_id))
+        return self._shown(self._row(run_id, tenant))
 
     async def runs(
         self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
@@ -158,13 +266,34 @@ class MemoryStore:
         later = self.memory.records.get(run_id, [])[max(after, 0) :]
         return later[:limit]
 
+    async def find_runs(self, query: RunQuery, *, after: str = "", limit: int = 100) -> list[RunRow]:
+        await self._begin()
+        place = read_run_cursor(after)
+        found = [row for row in self.memory.runs.values() if (row.created_at, row.run_id) < place and matches(row, query)]
+        found.sort(key=lambda row: (row.created_at, row.run_id), reverse=True)
+        return [self._shown(row) for row in found[:limit]]
+
+    async def summarize_work(self, *, now: float, limit: int = 3) -> WorkSummary:
+        await self._begin()
+        return work_of(self.memory.runs.values(), self.memory.notices, self.memory.living, now, limit)
+
+    async def records_after(self, cursors: Mapping[str, int], limit: int, *, tenant: str | None = None) -> list[Record]:
+        await self._begin()
+        rows = [self.memory.runs[run] for run in sorted(cursors) if run in self.memory.runs]
+        grown = [row.run_id for row in rows if row.seq > cursors[row.run_id] and tenant in (None, row.tenant)][:limit]
+        return [record for run in grown for record in self.memory.records[run][max(cursors[run], 0) :][: max(1, limit // len(grown))]]
+
     async def snapshot(self, run_id: str) -> Snapshot | None:
         await self._begin()
         return self.memory.snapshots.get(run_id)
 
-    async def send(self, row: InboxRow) -> InboxRow:
+    async def send(self, row: InboxRow, *, tenant: str | None = None) -> InboxRow:
         await self._begin("send")
-        self._row(row.run_id)
+        root = self._row(self._row(row.run_id, tenant).root)
+        if (row.run_id, row.key) not in self.memory.inbox and (not root.owner or root.status == "ended"):
+            due_at = row.at if root.due_at is None else min(root.due_at, row.at)
+            self.memory.runs[root.run_id] = msgspec.structs.replace(root, due_at=due_at)
+        self.memory.wake()
         return self.memory.inbox.setdefault((row.run_id, row.key), msgspec.structs.replace(row, verdict=""))
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
@@ -177,39 +306,45 @@ class MemoryStore:
         row = self.memory.inbox.get((run_id, key))
         return row.verdict if row else ""
 
-    async def inquiries(self, *, run_id: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
+    async def inquiries(
+        self, *, run_id: str | None = None, root: str | None = None, tenant: str | None = None, open_only: bool = True
+    ) -> list[InquiryRow]:
         await self._begin()
-        below = None if root is None else self._tree(root)
+        below = None if root is None else self.memory.tree(root)
         return [
             inquiry
             for inquiry in self.memory.inquiries.values()
-            if run_id in (None, inquiry.run_id) and (below is None or inquiry.run_id in below) and not (open_only and inquiry.answer)
+            if run_id in (None, inquiry.run_id)
+            and (below is None or inquiry.run_id in below)
+            and (tenant is None or self.memory.runs[inquiry.run_id].tenant == tenant)
+            and not (open_only and inquiry.answer)
         ]
 
-    async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
+    async def find_inquiries(
+        self, *, root: str | None = None, tenant: str | None = None, after: str = "", limit: int = 100
+    ) -> list[InquiryRow]:
+        place = read_inquiry_cursor(after)
+        rows = await self.inquiries(root=root, tenant=tenant)
+        return sorted((row for row in rows if place_of(row) > place), key=place_of)[:limit]
+
+    async def prune(
+        self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None, limit: int | None = None
+    ) -> int:
         await self._begin("prune")
-        memory, forgotten = self.memory, 0
-        for row in sorted(memory.runs.values(), key=lambda row: row.updated_at):
-            if keep_bytes is not None and sum(len(record.body) for records in memory.records.values() for record in records) <= keep_bytes:
+        memory = self.memory
+        oldest = (
+            row.run_id
+            for row in sorted(memory.runs.values(), key=lambda row: row.updated_at)
+            if row.root == row.run_id and row.status == "ended" and row.owner not in memory.living
+            if (before is None or row.updated_at < before) and (not outcomes or row.outcome in outcomes)
+        )
+        pruned = 0
+        for root in itertools.islice(oldest, limit):
+            if keep_bytes is not None and memory.size() <= keep_bytes:
                 break
-            old = before is None or row.updated_at < before
-            if (
-                row.root == row.run_id
-                and row.status == "ended"
-                and row.owner not in memory.living
-                and old
-                and (not outcomes or row.outcome in outcomes)
-            ):
-                tree = self._tree(row.run_id)
-                for run in tree:
-                    del memory.runs[run], memory.records[run]
-                    memory.snapshots.pop(run, None)
-                    memory.logs.pop(run, None)
-                memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run_id not in tree}
-                memory.files = {key: it for key, it in memory.files.items() if it.root not in tree}
-                memory.inbox = {key: row for key, row in memory.inbox.items() if row.run_id not in tree}
-                forgotten += 1
-        return forgotten
+            memory.remove(root)
+            pruned += 1
+        return pruned
 
     async def add_logs(self, chunks: Sequence[LogChunk]) -> None:
         await self._begin("log")
@@ -227,29 +362,19 @@ class MemoryStore:
         found = [chunk for run in dict.fromkeys(runs) for chunk in self.memory.logs.get(run, ()) if chunk.seq > after]
         return sorted(found, key=lambda chunk: chunk.seq)[:limit]
 
-    async def add_file(self, row: FileRow) -> None:
-        await self._begin("file")
-        check_size(row, sum({it.digest: it.size for it in self._files(row.root) if it.digest != row.digest}.values()))
-        self.memory.files[row.root, row.digest, row.name] = row
-
-    async def files(self, root: str | None = None) -> list[FileRow]:
+    async def announce_server(self, fleet: str, url: str = "") -> None:
         await self._begin()
-        return sorted(self._files(root), key=lambda row: (row.at, row.name))
+        self.memory.servers[self._me] = ProcessRow(description=self._me, serves=True, fleet=fleet, url=url)
 
-    async def copy_files(self, origin: str, root: str) -> None:
-        await self._begin("file")
-        for row in self._files(origin):
-            self.memory.files[root, row.digest, row.name] = msgspec.structs.replace(row, root=root)
-
-    async def remove_files(self, roots: Sequence[str], *, before: float) -> None:
-        await self._begin("file")
-        runs = self.memory.runs
-        rows = {key: it for key, it in self.memory.files.items() if it.root in runs or it.at >= before}
-        self.memory.files = {key: it for key, it in rows.items() if it.root not in roots}
+    async def list_processes(self) -> list[ProcessRow]:
+        await self._begin()
+        active = {row.owner for row in self.memory.runs.values()} | self.memory.servers.keys()
+        return [self.memory.servers.get(name, ProcessRow(description=name)) for name in sorted(active & self.memory.living)]
 
     async def close(self) -> None:
         self._closed = self._closed or "this program has closed it"
         self.memory.living.discard(self._me)
+        self.memory.work.pop(self._me, None)
 
     async def _begin(self, write: str = "") -> None:
         await asyncio.sleep(0)
@@ -258,22 +383,16 @@ class MemoryStore:
         if write and self._fail and (fault := self._fail(write)):
             raise fault
 
-    def _row(self, run_id: str) -> RunRow:
-        try:
-            return self.memory.runs[run_id]
-        except KeyError:
-            raise RunNotFound(run_id) from None
-
-    def _files(self, root: str | None) -> list[FileRow]:
-        return [row for row in self.memory.files.values() if root in (None, row.root)]
+    def _row(self, run_id: str, tenant: str | None = None) -> RunRow:
+        row = self.memory.runs.get(run_id)
+        if row is None or tenant not in (None, row.tenant):
+            raise RunNotFound(run_id)
+        return row
 
     def _has_unfolded(self, run_id: str) -> bool:
         """Return True if a row of the run, or of an unfinished run below it, has no verdict."""
         addressed = (self.memory.runs[row.run_id] for row in self.memory.inbox.values() if not row.verdict)
         return any(row.run_id == run_id or (row.root == run_id and row.status != "ended") for row in addressed)
-
-    def _tree(self, root: str) -> set[str]:
-        return {row.run_id for row in self.memory.runs.values() if row.root == root}
 
     def _shown(self, row: RunRow) -> RunRow:
         return row if row.owner in self.memory.living else msgspec.structs.replace(row, owner="")

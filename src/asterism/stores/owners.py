@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib.metadata
 import os
 import secrets
 from pathlib import Path
@@ -20,6 +21,8 @@ from pathlib import Path
 import msgspec
 
 from asterism.errors import StoreUnavailable, how_to_write_there
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.ports.store import ProcessRow
 from asterism.runtime.private_files import make_folder, opener_within
 
 _held: set[int] = set()
@@ -37,11 +40,24 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-class Holder(msgspec.Struct, frozen=True):
-    """The content of an owner's file."""
+class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The content of an owner's file.
+
+    Attributes:
+        serves: True for a server, with the name of its ``fleet``, the address of its API, the time
+            ``since`` which it serves, and the ``version`` of Asterism.
+    """
 
     pid: int
     host: str
+    serves: bool = False
+    fleet: str = ""
+    url: str = ""
+    since: float = 0.0
+    version: str = ""
+
+
+_SHOWN = ("serves", "fleet", "url", "since", "version")
 
 
 class Owners:
@@ -55,6 +71,7 @@ class Owners:
         self._folder = folder
         self._descriptor = -1
         self._me = ""
+        self._since = 0.0
 
     def enter(self) -> str:
         """Make this process an owner, once, and return its id.
@@ -96,6 +113,39 @@ class Owners:
         finally:
             os.close(descriptor)
 
+    def announce_server(self, fleet: str, url: str) -> None:
+        """Say in the file of this process that it serves a fleet.
+
+        Raises:
+            StoreUnavailable: the file could not be made.
+        """
+        self.enter()
+        self._since = self._since or SystemClock().now()
+        holder = Holder(
+            os.getpid(),
+            os.uname().nodename,
+            serves=True,
+            fleet=fleet,
+            url=url,
+            since=self._since,
+            version=importlib.metadata.version("asterism"),
+        )
+        content = msgspec.json.encode(holder)
+        os.pwrite(self._descriptor, content.ljust(os.fstat(self._descriptor).st_size), 0)  # one write: readers see all or nothing
+
+    def list_processes(self) -> list[ProcessRow]:
+        """Return the live owners, by the names of their files."""
+        try:
+            paths = sorted(self._folder.iterdir())
+        except FileNotFoundError:
+            return []
+        # A file without content is being made: it is not locked yet, and must not be taken for a dead owner's.
+        return [
+            ProcessRow(description=words, **{name: getattr(holder, name) for name in _SHOWN})
+            for path in paths
+            if (holder := _holder(path)) and (words := self.live_owner(path.name))
+        ]
+
     def leave(self) -> None:
         """Stop being an owner; other processes can acquire the runs that are still owned."""
         if self._descriptor in _held:
@@ -117,6 +167,13 @@ def _lock_new(path: Path) -> int:
         on_failure.pop_all()
     _held.add(descriptor)
     return descriptor
+
+
+def _holder(path: Path) -> Holder | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Holder)
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 def _words(descriptor: int) -> str:

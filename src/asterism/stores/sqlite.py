@@ -8,83 +8,82 @@ owner's file ``<database>.owners/<id>`` is made when a store first acquires a ru
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import math
 import os
 import sqlite3
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import msgspec
 
-from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
+from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports.files import FileRow
 from asterism.runtime.ports.logs import LogChunk
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, check_rows
+from asterism.runtime.ports.store import (
+    Commit,
+    InboxRow,
+    InquiryRow,
+    ProcessRow,
+    RunRow,
+    RunStatus,
+    check_rows,
+    first_due_at,
+)
+from asterism.runtime.ports.tokens import TokenRow
 from asterism.stores.database import open_database
 from asterism.stores.owners import Owners
-from asterism.stores.sqlite_files import COPY_FILES, FORGET_FILES, SELECT_FILES, add_file
+from asterism.stores.sqlite_due import ABANDON_RUN, ACQUIRE_RUN, RELEASE_RUN, SET_DUE, acquire_due
+from asterism.stores.sqlite_files import COPY_FILES, FORGET_FILES, add_file, list_files
+from asterism.stores.sqlite_inquiries import find_inquiries
 from asterism.stores.sqlite_logs import SELECT_LOGS, RunLogs
+from asterism.stores.sqlite_notices import SqliteNotices, note_failure, note_questions, note_stuck
+from asterism.stores.sqlite_pruning import SqlitePruning
+from asterism.stores.sqlite_rows import (
+    MAX_INTEGER,
+    columns_of,
+    fields_of,
+    inbox_rows,
+    marks_of,
+    packed_inquiry,
+    row_of,
+    rows_of,
+)
+from asterism.stores.sqlite_schedules import SqliteSchedules
+from asterism.stores.sqlite_search import SqliteSearch, list_runs, records_after
+from asterism.stores.sqlite_tokens import REVOKE_TOKEN, SELECT_TOKEN, SELECT_TOKENS, add_token
 from asterism.stores.writer import GroupWriter
 
-Row = TypeVar("Row", bound=msgspec.Struct)
-
-
-def _columns(kind: type[msgspec.Struct]) -> str:
-    return ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
-
-
-def _marks(kind: type[msgspec.Struct]) -> str:
-    return ", ".join("?" for _ in msgspec.structs.fields(kind))
-
-
-INSERT_RUN = f"INSERT INTO runs ({_columns(RunRow)}) VALUES ({_marks(RunRow)}) ON CONFLICT (run) DO NOTHING"
-INSERT_ENTRY = f"INSERT INTO entries ({_columns(Record)}, epoch) VALUES ({_marks(Record)}, ?)"
-INSERT_INQUIRY = f"INSERT INTO inquiries ({_columns(InquiryRow)}) VALUES ({_marks(InquiryRow)})"
+INSERT_RUN = f"INSERT INTO runs ({columns_of(RunRow)}) VALUES ({marks_of(RunRow)}) ON CONFLICT (run) DO NOTHING"
+INSERT_ENTRY = f"INSERT INTO entries ({columns_of(Record)}, epoch) VALUES ({marks_of(Record)}, ?)"
+INSERT_INQUIRY = f"INSERT INTO inquiries ({columns_of(InquiryRow)}) VALUES ({marks_of(InquiryRow)})"
 INSERT_INBOX = """
 INSERT INTO inbox (run, key, actor, kind, body, at, verdict)
-SELECT run, ?, ?, ?, ?, ?, '' FROM runs WHERE run = ? ON CONFLICT (run, key) DO NOTHING"""
-REPLACE_SNAPSHOT = f"INSERT OR REPLACE INTO snapshots ({_columns(Snapshot)}) VALUES ({_marks(Snapshot)})"
+SELECT run, ?, ?, ?, ?, ?, '' FROM runs WHERE run = ? AND (? IS NULL OR tenant = ?) ON CONFLICT (run, key) DO NOTHING"""
+REPLACE_SNAPSHOT = f"INSERT OR REPLACE INTO snapshots ({columns_of(Snapshot)}) VALUES ({marks_of(Snapshot)})"
 
 ADVANCE_RUN = """
 UPDATE runs SET seq = ?, state = ?, status = ?, outcome = ?, updated_at = ?, version = max(version, ?)
 WHERE run = ? AND epoch = ? AND seq = ?"""
-CLAIM_RUN = "UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run = ?"
-ABANDON_RUN = "UPDATE runs SET owner = '' WHERE run = ? AND epoch = ?"
-RELEASE_RUN = """
-UPDATE runs SET owner = '' WHERE run = ? AND epoch = ? AND NOT EXISTS (
-    SELECT 1 FROM inbox JOIN runs AS below ON below.run = inbox.run
-    WHERE verdict = '' AND (below.run = runs.run OR (below.root = runs.run AND below.status <> 'ended'))
-)"""
 CLOSE_INQUIRY = "UPDATE inquiries SET answer = ? WHERE inquiry = ? AND run = ? AND answer = ''"
 FOLD_INBOX = "UPDATE inbox SET verdict = ? WHERE run = ? AND key = ? AND verdict = ''"
 
-SELECT_RUN = f"SELECT {_columns(RunRow)} FROM runs WHERE run = ?"
-SELECT_RUNS = f"""
-SELECT {_columns(RunRow)} FROM runs WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR root = ?2) AND (NOT ?3 OR root = run)
-ORDER BY created_at DESC, rowid DESC LIMIT ?4"""
-SELECT_RECORDS = f"SELECT {_columns(Record)} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
-SELECT_SNAPSHOT = f"SELECT {_columns(Snapshot)} FROM snapshots WHERE run = ?"
-SELECT_INBOX_ROW = f"SELECT {_columns(InboxRow)} FROM inbox WHERE run = ? AND key = ?"
+SELECT_RUN = f"SELECT {columns_of(RunRow)} FROM runs WHERE run = ?1 AND (?2 IS NULL OR tenant = ?2)"
+SELECT_RECORDS = f"SELECT {columns_of(Record)} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
+SELECT_SNAPSHOT = f"SELECT {columns_of(Snapshot)} FROM snapshots WHERE run = ?"
+SELECT_INBOX_ROW = f"""
+SELECT {columns_of(InboxRow)} FROM inbox
+WHERE run = ? AND key = ? AND (? IS NULL OR run IN (SELECT run FROM runs WHERE tenant = ?))"""
 # Unfolded rows first: the list of runs is parsed from JSON only if there are any.
 SELECT_INBOX = f"""
-SELECT {_columns(InboxRow)} FROM inbox INDEXED BY inbox_unfolded
+SELECT {columns_of(InboxRow)} FROM inbox INDEXED BY inbox_unfolded
 WHERE verdict = '' AND +run IN (SELECT value FROM json_each(?)) ORDER BY rowid"""
-SELECT_INQUIRIES = f"""
-SELECT {_columns(InquiryRow)} FROM inquiries
-WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR run IN (SELECT run FROM runs WHERE root = ?2)) ORDER BY rowid"""
-SELECT_OPEN_INQUIRIES = SELECT_INQUIRIES.replace("WHERE", "WHERE answer = '' AND", 1)
-
-SELECT_PRUNABLE = """
-SELECT run FROM runs WHERE root = run AND status = 'ended' AND (?1 IS NULL OR updated_at < ?1)
-AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2)))
-AND owner NOT IN (SELECT value FROM json_each(?3)) ORDER BY updated_at LIMIT ?4"""
-PRUNED_TABLES = ("entries", "snapshots", "inquiries", "inbox", "logs", "runs")
-MAX_INTEGER = 2**63 - 1
-"""The largest integer in SQLite; no row has a greater number."""
-PRUNED_AT_A_TIME = 100
-"""Runs deleted in one transaction; a small number, so that appends do not wait long."""
+WORK_POLL_S = 0.2
+"""Seconds between two looks whether another process has written."""
 
 
 P = ParamSpec("P")
@@ -110,7 +109,7 @@ def _writes(work: Operation[P, T]) -> Method[P, T]:
     return method
 
 
-class SqliteStore:
+class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning, SqliteSearch):
     """A ``Store`` in a SQLite file.
 
     Use ``open``, and close it: its thread keeps the program from ending.
@@ -119,7 +118,11 @@ class SqliteStore:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._owners = Owners(Path(f"{path}.owners"))
         self._writer = GroupWriter(connection, path)
+        self._searcher: GroupWriter | None = None
+        self._path = path
         self._logs = RunLogs()
+        self._work = asyncio.Event()
+        self._seen_version = 0
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool) -> Self:
@@ -137,14 +140,18 @@ class SqliteStore:
         records = (first, *more)
         check_rows(row.run_id, records, 1, opened)
         await self._submit(row, records, opened)
+        self._work.set()
 
     @_writes
     def _submit(self, connection: sqlite3.Connection, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
-        fresh = msgspec.structs.replace(row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="")
+        fresh = msgspec.structs.replace(
+            row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="", due_at=first_due_at(row), tries=0, problem=""
+        )
         if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
             raise InvalidInput(f"a run {row.run_id!r} already exists; choose another id")
         connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), 0) for record in records])
-        connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in opened])
+        connection.executemany(INSERT_INQUIRY, [packed_inquiry(inquiry) for inquiry in opened])
+        note_questions(connection, opened)
 
     @_writes
     def acquire(self, connection: sqlite3.Connection, run_id: str, *, newest: int) -> int:
@@ -158,14 +165,42 @@ class SqliteStore:
             raise RunOwned(run_id, holder)
         # The write lock has been held since the group began, so no process acquires the run before
         # this update.
-        connection.execute(CLAIM_RUN, (self._owners.enter(), run_id))
+        connection.execute(ACQUIRE_RUN, (self._owners.enter(), run_id))
         return int(epoch) + 1
 
+    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
+        return await self._writer.write(lambda connection: acquire_due(connection, self._owners, limit, fleets, now))
+
+    async def wait_for_work(self, timeout_s: float) -> None:
+        polls = max(1, math.ceil(timeout_s / WORK_POLL_S))
+        for _ in range(polls):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s / polls):
+                    await self._work.wait()
+            if self._work.is_set() or await self._has_changed():
+                break
+        self._work.clear()
+
+    @_reads
+    def _has_changed(self, connection: sqlite3.Connection) -> bool:
+        """Return True if another process has written since the last look."""
+        before, (self._seen_version,) = self._seen_version, connection.execute("PRAGMA data_version").fetchone()
+        return before != self._seen_version
+
+    async def release(self, run_id: str, epoch: int, *, force: bool = False, due_at: float | None = None, problem: str = "") -> bool:
+        is_released = await self._release(run_id, epoch, force=force, due_at=due_at, problem=problem)
+        if force or due_at is not None:
+            self._work.set()
+        return is_released
+
     @_writes
-    def release(self, connection: sqlite3.Connection, run_id: str, epoch: int, *, force: bool = False) -> bool:
-        if connection.execute(ABANDON_RUN if force else RELEASE_RUN, (run_id, epoch)).rowcount:
-            return True
-        return connection.execute("SELECT 1 FROM runs WHERE run = ? AND epoch = ?", (run_id, epoch)).fetchone() is None
+    def _release(self, connection: sqlite3.Connection, run_id: str, epoch: int, *, force: bool, due_at: float | None, problem: str) -> bool:
+        if force:
+            changed = connection.execute(ABANDON_RUN, (run_id, epoch, due_at or 0.0, problem)).rowcount
+            note_stuck(connection, run_id, problem if changed else "")
+        else:
+            changed = connection.execute(RELEASE_RUN, (run_id, epoch, due_at)).rowcount
+        return bool(changed) or connection.execute("SELECT 1 FROM runs WHERE run = ? AND epoch = ?", (run_id, epoch)).fetchone() is None
 
     async def append(self, commit: Commit) -> None:
         check_rows(commit.run_id, commit.records, commit.expected_seq + 1, commit.opened)
@@ -179,7 +214,8 @@ class SqliteStore:
             raise StaleOwner(run, epoch)
         connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), epoch) for record in commit.records])
         if commit.opened:
-            connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in commit.opened])
+            connection.executemany(INSERT_INQUIRY, [packed_inquiry(inquiry) for inquiry in commit.opened])
+            note_questions(connection, commit.opened)
         if commit.closed:
             connection.executemany(CLOSE_INQUIRY, [(answer, inquiry, run) for inquiry, answer in commit.closed])
         if commit.folded:
@@ -188,10 +224,11 @@ class SqliteStore:
             connection.execute(REPLACE_SNAPSHOT, msgspec.structs.astuple(commit.snapshot))
         if commit.status == "ended":
             connection.execute("DELETE FROM snapshots WHERE run = ?", (run,))
+            note_failure(connection, run, commit.updated_at)
 
     @_reads
-    def run(self, connection: sqlite3.Connection, run_id: str) -> RunRow:
-        found = _rows(RunRow, connection.execute(SELECT_RUN, (run_id,)))
+    def run(self, connection: sqlite3.Connection, run_id: str, *, tenant: str | None = None) -> RunRow:
+        found = rows_of(RunRow, connection.execute(SELECT_RUN, (run_id, tenant)))
         if not found:
             raise RunNotFound(run_id)
         return msgspec.structs.replace(found[0], owner=self._owners.live_owner(found[0].owner))
@@ -206,30 +243,40 @@ class SqliteStore:
         root: str | None = None,
         roots_only: bool = False,
     ) -> list[RunRow]:
-        found = _rows(RunRow, connection.execute(SELECT_RUNS, (status, root, roots_only, min(limit, MAX_INTEGER))))
-        words = {owner: self._owners.live_owner(owner) for owner in {row.owner for row in found}}
-        return [msgspec.structs.replace(row, owner=words[row.owner]) for row in found]
+        return self._shown(list_runs(connection, status=status, root=root, roots_only=roots_only, limit=limit))
 
     @_reads
     def records(self, connection: sqlite3.Connection, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         most = -1 if limit is None else min(limit, MAX_INTEGER)
-        return _rows(Record, connection.execute(SELECT_RECORDS, (run_id, min(after, MAX_INTEGER), most)))
+        return rows_of(Record, connection.execute(SELECT_RECORDS, (run_id, min(after, MAX_INTEGER), most)))
+
+    @_reads
+    def records_after(
+        self, connection: sqlite3.Connection, cursors: Mapping[str, int], limit: int, *, tenant: str | None = None
+    ) -> list[Record]:
+        return records_after(connection, cursors, limit, tenant)
 
     @_reads
     def snapshot(self, connection: sqlite3.Connection, run_id: str) -> Snapshot | None:
-        return next(iter(_rows(Snapshot, connection.execute(SELECT_SNAPSHOT, (run_id,)))), None)
+        return next(iter(rows_of(Snapshot, connection.execute(SELECT_SNAPSHOT, (run_id,)))), None)
+
+    async def send(self, row: InboxRow, *, tenant: str | None = None) -> InboxRow:
+        present = await self._send(row, tenant)
+        self._work.set()
+        return present
 
     @_writes
-    def send(self, connection: sqlite3.Connection, row: InboxRow) -> InboxRow:
-        connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run_id))
-        present = _inbox_rows(connection.execute(SELECT_INBOX_ROW, (row.run_id, row.key)))
+    def _send(self, connection: sqlite3.Connection, row: InboxRow, tenant: str | None) -> InboxRow:
+        if connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run_id, tenant, tenant)).rowcount:
+            connection.execute(SET_DUE, (row.run_id, row.at))
+        present = inbox_rows(connection.execute(SELECT_INBOX_ROW, (row.run_id, row.key, tenant, tenant)))
         if not present:
             raise RunNotFound(row.run_id)
         return present[0]
 
     @_reads
     def inbox(self, connection: sqlite3.Connection, runs: Sequence[str]) -> list[InboxRow]:
-        return _inbox_rows(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
+        return inbox_rows(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
 
     @_reads
     def verdict(self, connection: sqlite3.Connection, run_id: str, key: str) -> str:
@@ -238,39 +285,15 @@ class SqliteStore:
 
     @_reads
     def inquiries(
-        self, connection: sqlite3.Connection, *, run_id: str | None = None, root: str | None = None, open_only: bool = True
+        self,
+        connection: sqlite3.Connection,
+        *,
+        run_id: str | None = None,
+        root: str | None = None,
+        tenant: str | None = None,
+        open_only: bool = True,
     ) -> list[InquiryRow]:
-        cursor = connection.execute(SELECT_OPEN_INQUIRIES if open_only else SELECT_INQUIRIES, (run_id, root))
-        return [_row(InquiryRow, {**fields, "verbs": _json(fields["verbs"])}) for fields in _fields(cursor)]
-
-    async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
-        forgotten = 0
-        while keep_bytes is None or await self._size() > keep_bytes:  # bounded: each round deletes runs, or is the last
-            count = await self._prune(before, outcomes)
-            forgotten += count
-            if not count:
-                break
-        return forgotten
-
-    @_writes
-    def _prune(self, connection: sqlite3.Connection, before: float | None, outcomes: Sequence[str]) -> int:
-        # A process that was killed between a run's last entry and its release is still its owner in
-        # the database.
-        named = connection.execute("SELECT DISTINCT owner FROM runs WHERE status = 'ended'").fetchall()
-        living = [owner for (owner,) in named if self._owners.live_owner(owner)]
-        asked = (before, msgspec.json.encode(outcomes).decode(), msgspec.json.encode(living).decode(), PRUNED_AT_A_TIME)
-        runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, asked)]
-        connection.execute("DELETE FROM files WHERE root IN (SELECT value FROM json_each(?))", (msgspec.json.encode(runs).decode(),))
-        for table in PRUNED_TABLES:  # runs go last: the others need the roots in it
-            connection.executemany(f"DELETE FROM {table} WHERE run IN (SELECT run FROM runs WHERE root = ?)", [(run,) for run in runs])
-        connection.execute("PRAGMA incremental_vacuum").fetchall()
-        return len(runs)
-
-    @_reads
-    def _size(self, connection: sqlite3.Connection) -> int:
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-        return int(pages) * int(page_bytes)
+        return find_inquiries(connection, run_id=run_id, root=root, tenant=tenant, open_only=open_only)
 
     @_writes
     def add_logs(self, connection: sqlite3.Connection, chunks: Sequence[LogChunk]) -> None:
@@ -279,7 +302,7 @@ class SqliteStore:
     @_reads
     def logs(self, connection: sqlite3.Connection, runs: Sequence[str], *, after: int = 0, limit: int = 256) -> list[LogChunk]:
         cursor = connection.execute(SELECT_LOGS, (msgspec.json.encode(runs).decode(), after, limit))
-        return [_row(LogChunk, fields) for fields in _fields(cursor)]
+        return [row_of(LogChunk, fields) for fields in fields_of(cursor)]
 
     @_writes
     def add_file(self, connection: sqlite3.Connection, row: FileRow) -> None:
@@ -287,7 +310,7 @@ class SqliteStore:
 
     @_reads
     def files(self, connection: sqlite3.Connection, root: str | None = None) -> list[FileRow]:
-        return _rows(FileRow, connection.execute(SELECT_FILES, (root,)))
+        return list_files(connection, root)
 
     @_writes
     def copy_files(self, connection: sqlite3.Connection, origin: str, root: str) -> None:
@@ -297,50 +320,31 @@ class SqliteStore:
     def remove_files(self, connection: sqlite3.Connection, roots: Sequence[str], *, before: float) -> None:
         connection.execute(FORGET_FILES, (msgspec.json.encode(roots).decode(), before))
 
+    async def announce_server(self, fleet: str, url: str = "") -> None:
+        await asyncio.to_thread(self._owners.announce_server, fleet, url)
+
+    async def list_processes(self) -> list[ProcessRow]:
+        return await asyncio.to_thread(self._owners.list_processes)
+
+    @_writes
+    def add_token(self, connection: sqlite3.Connection, row: TokenRow) -> None:
+        add_token(connection, row)
+
+    @_reads
+    def token(self, connection: sqlite3.Connection, token_id: str) -> TokenRow | None:
+        return next(iter(rows_of(TokenRow, connection.execute(SELECT_TOKEN, (token_id,)))), None)
+
+    @_reads
+    def tokens(self, connection: sqlite3.Connection) -> list[TokenRow]:
+        return rows_of(TokenRow, connection.execute(SELECT_TOKENS))
+
+    @_writes
+    def revoke_token(self, connection: sqlite3.Connection, token_id: str, at: float) -> bool:
+        return connection.execute(REVOKE_TOKEN, (token_id, at)).rowcount > 0
+
     async def close(self) -> None:
+        searcher, self._searcher = self._searcher, self._writer  # from now on, a search says that the store is closed
+        if searcher:
+            await searcher.close()
         await self._writer.close()
         self._owners.leave()
-
-
-def _packed(inquiry: InquiryRow) -> tuple[Any, ...]:
-    verbs = msgspec.json.encode(inquiry.verbs).decode()
-    return msgspec.structs.astuple(msgspec.structs.replace(inquiry, verbs=verbs))
-
-
-def _rows(of: type[Row], cursor: sqlite3.Cursor) -> list[Row]:
-    return [_row(of, fields) for fields in _fields(cursor)]
-
-
-def _row(of: type[Row], fields: dict[str, Any]) -> Row:
-    """Convert a row to its type; users can edit the file, and SQLite allows any value."""
-    try:
-        return msgspec.convert(fields, of)
-    except msgspec.ValidationError as error:
-        problem, name = str(error).replace("`", ""), next(iter(fields))
-        place = f", entry {fields['seq']!r:.60}" if of is Record else ""
-        raise StoreUnavailable(
-            f"the database has a damaged row of {name} {str(fields[name])[:60]!r}{place}: {problem}; restore the file from a backup"
-        ) from None
-
-
-def _inbox_rows(cursor: sqlite3.Cursor) -> list[InboxRow]:
-    """Convert rows of the inbox; an invalid one becomes an empty event, which its run refuses."""
-    found = []
-    for fields in _fields(cursor):
-        try:
-            found.append(msgspec.convert(fields, InboxRow))
-        except msgspec.ValidationError:
-            found.append(InboxRow(run_id=fields["run"], key=fields["key"], actor="", kind="", body="", at=0.0, verdict=fields["verdict"]))
-    return found
-
-
-def _json(text: Any) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
-        return text
-
-
-def _fields(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
-    names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]

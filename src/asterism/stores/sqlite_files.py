@@ -8,9 +8,11 @@ import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.files import ROOT_BYTES, FileRow
+from asterism.stores.sqlite_rows import rows_of
 
 INSERT_FILE = "INSERT OR REPLACE INTO files (root, digest, name, media_type, size, at) VALUES (?, ?, ?, ?, ?, ?)"
-SELECT_FILES = "SELECT root, digest, name, media_type, size, at FROM files WHERE ?1 IS NULL OR root = ?1 ORDER BY at, name"
+_SELECT_ALL = "SELECT root, digest, name, media_type, size, at FROM files ORDER BY at, name"
+_SELECT = _SELECT_ALL.replace("ORDER", "WHERE root = ? ORDER", 1)
 ROOT_SIZE = "SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT digest, size FROM files WHERE root = ? AND digest <> ?)"
 COPY_FILES = """
 INSERT OR REPLACE INTO files (root, digest, name, media_type, size, at)
@@ -18,6 +20,11 @@ SELECT ?2, digest, name, media_type, size, at FROM files WHERE root = ?1"""
 # A process may have ended between a file and the run that was to read it.
 FORGET_FILES = """
 DELETE FROM files WHERE root IN (SELECT value FROM json_each(?)) OR (at < ? AND root NOT IN (SELECT run FROM runs))"""
+
+
+def list_files(connection: sqlite3.Connection, root: str | None) -> list[FileRow]:
+    """Perform ``FileRows.files``."""
+    return rows_of(FileRow, connection.execute(_SELECT_ALL) if root is None else connection.execute(_SELECT, (root,)))
 
 
 def add_file(connection: sqlite3.Connection, row: FileRow) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import queue
 import sqlite3
 import threading
@@ -57,6 +58,7 @@ class GroupWriter:
         self._identity = _identity(path)
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._closing = False
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._serve, name=f"asterism store {path.name}", daemon=False)
         self._thread.start()
 
@@ -83,6 +85,10 @@ class GroupWriter:
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
     async def _enqueue(self, work: Work[T], *, writes: bool) -> T:
+        if os.getpid() != self._process:  # the thread did not survive the fork, so nobody would take the job
+            raise StoreUnavailable(
+                f"database {self._path}: process {self._process} opened it before it forked this one; open it again in this process"
+            )
         if self._closing:
             raise StoreUnavailable(f"database {self._path}: this program has closed it")
         if self._queue.qsize() >= QUEUE_LIMIT:

@@ -1,0 +1,88 @@
+"""The runs that are due in the store in SQLite: which to acquire, and when a run is due again."""
+
+# ruff: noqa: S608 - a query is made of our own names; values are parameters
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from asterism.runtime.ports.notices import STUCK_TRIES
+from asterism.runtime.ports.store import RunRow
+from asterism.runtime.problems import CRASHED, NO_PROGRESS_KINDS, retry_delay_s
+from asterism.stores.fair_share import fair_share
+from asterism.stores.owners import Owners
+from asterism.stores.sqlite_notices import note_stuck
+from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, rows_of
+
+CRASH_ENTRIES = 100
+"""Entries at the end of a journal in which progress before a crash is looked for."""
+ACQUIRE_RUN = "UPDATE runs SET epoch = epoch + 1, owner = ?, due_at = NULL WHERE run = ?"
+SET_DUE = """
+UPDATE runs SET due_at = ?2 WHERE run = (SELECT root FROM runs WHERE run = ?1)
+AND (owner = '' OR status = 'ended') AND (due_at IS NULL OR due_at > ?2)"""
+_HAS_UNREAD = """EXISTS (
+    SELECT 1 FROM inbox JOIN runs AS below ON below.run = inbox.run
+    WHERE verdict = '' AND (below.run = runs.run OR (below.root = runs.run AND below.status <> 'ended'))
+)"""
+RELEASE_RUN = f"""
+UPDATE runs SET owner = '', due_at = CASE WHEN root = run THEN ?3 END, tries = 0, problem = ''
+WHERE run = ?1 AND epoch = ?2 AND NOT {_HAS_UNREAD}"""
+ABANDON_RUN = """
+UPDATE runs SET owner = '', due_at = CASE WHEN root = run THEN ?3 END,
+    tries = tries + (?4 <> ''), problem = CASE WHEN ?4 = '' THEN problem ELSE ?4 END
+WHERE run = ?1 AND epoch = ?2"""
+_SELECT_OWNERS = "SELECT DISTINCT owner FROM runs WHERE owner <> ''"
+# What a dead process recorded is at the ends of the journals that it owned, under their last epoch.
+_COUNT_CRASH = f"""
+UPDATE runs SET tries = CASE WHEN EXISTS (
+    SELECT 1 FROM runs AS below JOIN entries ON entries.run = below.run
+    WHERE below.root = runs.run AND below.owner = runs.owner AND entries.epoch = below.epoch
+    AND entries.seq > below.seq - {CRASH_ENTRIES} AND kind NOT IN (SELECT value FROM json_each(?2))
+) THEN 0 ELSE tries + 1 END
+WHERE owner = ?1 AND owner <> '' AND root = run AND status <> 'ended'"""
+_SELECT_CRASHED = "SELECT run, tries FROM runs WHERE owner = ? AND root = run AND status <> 'ended' AND tries >= ?"
+_SET_CRASHED = "UPDATE runs SET due_at = ?, problem = ? WHERE run = ?"
+# An ended run is due only if something was sent to it that has no verdict.
+_FREE_RUNS = f"""
+UPDATE runs SET owner = '', problem = CASE WHEN tries = 0 THEN '' ELSE problem END,
+    due_at = CASE WHEN root = run AND (status <> 'ended' OR {_HAS_UNREAD}) THEN coalesce(due_at, 0.0) ELSE due_at END
+WHERE owner = ? AND owner <> ''"""
+# One seek for each tenant, however many runs it has.
+_SELECT_DUE_TENANTS = """
+WITH RECURSIVE due (tenant) AS (
+    SELECT min(tenant) FROM runs WHERE due_at IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(tenant) FROM runs WHERE due_at IS NOT NULL AND tenant > due.tenant) FROM due WHERE due.tenant IS NOT NULL
+)
+SELECT tenant FROM due WHERE tenant IS NOT NULL"""
+_SELECT_DUE = f"""
+SELECT {columns_of(RunRow)} FROM runs
+WHERE due_at IS NOT NULL AND tenant = ? AND due_at <= ? AND fleet IN (SELECT value FROM json_each(?)) AND owner = ''
+ORDER BY due_at, rowid LIMIT ?"""
+_COUNT_OWNED = "SELECT tenant, count(*) FROM runs WHERE owner = ? AND owner <> '' AND root = run GROUP BY tenant"
+
+
+def acquire_due(connection: sqlite3.Connection, owners: Owners, limit: int, fleets: Sequence[str], now: float) -> list[RunRow]:
+    """Perform ``Store.acquire_due`` within a transaction."""
+    me = owners.enter()
+    for (owner,) in connection.execute(_SELECT_OWNERS).fetchall():
+        if not owners.live_owner(owner):
+            _free_runs(connection, owner, now)
+    named = msgspec.json.encode(fleets).decode()
+    tenants = [tenant for (tenant,) in connection.execute(_SELECT_DUE_TENANTS)]
+    due = {tenant: rows_of(RunRow, connection.execute(_SELECT_DUE, (tenant, now, named, min(limit, MAX_INTEGER)))) for tenant in tenants}
+    share = fair_share(due, dict(connection.execute(_COUNT_OWNED, (me,)).fetchall()) if due else {}, limit)
+    connection.executemany(ACQUIRE_RUN, [(me, row.run_id) for row in share])
+    return [msgspec.structs.replace(row, epoch=row.epoch + 1, owner=owners.live_owner(me), due_at=None) for row in share]
+
+
+def _free_runs(connection: sqlite3.Connection, owner: str, now: float) -> None:
+    """Free the runs of a dead process; those whose work may have ended it are due after a growing delay."""
+    connection.execute(_COUNT_CRASH, (owner, msgspec.json.encode(NO_PROGRESS_KINDS).decode()))
+    for run_id, tries in connection.execute(_SELECT_CRASHED, (owner, STUCK_TRIES)).fetchall():
+        connection.execute(_SET_CRASHED, (now + retry_delay_s(tries - STUCK_TRIES), CRASHED, run_id))
+        note_stuck(connection, run_id, CRASHED)
+    connection.execute(_FREE_RUNS, (owner,))

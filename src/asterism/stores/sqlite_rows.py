@@ -1,0 +1,80 @@
+"""Rows of the database in SQLite as values of their types."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, TypeVar
+
+import msgspec
+
+from asterism.errors import StoreUnavailable
+from asterism.kernel.journal import Record
+from asterism.runtime.ports.store import InboxRow, InquiryRow
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+MAX_INTEGER = 2**63 - 1
+"""The largest integer in SQLite; no row has a greater number."""
+
+
+def columns_of(kind: type[msgspec.Struct]) -> str:
+    """Return the names of the columns of a type, as a list in SQL."""
+    return ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
+
+
+def marks_of(kind: type[msgspec.Struct]) -> str:
+    """Return a mark for each column of a type, as a list in SQL."""
+    return ", ".join("?" for _ in msgspec.structs.fields(kind))
+
+
+def packed_inquiry(inquiry: InquiryRow) -> tuple[Any, ...]:
+    """Return the columns of an inquiry."""
+    verbs = msgspec.json.encode(inquiry.verbs).decode()
+    return msgspec.structs.astuple(msgspec.structs.replace(inquiry, verbs=verbs))
+
+
+def rows_of(of: type[Row], cursor: sqlite3.Cursor) -> list[Row]:
+    """Return all rows of a query."""
+    return [row_of(of, fields) for fields in fields_of(cursor)]
+
+
+def row_of(of: type[Row], fields: dict[str, Any]) -> Row:
+    """Convert a row to its type; users can edit the file, and SQLite allows any value."""
+    try:
+        return msgspec.convert(fields, of)
+    except msgspec.ValidationError as error:
+        problem, name = str(error).replace("`", ""), next(iter(fields))
+        place = f", entry {fields['seq']!r:.60}" if of is Record else ""
+        raise StoreUnavailable(
+            f"the database has a damaged row of {name} {str(fields[name])[:60]!r}{place}: {problem}; restore the file from a backup"
+        ) from None
+
+
+def inbox_rows(cursor: sqlite3.Cursor) -> list[InboxRow]:
+    """Convert rows of the inbox; an invalid one becomes an empty event, which its run refuses."""
+    found = []
+    for fields in fields_of(cursor):
+        try:
+            found.append(msgspec.convert(fields, InboxRow))
+        except msgspec.ValidationError:
+            found.append(InboxRow(run_id=fields["run"], key=fields["key"], actor="", kind="", body="", at=0.0, verdict=fields["verdict"]))
+    return found
+
+
+def inquiry_rows(cursor: sqlite3.Cursor) -> list[InquiryRow]:
+    """Return all inquiries of a query."""
+    return [row_of(InquiryRow, {**fields, "verbs": of_json(fields["verbs"])}) for fields in fields_of(cursor)]
+
+
+def fields_of(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
+    """Return the rows of a query by the names of their columns."""
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def of_json(text: Any) -> Any:
+    """Return the value of a text in JSON; of an invalid one the text, which ``row_of`` then refuses."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+        return text

@@ -1,0 +1,94 @@
+"""The schedules of the store in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from asterism.errors import InvalidInput
+from asterism.runtime.ports.schedules import Firing, FiringStatus, Schedule
+from asterism.stores.sqlite_rows import columns_of, fields_of, marks_of, of_json, row_of, rows_of
+from asterism.stores.writer import GroupWriter
+
+MAX_FIRINGS = 1000
+"""Firings of a schedule in a store: the newest ones, and the last one that started a run."""
+
+_COLUMNS = columns_of(Schedule)
+_INSERT = f"INSERT INTO schedules ({_COLUMNS}) VALUES ({marks_of(Schedule)}) ON CONFLICT DO NOTHING"  # noqa: S608 - our own names
+_REPLACE = f"INSERT OR REPLACE INTO schedules ({_COLUMNS}) VALUES ({marks_of(Schedule)})"  # noqa: S608 - our own names
+_SELECT = f"""
+SELECT {_COLUMNS} FROM schedules WHERE (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR name = ?2)
+AND (?3 IS NULL OR (NOT paused AND next_at <= ?3)) ORDER BY tenant, name"""  # noqa: S608 - our own names
+_DELETE = "DELETE FROM schedules WHERE tenant = ? AND name = ?"
+_DELETE_FIRINGS = "DELETE FROM firings WHERE tenant = ? AND schedule = ?"
+_INSERT_FIRING = "INSERT INTO firings (tenant, schedule, due_at, run, status, reason) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_SETTLE = """
+UPDATE firings SET run = ?4, status = ?5, reason = ?6 WHERE tenant = ?1 AND schedule = ?2 AND due_at = ?3 AND status = 'due'"""
+_SELECT_FIRINGS = """
+SELECT tenant, schedule, due_at, run, status, reason FROM firings WHERE (?1 IS NULL OR tenant = ?1)
+AND (?2 IS NULL OR schedule = ?2) AND (?3 IS NULL OR status = ?3) ORDER BY due_at DESC, tenant, schedule LIMIT ?4"""
+_SELECT_DUE = _SELECT_FIRINGS.replace("WHERE", "WHERE status = 'due' AND", 1)
+_THIN = """
+DELETE FROM firings WHERE tenant = ?1 AND schedule = ?2 AND status <> 'due'
+AND due_at <= (SELECT due_at FROM firings WHERE tenant = ?1 AND schedule = ?2 ORDER BY due_at DESC LIMIT 1 OFFSET ?3)
+AND due_at < coalesce((SELECT max(due_at) FROM firings WHERE tenant = ?1 AND schedule = ?2 AND status = 'started'), 1e18)"""
+
+
+class SqliteSchedules:
+    """The part of ``SqliteStore`` that holds schedules."""
+
+    _writer: GroupWriter
+
+    async def add_schedule(self, row: Schedule) -> None:
+        await self._writer.write(lambda connection: _add(connection, row))
+
+    async def replace_schedule(self, row: Schedule, *, before: Schedule, firings: Sequence[Firing] = ()) -> bool:
+        return await self._writer.write(lambda connection: _replace(connection, row, before, firings))
+
+    async def remove_schedule(self, tenant: str, name: str) -> bool:
+        return await self._writer.write(lambda connection: _remove(connection, tenant, name))
+
+    async def schedules(self, tenant: str | None = None, *, name: str | None = None, due_by: float | None = None) -> list[Schedule]:
+        return await self._writer.read(lambda connection: _rows(connection, tenant, name, due_by))
+
+    async def settle_firing(self, firing: Firing) -> None:
+        await self._writer.write(lambda connection: connection.execute(_SETTLE, msgspec.structs.astuple(firing)).rowcount)
+
+    async def firings(
+        self, tenant: str | None = None, schedule: str | None = None, *, status: FiringStatus | None = None, limit: int = 100
+    ) -> list[Firing]:
+        query = _SELECT_DUE if status == "due" else _SELECT_FIRINGS
+        return await self._writer.read(lambda connection: rows_of(Firing, connection.execute(query, (tenant, schedule, status, limit))))
+
+
+def _add(connection: sqlite3.Connection, row: Schedule) -> None:
+    if not connection.execute(_INSERT, _fields(row)).rowcount:
+        raise InvalidInput(f"there is a schedule {row.name!r} already; remove it first, or choose another name")
+
+
+def _replace(connection: sqlite3.Connection, row: Schedule, before: Schedule, firings: Sequence[Firing]) -> bool:
+    if _rows(connection, before.tenant, before.name, None) != [before]:
+        return False
+    connection.execute(_REPLACE, _fields(row))
+    connection.executemany(_INSERT_FIRING, [msgspec.structs.astuple(it) for it in firings])
+    connection.execute(_THIN, (row.tenant, row.name, MAX_FIRINGS))
+    return True
+
+
+def _remove(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
+    connection.execute(_DELETE_FIRINGS, (tenant, name))
+    return connection.execute(_DELETE, (tenant, name)).rowcount > 0
+
+
+def _rows(connection: sqlite3.Connection, tenant: str | None, name: str | None, due_by: float | None) -> list[Schedule]:
+    rows = fields_of(connection.execute(_SELECT, (tenant, name, due_by)))
+    json = dict.fromkeys(("params", "options"), of_json) | {"paused": bool}
+    return [row_of(Schedule, {key: json[key](value) if key in json else value for key, value in row.items()}) for row in rows]
+
+
+def _fields(row: Schedule) -> tuple[Any, ...]:
+    values = msgspec.structs.astuple(row)
+    return tuple(msgspec.json.encode(value).decode() if isinstance(value, dict) else value for value in values)

@@ -1,0 +1,134 @@
+"""Search the runs of the store in SQLite, and read the new records of several runs at once."""
+
+# ruff: noqa: S608 - a query is made of our own names; values are parameters
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from asterism.kernel.journal import Record
+from asterism.runtime.ports.cursors import read_run_cursor
+from asterism.runtime.ports.store import InquiryRow, RunQuery, RunRow
+from asterism.runtime.ports.work import WorkSummary
+from asterism.stores.database import open_reader
+from asterism.stores.owners import Owners
+from asterism.stores.sqlite_inquiries import page_of_inquiries
+from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, rows_of
+from asterism.stores.writer import GroupWriter
+
+T = TypeVar("T")
+
+# The index has every column that is compared, so the rows of other runs are not read.
+_FIND_RUNS = f"""
+SELECT {columns_of(RunRow)} FROM runs WHERE rowid IN (
+    SELECT rowid FROM runs INDEXED BY runs_listed
+    WHERE (created_at, run) < (:at, :after) AND created_at >= :from AND (NOT :roots_only OR root = run)
+    AND (:tenant IS NULL OR tenant = :tenant) AND (:status IS NULL OR status = :status) AND (:machine = '' OR machine = :machine)
+    AND (:text = '' OR title LIKE '%' || :text || '%' ESCAPE '\\' OR run LIKE :text || '%' ESCAPE '\\')
+    ORDER BY created_at DESC, run DESC LIMIT :limit
+) ORDER BY created_at DESC, run DESC"""
+_WORK = """
+SELECT run, updated_at, CASE
+    WHEN owner IN (SELECT value FROM json_each(:living)) THEN 'driven'
+    WHEN owner <> '' THEN 'due'
+    WHEN problem <> '' THEN 'stuck'
+    WHEN due_at <= :now THEN 'due'
+    WHEN status IN ('waiting', 'paused') THEN status
+    ELSE iif(due_at IS NULL, 'idle', 'later')
+END AS kind FROM runs WHERE root = run AND status <> 'ended'"""
+_COUNT_WORK = f"SELECT kind, count(*) FROM ({_WORK}) GROUP BY kind"
+_SELECT_OLDEST = f"SELECT run FROM ({_WORK}) WHERE kind = :kind ORDER BY updated_at, run LIMIT :limit"
+_COUNT_DRIVEN = "SELECT owner, count(*) FROM runs WHERE owner <> '' AND root = run AND status <> 'ended' GROUP BY owner"
+_COUNT_MESSAGES = """
+SELECT (SELECT count(*) FROM notices WHERE NOT routed), (SELECT count(*) FROM deliveries WHERE status IN ('waiting', 'sending')),
+(SELECT count(*) FROM deliveries WHERE status = 'failed'),
+coalesce((SELECT channel || ': ' || error FROM deliveries WHERE status IN ('waiting', 'sending') AND error <> ''), '')"""
+_SELECT_GROWN = """
+SELECT run, value FROM json_each(?1) JOIN runs ON run = key WHERE seq > value AND (?2 IS NULL OR tenant = ?2) ORDER BY run LIMIT ?3"""
+_SELECT_RECORDS = f"SELECT {columns_of(Record)} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
+
+
+class SqliteSearch:
+    """The part of ``SqliteStore`` that looks at all runs.
+
+    It has a connection and a thread of its own, so that appends do not wait for a search.
+    """
+
+    _path: Path
+    _owners: Owners
+    _searcher: GroupWriter | None
+
+    async def find_runs(self, query: RunQuery, *, after: str = "", limit: int = 100) -> list[RunRow]:
+        return await self._search(lambda connection: self._shown(_find_runs(connection, query, after, limit)))
+
+    async def find_inquiries(
+        self, *, root: str | None = None, tenant: str | None = None, after: str = "", limit: int = 100
+    ) -> list[InquiryRow]:
+        return await self._search(lambda connection: page_of_inquiries(connection, root=root, tenant=tenant, after=after, limit=limit))
+
+    async def summarize_work(self, *, now: float, limit: int = 3) -> WorkSummary:
+        return await self._search(lambda connection: _summary(connection, self._owners, now, limit))
+
+    async def _search(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._searcher is None:
+            self._searcher = GroupWriter(open_reader(self._path), self._path)
+        return await self._searcher.read(work)
+
+    def _shown(self, rows: Sequence[RunRow]) -> list[RunRow]:
+        """Return rows with their owners in words."""
+        words = {owner: self._owners.live_owner(owner) for owner in {row.owner for row in rows}}
+        return [msgspec.structs.replace(row, owner=words[row.owner]) for row in rows]
+
+
+def _find_runs(connection: sqlite3.Connection, query: RunQuery, after: str, limit: int) -> list[RunRow]:
+    """Perform ``Store.find_runs``; the owners are not in words yet."""
+    at, run_id = read_run_cursor(after)
+    if query.created_before is not None and query.created_before <= at:
+        at, run_id = query.created_before, ""
+    text = query.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    values = {
+        "at": at,
+        "after": run_id,
+        "from": query.created_from or 0.0,
+        "roots_only": query.roots_only,
+        "tenant": query.tenant,
+        "status": query.status,
+        "machine": query.machine,
+        "text": text,
+        "limit": min(limit, MAX_INTEGER),
+    }
+    return rows_of(RunRow, connection.execute(_FIND_RUNS, values))
+
+
+def _summary(connection: sqlite3.Connection, owners: Owners, now: float, limit: int) -> WorkSummary:
+    driven = {owner: number for owner, number in connection.execute(_COUNT_DRIVEN) if owners.live_owner(owner)}
+    values = {"now": now, "living": msgspec.json.encode(list(driven)).decode(), "limit": limit}
+    counts = dict(connection.execute(_COUNT_WORK, values).fetchall())
+    oldest = {kind: [run for (run,) in connection.execute(_SELECT_OLDEST, {**values, "kind": kind})] for kind in counts}
+    unrouted, unsent, failed, error = connection.execute(_COUNT_MESSAGES).fetchone()
+    driven_by = {owners.live_owner(owner): number for owner, number in driven.items()}
+    return WorkSummary(counts=counts, driven_by=driven_by, oldest=oldest, unrouted=unrouted, unsent=unsent, failed=failed, error=error)
+
+
+def list_runs(connection: sqlite3.Connection, *, status: str | None, root: str | None, roots_only: bool, limit: int) -> list[RunRow]:
+    """Perform ``Store.runs``; the owners are not in words yet."""
+    # One query with optional conditions would use no index of them, and read all runs.
+    used = {"status = :status": status is not None, "root = :root": root is not None, "root = run": roots_only}
+    where = " AND ".join(text for text, is_used in used.items() if is_used) or "1"
+    query = f"SELECT {columns_of(RunRow)} FROM runs WHERE {where} ORDER BY created_at DESC, rowid DESC LIMIT :limit"
+    return rows_of(RunRow, connection.execute(query, {"status": status, "root": root, "limit": min(limit, MAX_INTEGER)}))
+
+
+def records_after(connection: sqlite3.Connection, cursors: Mapping[str, int], limit: int, tenant: str | None) -> list[Record]:
+    """Perform ``Store.records_after``."""
+    known = {run: min(seq, MAX_INTEGER) for run, seq in cursors.items()}
+    grown = connection.execute(_SELECT_GROWN, (msgspec.json.encode(known).decode(), tenant, limit)).fetchall()
+    found: list[Record] = []
+    for run, seq in grown:
+        found += rows_of(Record, connection.execute(_SELECT_RECORDS, (run, seq, max(1, limit // len(grown)))))
+    return found

@@ -1,0 +1,33 @@
+"""The rows of tokens in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from asterism.errors import InvalidInput
+from asterism.runtime.ports.tokens import MAX_TOKENS, TokenRow
+
+_COLUMNS = "id, kind, hash, name, role, tenant, parent, created_at, expires_at, revoked_at"
+_USABLE = "revoked_at = 0 AND (expires_at = 0 OR expires_at > ?2)"
+SELECT_TOKEN = f"SELECT {_COLUMNS} FROM tokens WHERE id = ?"  # noqa: S608 - our own names
+SELECT_TOKENS = f"SELECT {_COLUMNS} FROM tokens WHERE kind = 'token' ORDER BY created_at, id LIMIT {MAX_TOKENS}"  # noqa: S608 - our own names
+REVOKE_TOKEN = f"UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND {_USABLE}"  # noqa: S608 - our own names
+FORGET_TOKENS = "DELETE FROM tokens WHERE kind <> 'token' AND expires_at <= ?"
+INSERT_TOKEN = f"""
+INSERT INTO tokens ({_COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE NOT EXISTS (
+    SELECT 1 FROM tokens WHERE id = ?1 OR (kind = 'token' AND ?2 = 'token' AND name = ?4 AND tenant = ?6 AND revoked_at = 0
+        AND (expires_at = 0 OR expires_at > ?8)))"""  # noqa: S608 - our own names
+
+
+def add_token(connection: sqlite3.Connection, row: TokenRow) -> None:
+    """Add a token. Raises InvalidInput if its id or its name is taken."""
+    connection.execute(FORGET_TOKENS, (row.created_at,))
+    if not connection.execute(INSERT_TOKEN, msgspec.structs.astuple(row)).rowcount:
+        raise name_taken(row)
+
+
+def name_taken(row: TokenRow) -> InvalidInput:
+    """Return the error for a token whose name another one has."""
+    return InvalidInput(f"a token {row.name!r} exists already; revoke it first, or choose another name")
