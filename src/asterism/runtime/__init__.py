@@ -2,7 +2,9 @@
 
 - ``ports``: interfaces to stores, performers, observers, devices and planners.
 - ``driver`` drives all runs of a process, ``run_executor`` one of them. ``arrivals``,
-  ``run_status`` and ``children`` are parts of that.
+  ``run_status``, ``children``, ``wakeup_timer``, ``releases``, ``problems`` and ``task_group`` are parts of that.
+- ``due_runs``: the embedded engine, which finds the runs that a process is to drive.
+  ``retention`` deletes old ones.
 - ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one.
 - ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and
   follow journals; ``log_stream`` follows logs.
@@ -10,4 +12,5 @@
   machine.
 - ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids.
   ``private_files``: file modes. ``verdicts``: verdicts on commands, for their senders.
+  ``database_status``: the servers and the work of a database. ``daemon_threads``: calls that may block for ever.
 """

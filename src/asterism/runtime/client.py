@@ -27,7 +27,7 @@ from asterism.runtime.ports.store import ACCEPTED, InboxRow, InquiryRow, RunRow,
 from asterism.runtime.registration import machine_of
 from asterism.runtime.snapshots import load
 from asterism.runtime.submission import check_id, submit_first, submit_whole
-from asterism.runtime.verdicts import accepted, no_verdict
+from asterism.runtime.verdicts import accepted, no_verdict, verb_of
 
 MAX_RUNS = 100_000
 """Runs of one tree that are exported."""
@@ -44,6 +44,10 @@ class Client:
         machines: machines of the runs that are submitted and read here, by name.
         fleet: profiles of the devices that constellations submitted here are planned for, by id.
         fleet_file: fleet file with these devices, for the driver of such a run; empty for none.
+        fleet_name: name of this fleet, by which a server knows the runs that it can drive.
+
+    Attributes:
+        reserved_s: seconds in which this program must begin to drive a run that it submits; then a server takes it.
     """
 
     def __init__(
@@ -54,13 +58,16 @@ class Client:
         *,
         fleet: Fleet | None = None,
         fleet_file: str = "",
+        fleet_name: str = "",
     ) -> None:
         self.store = store
         self.clock = clock
         self.machines = machines
         self.fleet: Fleet = fleet or {}
         self.fleet_file = fleet_file
+        self.fleet_name = fleet_name
         self.files: Files | None = None
+        self.reserved_s = 0.0
 
     # -- new runs ----------------------------------------------------------------------------------
 
@@ -96,6 +103,8 @@ class Client:
             actor=actor,
             created_at=at,
             updated_at=at,
+            fleet=self.fleet_name,
+            due_at=self._due_at(at),
         )
         live, entries = await submit_first(self.store, machine, row, first)
         self._submitted(live, entries)
@@ -132,7 +141,8 @@ class Client:
         forked = Forked(origin=run_id, seq=at, idle_s=max(0.0, now - copied[-1].at))
         for event in (forked, first) if first is not None else (forked,):
             entries += filter(None, [live.take(event, at=now, actor=actor)])
-        fresh = msgspec.structs.replace(row, run_id=new_id, actor=actor, parent="", root="", created_at=now, updated_at=now)
+        times = {"created_at": now, "updated_at": now, "due_at": self._due_at(now)}
+        fresh = msgspec.structs.replace(row, run_id=new_id, actor=actor, parent="", root="", **times)
         await self.store.copy_files(row.root, new_id)  # first: the fork must find what its copied results name
         await submit_whole(self.store, fresh, live, entries)
         self._forked(new_id, entries[at:])
@@ -155,7 +165,7 @@ class Client:
         """Import a tree of runs with their whole journals, as an exported file has them.
 
         All runs are replayed before one is written, and the root is written last: an import that
-        was interrupted can be repeated.
+        was interrupted can be repeated. No server drives an imported tree until it gets a command.
 
         Args:
             journals: journals of the tree, the root's first.
@@ -185,7 +195,7 @@ class Client:
                 if not row.parent or left.parent != row.parent or await self.store.records(row.run_id) != list(records):
                     raise InvalidInput(f"a run {row.run_id!r} already exists; nothing was imported")
         for row, live, entries in reversed(missing):
-            await submit_whole(self.store, row, live, entries)
+            await submit_whole(self.store, msgspec.structs.replace(row, due_at=None), live, entries)
 
     # -- commands and answers ----------------------------------------------------------------------
 
@@ -253,10 +263,11 @@ class Client:
             raise InvalidInput(f"there is no question {inquiry_id!r}; `asterism inbox` lists the open ones")
         return found[0]
 
-    async def post_answer(self, inquiry_id: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "") -> InboxRow:
+    async def post_answer(self, inquiry_id: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "", key: str = "") -> InboxRow:
         """Answer an open inquiry. The answer is validated first, and the first one written wins.
 
-        If the run refuses the answer (an edit of an unknown argument), the inquiry stays open.
+        If the run refuses the answer (an edit of an unknown argument), the inquiry stays open. With a ``key``, which
+        is then that of the inbox row, the run decides between two answers.
 
         Returns:
             The inbox row of the answer; its verdict will be under its key.
@@ -288,14 +299,14 @@ class Client:
             as_json([value, reason], f"the answer to {inquiry_id}")
         event = Answered(effect_id=inquiry_id, verb=verb, value=value, reason=reason)
         for number in range(1, MAX_ANSWERS + 1):
-            key = inquiry_id if number == 1 else f"{inquiry_id}#{number}"
-            row = self._row(asked.run_id, event, actor=actor, key=key)
+            default = inquiry_id if number == 1 else f"{inquiry_id}#{number}"
+            row = self._row(asked.run_id, event, actor=actor, key=key or default)
             there = await self.store.send(row)
             self._sent()
             if msgspec.structs.replace(there, verdict="") == row:
                 return there
             if there.verdict in ("", ACCEPTED):
-                raise Refused(f"{inquiry_id} was answered already: {_verb_of(there)} by {there.actor}")
+                raise Refused(f"{inquiry_id} was answered already: {verb_of(there)} by {there.actor}")
         raise Refused(f"{inquiry_id}: {MAX_ANSWERS} answers were refused, and no more are accepted")
 
     # -- reading -----------------------------------------------------------------------------------
@@ -355,6 +366,10 @@ class Client:
 
     # -- hooks for the driver of the same process --------------------------------------------------
 
+    def _due_at(self, at: float) -> float:
+        """Return when a run that is submitted at a time is due."""
+        return at + self.reserved_s
+
     def _submitted(self, live: Run[Any], entries: Sequence[Entry]) -> None:
         """Called when a new run is durable, with its live state."""
 
@@ -371,13 +386,6 @@ def _secret_names(asked: InquiryRow, value: Any) -> list[str]:
         return []
     properties = msgspec.json.decode(asked.schema).get("properties", {})
     return [name for name in value if properties.get(name) is False]
-
-
-def _verb_of(answer: InboxRow) -> str:
-    try:
-        return msgspec.json.decode(answer.body, type=Answered).verb
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return "something unreadable"
 
 
 def polls(timeout_s: float) -> int:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+import functools
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
+from asterism.errors import InvalidInput, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Entry, check_whole, version_of
 from asterism.kernel.machine import Effect, Event, Machine
 from asterism.kernel.run import Run
@@ -21,9 +23,12 @@ from asterism.runtime.clock import Clock
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow, Store
+from asterism.runtime.problems import problem_of
 from asterism.runtime.registration import Registration, machine_of, registered
+from asterism.runtime.releases import Releases
 from asterism.runtime.run_executor import RunExecutor
 from asterism.runtime.snapshots import INTERVAL_CHARS, SnapshotPolicy, load
+from asterism.runtime.task_group import task_group
 
 MAX_WARM_RUNS = 500
 """Submitted runs that stay in memory until they are driven. Beyond this number the oldest is dropped,
@@ -32,19 +37,6 @@ MAX_TREE = 1_000_000
 """Runs of one tree that are checked before it is driven."""
 POLL_S = 0.2
 """Seconds between two reads of the inbox, for rows from other processes."""
-
-
-@contextlib.asynccontextmanager
-async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """Open a task group that raises an error of its own body outside of any exception group."""
-    failure: Exception | None = None
-    async with asyncio.TaskGroup() as group:
-        try:
-            yield group
-        except Exception as error:  # boundary: raised again below, when the group has ended
-            failure = error
-    if failure is not None:
-        raise failure
 
 
 class Driver:
@@ -97,6 +89,7 @@ class Driver:
         self._reap = reap
         self._news = initial_events
         self._owner = owner
+        self._process = os.getpid()
         self._poll_s = poll_s
         self._spacing = snapshot_interval_chars
         self._executors: dict[str, RunExecutor] = {}
@@ -106,6 +99,7 @@ class Driver:
         self._warm: dict[str, Run[Any]] = {}
         self._inbox_wakeup = asyncio.Event()
         self._has_runs = asyncio.Event()
+        self._releases = Releases(store, clock, self._executors, self.warn)
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Driver]:
@@ -197,13 +191,66 @@ class Driver:
             row = await self.store.run(row.run_id)
         return row
 
+    async def drive_acquired(self, row: RunRow, check: Callable[[RunRow], Awaitable[None]], *, grace_s: Callable[[], float]) -> None:
+        """Drive a root run that this process has acquired (``Store.acquire_due``) until it parks or ends.
+
+        A problem becomes part of the run's row, and the run is due again after a growing delay. When
+        this is cancelled, the run is released: what ends until then is recorded, nothing new starts,
+        and work that must not be repeated has a while to end.
+
+        Args:
+            row: the row of the run, as the acquisition has returned it.
+            check: raises an error if this program cannot drive the run.
+            grace_s: returns the seconds for the work under way when this is cancelled; it may return fewer later.
+        """
+        if self._group is None:
+            raise InvalidInput("this driver is closed")
+        driving = self._group.create_task(self._driven(row, check), name=f"drives {row.run_id}")
+        self._started.add(driving)
+        driving.add_done_callback(self._started.discard)
+        try:
+            await asyncio.shield(driving)
+        except asyncio.CancelledError:
+            try:
+                await self._releases.drain(row.run_id, grace_s)
+            finally:
+                driving.cancel()
+                await asyncio.wait([driving])
+            raise
+
+    async def _driven(self, row: RunRow, check: Callable[[RunRow], Awaitable[None]]) -> None:
+        try:
+            await self._releases.until_gone(row)
+            _, is_left = await self._own(row, park=True, acquired=check)
+            if is_left:
+                await self.drive(row.run_id)
+        except (RunOwned, StaleOwner):  # another process drives it
+            return
+        except Exception as error:  # boundary: the row of the run has it, and other runs continue
+            self.warn(row.run_id, problem_of(error))
+
+    @property
+    def driven(self) -> list[str]:
+        """Return the ids of the runs that are driven here, without those below them."""
+        return [run for run in self._executors if run not in self.starters]
+
     @property
     def is_open(self) -> bool:
         """Return True within ``opened()``."""
         return self._group is not None
 
+    def check_process(self) -> None:
+        """Check that this process has opened the driver.
+
+        Raises:
+            InvalidInput: it is a fork of the one that has.
+        """
+        if os.getpid() != self._process:
+            raise InvalidInput(f"process {self._process} opened this runtime before it forked this one; open another one here")
+
     def start(self, run_id: str) -> asyncio.Future[RunRow]:
         """Drive a run in a task of its own while this driver is open; return its future row."""
+        self.check_process()
         if self._group is None:
             raise InvalidInput("this runtime is closed; use it within its `async with asterism.open()`")
         end: asyncio.Future[RunRow] = asyncio.get_running_loop().create_future()
@@ -257,15 +304,28 @@ class Driver:
                 raise RunOwned(root.run_id, root.owner)
             machine_of(row, self.machines)
 
-    async def _own(self, row: RunRow, *, park: bool, on_blocked: Callable[[bool], None] = lambda _: None) -> tuple[Run[Any], bool]:
-        """Acquire a run and drive it; return the run, and what ``RunExecutor.drive`` returned."""
+    async def _own(
+        self,
+        row: RunRow,
+        *,
+        park: bool,
+        on_blocked: Callable[[bool], None] = lambda _: None,
+        acquired: Callable[[RunRow], Awaitable[None]] | None = None,
+    ) -> tuple[Run[Any], bool]:
+        """Acquire a run and drive it; return the run, and what ``RunExecutor.drive`` returned.
+
+        ``acquired`` is the check of a run that has been acquired already.
+        """
         run = row.run_id
         if run in self._executors:
             raise RunOwned(run, "this process")
         warm = self._warm.pop(run, None)
-        machine = machine_of(row, self.machines)
-        epoch = await self.store.acquire(run, newest=version_of(machine))
+        epoch = row.epoch if acquired else await self.store.acquire(run, newest=version_of(machine_of(row, self.machines)))
         try:
+            if acquired:
+                await self.check_tree(row)
+                await acquired(row)
+            machine = machine_of(row, self.machines)
             if warm is not None and (epoch, row.seq) == (1, warm.seq):  # only its submitter has written to it
                 live, snapshot_policy = warm, SnapshotPolicy(self._spacing)
             else:
@@ -273,21 +333,27 @@ class Driver:
                 check_whole(run, row.seq, live.seq)
             if row.root == run and epoch > 1:  # for the whole tree; a run that was never owned has left nothing behind
                 await asyncio.to_thread(self._reap)
-            return await self._drive(live, epoch, snapshot_policy, park=park, on_blocked=on_blocked)
-        except BaseException:  # boundary: raised again; without an error the run was released already
-            await asyncio.shield(self._force_release(run, epoch))
+            return await self._drive(row, live, epoch, snapshot_policy, park=park, on_blocked=on_blocked)
+        except BaseException as error:  # boundary: raised again; without an error the run was released already
+            problem = problem_of(error) if acquired and isinstance(error, Exception) else ""
+            await asyncio.shield(self._force_release(row, epoch, problem, stays=acquired is not None))
             raise
         finally:
             self._executors.pop(run, None)
+            self._releases.forget(run)
 
-    async def _force_release(self, run_id: str, epoch: int) -> None:
-        try:
-            await self.store.release(run_id, epoch, force=True)
-        except StoreUnavailable as error:  # the run stays ours while this process lives; the first error is raised anyway
-            self.warn(run_id, f"it could not be released: {error}")
+    async def _force_release(self, row: RunRow, epoch: int, problem: str, *, stays: bool) -> None:
+        if not await self._releases.force(row, epoch, problem) and stays and self._group is not None:
+            task = self._group.create_task(self._releases.force_later(row, epoch, problem), name=f"releases {row.run_id}")
+            self._started.add(task)
+            task.add_done_callback(self._started.discard)
+
+    def _appended(self, root: str, run_id: str, entries: Sequence[Entry]) -> None:
+        self._releases.note_progress(root, entries)
+        self.notify(run_id, entries)
 
     async def _drive(
-        self, live: Run[Any], epoch: int, snapshot_policy: SnapshotPolicy, *, park: bool, on_blocked: Callable[[bool], None]
+        self, row: RunRow, live: Run[Any], epoch: int, snapshot_policy: SnapshotPolicy, *, park: bool, on_blocked: Callable[[bool], None]
     ) -> tuple[Run[Any], bool]:
         async with task_group() as group:
             executor = RunExecutor(
@@ -297,11 +363,14 @@ class Driver:
                 clock=self.clock,
                 performers=self._performers_of.get(live.machine.name, self._performers),
                 snapshot_policy=snapshot_policy,
-                on_appended=self.notify,
+                on_appended=functools.partial(self._appended, row.root),
                 warn=self.warn,
                 group=group,
+                root=row.root,
+                release=functools.partial(self._releases.park, row, epoch),
                 on_blocked=on_blocked,
             )
+            executor.is_draining = self._releases.is_draining(row.root)
             self._executors[live.id] = executor
             self._has_runs.set()
             try:
@@ -323,6 +392,7 @@ class Driver:
                     await self._inbox_wakeup.wait()
             self._inbox_wakeup.clear()
             with contextlib.suppress(StoreUnavailable):  # the next poll tries again; a failing append warns by itself
-                for row in await self.store.inbox(list(self._executors)):
-                    if row.run_id in self._executors:
-                        self._executors[row.run_id].deliver([row])
+                asking = dict(self._executors)
+                for row in await self.store.inbox(list(asking)):
+                    if self._executors.get(row.run_id) is asking[row.run_id]:  # a later one would take what this one has taken
+                        asking[row.run_id].deliver([row])

@@ -25,14 +25,10 @@ from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, Store
 from asterism.runtime.run_status import closed_inquiries, is_stuck, opened_inquiries, status_of
 from asterism.runtime.snapshots import SnapshotPolicy, load
+from asterism.runtime.wakeup_timer import WakeupTimer
 
 APPEND_TRIES = 8
 """Attempts to write one append before the run is released, at growing intervals (about 30 s)."""
-PAST_WAKE_DELAYS_S = (0.001, 1.0)
-"""First and longest delay between two looks at a ``wake_at()`` that is in the past although
-``BatchEnded`` changed nothing."""
-CLOCK_DRIFT_S = 0.05
-"""How far the wall clock may drift from the loop's time before a timer is set again."""
 MAX_BATCH = 1000
 """Arrivals in one batch; the rest wait for the next one."""
 _RELEASING_ERRORS = (DefinitionMissing, JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable)
@@ -50,8 +46,14 @@ class RunExecutor:
         on_appended: called with the run's id and the entries that are durable now.
         warn: called with the run's id and a problem that the executor is dealing with.
         group: owns the tasks that perform effects.
+        root: id of the run at the top of its tree.
+        release: releases the run; returns False if its inbox has a row without a verdict.
         on_blocked: called with True when the run is paused or begins to wait only for people, and
             with False when that ends.
+
+    Attributes:
+        is_draining: True if the run is about to be released by force: what ends is recorded, and
+            nothing new starts.
     """
 
     def __init__(
@@ -66,6 +68,8 @@ class RunExecutor:
         on_appended: Callable[[str, Sequence[Entry]], None],
         warn: Callable[[str, str], None],
         group: asyncio.TaskGroup,
+        root: str,
+        release: Callable[[], Awaitable[bool]],
         on_blocked: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self.run = run
@@ -77,16 +81,18 @@ class RunExecutor:
         self._on_appended = on_appended
         self._warn_of = warn
         self._group: asyncio.TaskGroup = group
+        self.root = root
+        self._release = release
         self._on_blocked = on_blocked
+        self.is_draining = False
+        self._is_stepping = False
         self._packer, self._version = packer(run.machine), version_of(run.machine)
         self._arrivals: collections.deque[Arrival] = collections.deque()
         self._wakeup = asyncio.Event()
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._delivered: set[str] = set()  # never shrinks: the poller may deliver a row that it read before our commit wrote the verdict
         self._unreadable: list[tuple[str, str]] = []
-        self._idle_at = -math.inf  # when BatchEnded last changed nothing
-        self._backoff_s = 0.0
-        self._timer: tuple[float, asyncio.TimerHandle] | None = None  # and the time that it is set for
+        self._timer = WakeupTimer(clock, self._wakeup.set, self._warn_of_past_wake)
         self._releasing: AsterismError | None = None
 
     # -- arrivals ----------------------------------------------------------------------------------
@@ -153,13 +159,13 @@ class RunExecutor:
             DefinitionMissing: the code of the run, or of a child, is missing or does not fit the journal.
         """
         while True:
-            await self._step(self._next_arrivals(), ends_batch=True)
-            idle = self._is_idle()
+            await self._step(self._next_arrivals(), ends_batch=not self.is_draining)
+            idle = self._is_idle() and not self.is_draining
             if self.run.ended or (park and idle):
-                if await self._store.release(self.run.id, self.epoch):
+                if await self._release():
                     return bool(self._arrivals) and not self.run.ended
                 self.deliver(await self._store.inbox([self.run.id]))  # rows for children come with the next poll
-            if is_stuck(self.run) and not (self._arrivals or self._unreadable or self._releasing):
+            if is_stuck(self.run) and not (self._arrivals or self._unreadable or self._releasing or self.is_draining):
                 raise RunStuck(self.run.id, self.run.machine.name, self.run.state)
             if idle:
                 self._on_blocked(True)  # noqa: FBT003 - the news itself
@@ -174,6 +180,15 @@ class RunExecutor:
         busy = self._performing.keys() - self.run.memory.blocked_children
         return not self._arrivals and not busy and status_of(self.run) in ("paused", "waiting")
 
+    @property
+    def is_settled(self) -> bool:
+        """Return True if a release by force would lose nothing: no unrepeatable work, and no result that is not in the journal."""
+        recovery_of, outstanding = self.run.memory.recovery_of, self.run.outstanding
+        unrepeatable = any(
+            key in outstanding and recovery_of(key, outstanding[key]) is RecoveryPolicy.DO_NOT_RETRY for key in self._performing
+        )
+        return not (unrepeatable or self._arrivals or self._is_stepping)
+
     def _next_arrivals(self) -> list[Arrival]:
         count = min(len(self._arrivals), MAX_BATCH)
         return [self._arrivals.popleft() for _ in range(count)]
@@ -184,47 +199,24 @@ class RunExecutor:
         if self._arrivals or self._unreadable or self._releasing:
             return
         self._wakeup.clear()
-        self._set_timer(self.run.memory.wake_at())
+        self._timer.set(None if self.is_draining else self.run.memory.wake_at())
         await self._wakeup.wait()
-
-    def _set_timer(self, wake_at: float | None) -> None:
-        """Wake the run at a time. Most waits of a run have the same one, so its timer is reused."""
-        if self._timer is not None and self._timer[0] == wake_at and self._is_on_time(*self._timer):
-            return
-        self._drop_timer()
-        if wake_at is not None:
-            self._timer = wake_at, asyncio.get_running_loop().call_later(self._seconds_until(wake_at), self._timer_fired)
-
-    def _is_on_time(self, wake_at: float, timer: asyncio.TimerHandle) -> bool:
-        """Return True if a timer is on time: the event loop's time does not follow when somebody adjusts the wall clock."""
-        if wake_at <= self._idle_at:
-            return True  # this timer is a repeat look at a past wake_at
-        due = asyncio.get_running_loop().time() + wake_at - self._clock.now()
-        return abs(timer.when() - due) <= CLOCK_DRIFT_S
-
-    def _drop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer[1].cancel()
-        self._timer = None
-
-    def _timer_fired(self) -> None:
-        self._timer = None
-        self._wakeup.set()
-
-    def _seconds_until(self, wake_at: float) -> float:
-        """Return the seconds until a time; a growing delay if ``BatchEnded`` changed nothing at it."""
-        if wake_at > self._idle_at:
-            self._backoff_s = 0.0
-            return wake_at - self._clock.now()
-        first, longest = PAST_WAKE_DELAYS_S
-        before, self._backoff_s = self._backoff_s, min(2 * self._backoff_s, longest) or first
-        if before < self._backoff_s == longest:
-            self._warn(f"wake_at() returns a time in the past, and {kind_of(BatchEnded)} does nothing in {self.run.state}")
-        return self._backoff_s
 
     # -- one batch ---------------------------------------------------------------------------------
 
     async def _step(self, arrivals: list[Arrival], *, ends_batch: bool) -> None:
+        self._is_stepping = True
+        try:
+            entries = await self._commit(arrivals, ends_batch=ends_batch)
+        finally:
+            self._is_stepping = False
+        confirm(arrivals, self.run.outstanding.keys(), self.run.abandoned)
+        for entry in entries:
+            for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+                self._perform(effect_id, effect)
+
+    async def _commit(self, arrivals: list[Arrival], *, ends_batch: bool) -> list[Entry]:
+        """Process a batch, and append its entries; return them."""
         unreadable = tuple(self._unreadable)
         while True:
             entries: list[Entry] = []
@@ -237,16 +229,13 @@ class RunExecutor:
             arrivals = broken
         if ends_batch:
             entry = self.run.take(BatchEnded(), at=(at := self._clock.now()), actor="system")
-            self._idle_at = -math.inf if entry else at
+            self._timer.idle_at = -math.inf if entry else at
             entries += [entry] if entry else []
         if entries or folded:
             await self._append(entries, folded)
             del self._unreadable[: len(unreadable)]  # more may have come during the append
             self._on_appended(self.run.id, entries)
-        confirm(arrivals, self.run.outstanding.keys(), self.run.abandoned)
-        for entry in entries:
-            for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
-                self._perform(effect_id, effect)
+        return entries
 
     def _take_all(self, arrivals: list[Arrival], entries: list[Entry], folded: list[tuple[str, str]]) -> list[Arrival] | None:
         """Step with each arrival; return the batch to process instead if a move failed."""
@@ -316,6 +305,9 @@ class RunExecutor:
     def _warn(self, message: str) -> None:
         self._warn_of(self.run.id, message)
 
+    def _warn_of_past_wake(self) -> None:
+        self._warn(f"wake_at() returns a time in the past, and {kind_of(BatchEnded)} does nothing in {self.run.state}")
+
     # -- effects -----------------------------------------------------------------------------------
 
     def _perform(self, effect_id: str, effect: Effect) -> None:
@@ -383,7 +375,7 @@ class RunExecutor:
 
     def abandon(self) -> None:
         """Cancel all performers and leave their effects open: the next owner recovers them."""
-        self._drop_timer()
+        self._timer.drop()
         for task in tuple(self._performing.values()):
             task.cancel()
 

@@ -60,14 +60,18 @@ def opened_inquiries(entry: Entry) -> list[InquiryRow]:
     ]
 
 
+CANCELLED = "withdrawn"
+"""The answer in the row of an inquiry that was cancelled or has expired."""
+
+
 def closed_inquiries(entry: Entry) -> list[tuple[str, str]]:
-    """Return the inquiries that an entry closes, as (id, answer and actor, or ``withdrawn``)."""
+    """Return the inquiries that an entry closes, as (id, answer and actor, or ``CANCELLED``)."""
     if entry.note:
         return []
     match entry.event:
         case Answered() as answer:
-            return [(answer.effect_id, "withdrawn" if answer.cancelled else f"{answer.verb} by {entry.actor}")]
+            return [(answer.effect_id, CANCELLED if answer.cancelled else f"{answer.verb} by {entry.actor}")]
         case TransitionFailed() as failed if failed.event == kind_of(Answered):  # the answer ended its run
-            return [(failed.effect_id, "withdrawn")]
+            return [(failed.effect_id, CANCELLED)]
         case _:
             return []

@@ -20,6 +20,10 @@ from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.verdicts import accepted, no_verdict
 
+RESERVED_S = 60.0
+"""Seconds in which a program that drives its own runs must begin to drive a new one; then a server
+takes it."""
+
 
 class Runtime(Client):
     """A client whose runs can be driven in this process.
@@ -27,12 +31,18 @@ class Runtime(Client):
     Args:
         store, clock: as in ``Client``.
         driver: drives runs of this store; its machines are the client's.
-        fleet, fleet_file: the devices of the driver's performers, as in ``Client``.
+        fleet, fleet_file, fleet_name: the devices of the driver's performers, as in ``Client``.
+
+    Attributes:
+        is_served: True if an engine drives the due runs here, so that nothing is driven by a call.
     """
 
-    def __init__(self, store: Store, driver: Driver, clock: Clock, *, fleet: Fleet | None = None, fleet_file: str = "") -> None:
-        super().__init__(store, clock, driver.machines, fleet=fleet, fleet_file=fleet_file)
+    def __init__(
+        self, store: Store, driver: Driver, clock: Clock, *, fleet: Fleet | None = None, fleet_file: str = "", fleet_name: str = ""
+    ) -> None:
+        super().__init__(store, clock, driver.machines, fleet=fleet, fleet_file=fleet_file, fleet_name=fleet_name)
         self.driver = driver
+        self.is_served = False
 
     async def drive(self, run_id: str, *, park: bool = True) -> RunRow:
         """Acquire a run and drive it as far as it goes; see ``Driver.drive``.
@@ -52,6 +62,8 @@ class Runtime(Client):
             UnknownMachine: nobody owns the run, and this program lacks its machine, or that of a
                 run below it; nothing is written.
         """
+        if self.is_served:
+            return await super().send(run_id, event, actor=actor, key=key, timeout_s=timeout_s)
         row = await self._sendable(run_id)
         root = row if row.root == run_id else await self.store.run(row.root)
         if not root.owner:
@@ -69,6 +81,9 @@ class Runtime(Client):
                 return accepted(verdict)
             await asyncio.sleep(VERDICT_POLL_S)
         raise Refused(no_verdict(run_id, timeout_s))
+
+    def _due_at(self, at: float) -> float:
+        return at if self.is_served else at + RESERVED_S
 
     def _submitted(self, live: Run[Any], entries: Sequence[Entry]) -> None:
         self.driver.submitted(live)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from asterism.constellation.edits import EditRefused, refusal_of
 from asterism.errors import Refused
-from asterism.runtime.ports.store import ACCEPTED
+from asterism.machines.run_control import Answered
+from asterism.runtime.ports.store import ACCEPTED, InboxRow
 
 
 def accepted(verdict: str) -> str:
@@ -23,3 +26,11 @@ def accepted(verdict: str) -> str:
 def no_verdict(run_id: str, timeout_s: float) -> str:
     """Return the error text for a verdict that did not come in time."""
     return f"run {run_id} has not processed it within {timeout_s:g} s; its owner still may: `asterism show {run_id}`"
+
+
+def verb_of(answer: InboxRow) -> str:
+    """Return the verb of an answer in an inbox."""
+    try:
+        return msgspec.json.decode(answer.body, type=Answered).verb
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return "something unreadable"

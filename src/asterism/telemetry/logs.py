@@ -6,8 +6,9 @@ rules.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from typing import TextIO
+from typing import TextIO, cast
 
 import structlog
 from structlog.typing import Processor
@@ -40,7 +41,7 @@ def configure_logs(level: str, stream: TextIO) -> None:
     structlog.configure(
         processors=[*first, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _LossyStream(stream))),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(stream)
@@ -48,6 +49,23 @@ def configure_logs(level: str, stream: TextIO) -> None:
     ours = logging.getLogger("asterism")
     ours.handlers = [handler]
     ours.setLevel(number)
+
+
+class _LossyStream:
+    """A stream that drops what cannot be written: a log on a full disk must not end a server."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write a text."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
 
 
 class LogWriter:

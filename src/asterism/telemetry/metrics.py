@@ -38,6 +38,7 @@ class Instruments:
         )
         self.people_s = meter.create_histogram("asterism.people.wait", "s", "From a question to a person to the answer.")
         self.append_s = meter.create_histogram("asterism.append.duration", "s", "From the transition of an event to its durable append.")
+        self.stuck = meter.create_gauge("asterism.runs.stuck", "{run}", "Runs of the database that are stuck.")
         self.depths: list[QueueDepths] = []
         meter.create_observable_gauge("asterism.queue.depth", [self._observe], "{attempt}", "Attempts that wait for a device.")
 

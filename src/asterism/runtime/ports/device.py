@@ -23,6 +23,7 @@ __all__ = [
     "Dispatching",
     "HeldPlace",
     "Notices",
+    "Reachable",
     "RemoteDevice",
     "Signs",
     "Stopping",
@@ -171,6 +172,15 @@ class RemoteDevice(Device, Protocol):
         The device counts as found until it reports that it is lost. Never raises for what the other
         side does.
         """
+        ...
+
+
+@runtime_checkable
+class Reachable(Protocol):
+    """A device that can be asked whether it is there, before a run uses it."""
+
+    async def reach(self) -> str:
+        """Connect, unless a connection is there. Return why the device cannot be reached, empty if it can; never raises."""
         ...
 
 

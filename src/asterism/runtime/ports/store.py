@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -12,6 +12,10 @@ from asterism.kernel.snapshot import Snapshot
 from asterism.machines.run_control import Verb
 from asterism.runtime.ports.files import FileRows
 from asterism.runtime.ports.logs import LogStore
+from asterism.runtime.ports.notices import NoticeRows
+from asterism.runtime.ports.schedules import ScheduleRows
+from asterism.runtime.ports.tokens import TokenRows
+from asterism.runtime.ports.work import WorkRows
 
 RunStatus = Literal["active", "paused", "waiting", "ended"]
 """``waiting``: only people can advance the run: questions are open, or a child waits or is paused."""
@@ -24,6 +28,11 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
         parent: the run that started it; empty for a root.
         root: the run at the top of its tree; its own id for a root.
         version: the newest version that has written to it (``kernel.journal.version_of``).
+        fleet: name of the fleet whose devices it uses; empty if any program can drive it.
+        due_at: when a driver should look at it again, in seconds since the epoch; None for never,
+            while it is owned, and for a child. 0 is at once.
+        tries: drives in a row that ended with a problem, or with the process of their owner.
+        problem: the problem of the last drive; empty if it ended well.
     """
 
     run_id: str = msgspec.field(name="run")
@@ -43,6 +52,50 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float = 0.0
     root: str = ""
     version: int = 0
+    fleet: str = ""
+    due_at: float | None = None
+    tries: int = 0
+    problem: str = ""
+
+
+class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs that a search returns; each field that is set excludes others.
+
+    Attributes:
+        text: part of the title, or the beginning of the id, in upper or lower case.
+        machine: name of their machine.
+        tenant: their tenant; None for every tenant.
+        created_from, created_before: bounds of their creation, in seconds since the epoch.
+        roots_only: exclude children.
+    """
+
+    text: str = ""
+    status: RunStatus | None = None
+    machine: str = ""
+    tenant: str | None = None
+    created_from: float | None = None
+    created_before: float | None = None
+    roots_only: bool = True
+
+
+class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A live process that drives runs of a database, or can.
+
+    Attributes:
+        description: the process in words.
+        serves: True for a server, which takes every due run.
+        fleet: name of the fleet that it serves.
+        url: where its API listens; empty if it has none.
+        since: when it began to serve, in seconds since the epoch; 0 if it does not serve.
+        version: version of Asterism that serves.
+    """
+
+    description: str
+    serves: bool = False
+    fleet: str = ""
+    url: str = ""
+    since: float = 0.0
+    version: str = ""
 
 
 class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,8 +176,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-class Store(LogStore, FileRows, Protocol):
-    """Holds journals, logs and the rows of files. Every operation is durable when it returns.
+class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, Protocol):
+    """Holds journals, logs, schedules, notices, and the rows of files and tokens. Every operation is durable when it returns.
 
     Errors: ``RunNotFound``, ``RunOwned``, ``RunNewer``, ``StaleOwner`` as named;
     ``StoreUnavailable`` if the database cannot be written or read (an append may be retried with
@@ -134,14 +187,15 @@ class Store(LogStore, FileRows, Protocol):
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
         """Create a run with its first records and open inquiries, epoch 0 and no owner.
 
-        The records go from seq 1 without gaps. Raises InvalidInput if the run exists.
+        The records go from seq 1 without gaps. A root that has not ended is due at its ``due_at``,
+        and never without one. Raises InvalidInput if the run exists.
         """
         ...
 
     async def acquire(self, run_id: str, *, newest: int) -> int:
         """Make the process of this store the owner of a run; return the new epoch.
 
-        ``newest`` is the newest version of the run that this program supports.
+        The run is not due any more. ``newest`` is the newest version of it that this program supports.
 
         Raises:
             RunNotFound: no such run.
@@ -150,12 +204,47 @@ class Store(LogStore, FileRows, Protocol):
         """
         ...
 
-    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
+    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
+        """Make the process of this store the owner of root runs that are due; return their rows.
+
+        A root whose owner is dead is due, too, if it has not ended, or if something was sent to it
+        that has no verdict. Its work may have ended that process: a run is due after a growing
+        delay, with a problem, from the ``STUCK_TRIES``-th drive in a row on whose owner has died
+        and recorded only entries of ``NO_PROGRESS_KINDS``. Free places go to the tenants that have
+        the fewest runs here, and of one tenant to the run that has been due for longest.
+
+        Args:
+            limit: the most runs to acquire.
+            fleets: only runs of these fleets; ``""`` for runs of none.
+            now: seconds since the epoch.
+
+        Returns:
+            The rows as they are now, with the new epochs. The driver of a run must check its version.
+        """
+        ...
+
+    async def wait_for_work(self, timeout_s: float) -> None:
+        """Return when a run may have become due, and after ``timeout_s`` at the latest.
+
+        A run that is due at a later time wakes nobody then. One task of a process may wait.
+        """
+        ...
+
+    async def release(self, run_id: str, epoch: int, *, force: bool = False, due_at: float | None = None, problem: str = "") -> bool:
         """Release a run; return True if it was released.
 
         A run is not released while its inbox, or that of an unfinished run below it, has rows
         without a verdict. The runs below it are those whose root it is. With ``force`` the run is
         always released. With a stale epoch, nothing changes and the result is True.
+
+        Args:
+            run_id: id of the run.
+            epoch: epoch of the ownership that ends.
+            force: release it in any case.
+            due_at: when the run is due again; by default never, or at once with ``force``. A child
+                is never due.
+            problem: why the drive ended, if it ended with a problem; counted in the run's row. Without
+                one, a release that is not forced resets the count.
         """
         ...
 
@@ -168,8 +257,8 @@ class Store(LogStore, FileRows, Protocol):
         """
         ...
 
-    async def run(self, run_id: str) -> RunRow:
-        """Return the row of a run; RunNotFound if there is none."""
+    async def run(self, run_id: str, *, tenant: str | None = None) -> RunRow:
+        """Return the row of a run; RunNotFound if there is none, or none of this tenant."""
         ...
 
     async def runs(
@@ -178,22 +267,48 @@ class Store(LogStore, FileRows, Protocol):
         """Return runs, newest first; with ``root`` its tree; with ``roots_only`` no children."""
         ...
 
+    async def find_runs(self, query: RunQuery, *, after: str = "", limit: int = 100) -> list[RunRow]:
+        """Return the runs that match a query, newest first, one page of them.
+
+        Args:
+            query: what they must match.
+            after: where the page begins: ``run_cursor`` of the last row of the page before.
+            limit: the most rows of a page; a shorter page is the last one.
+
+        Raises:
+            InvalidInput: ``after`` is no cursor.
+        """
+        ...
+
     async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         """Return the records with seq > after, in order."""
+        ...
+
+    async def records_after(self, cursors: Mapping[str, int], limit: int, *, tenant: str | None = None) -> list[Record]:
+        """Return records of several runs, each with a seq greater than the run's cursor.
+
+        The records of one run are in order and without gaps. The runs that have new records share
+        the limit, but each returns at least one record.
+
+        Args:
+            cursors: the last seq that the caller has, by run id. Unknown runs have no records.
+            limit: the most records, if no more runs than this have new ones.
+            tenant: only runs of this tenant.
+        """
         ...
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         """Return the last snapshot of a run; None if it has none."""
         ...
 
-    async def send(self, row: InboxRow) -> InboxRow:
-        """Put a row into the inbox if its (run, key) is new.
+    async def send(self, row: InboxRow, *, tenant: str | None = None) -> InboxRow:
+        """Put a row into the inbox if its (run, key) is new; then its root is due, if nobody owns it.
 
         Returns:
             The row that is stored: an earlier one, with its verdict, if the key was used before.
 
         Raises:
-            RunNotFound: there is no such run.
+            RunNotFound: there is no such run, or none of this tenant.
         """
         ...
 
@@ -205,17 +320,38 @@ class Store(LogStore, FileRows, Protocol):
         """Return the verdict on an inbox row; empty while there is none."""
         ...
 
-    async def inquiries(self, *, run_id: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
-        """Return the inquiries of one run, of a root's whole tree, or of all runs; oldest first."""
+    async def inquiries(
+        self, *, run_id: str | None = None, root: str | None = None, tenant: str | None = None, open_only: bool = True
+    ) -> list[InquiryRow]:
+        """Return the inquiries of one run, of a root's whole tree, of a tenant, or of all runs; oldest first."""
         ...
 
-    async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
+    async def find_inquiries(
+        self, *, root: str | None = None, tenant: str | None = None, after: str = "", limit: int = 100
+    ) -> list[InquiryRow]:
+        """Return the open inquiries of a root's whole tree, of a tenant, or of all runs, oldest first, one page of them.
+
+        Args:
+            root: only those of the tree of this run.
+            tenant: only those of the runs of this tenant.
+            after: where the page begins: ``inquiry_cursor`` of the last row of the page before.
+            limit: the most rows of a page; a shorter page is the last one.
+
+        Raises:
+            InvalidInput: ``after`` is no cursor.
+        """
+        ...
+
+    async def prune(
+        self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None, limit: int | None = None
+    ) -> int:
         """Delete ended runs with their children and rows, oldest first, and reclaim the space.
 
         Args:
             before: only runs that ended before this time, in seconds since the epoch.
             outcomes: only runs with one of these outcomes; all if empty.
             keep_bytes: stop when the database is no larger than this.
+            limit: the most trees to delete; None for all.
 
         Returns:
             The number of trees that were deleted. A run that is owned or has not ended is never
@@ -223,9 +359,24 @@ class Store(LogStore, FileRows, Protocol):
         """
         ...
 
+    async def announce_server(self, fleet: str, url: str = "") -> None:
+        """Say in ``list_processes`` that this process serves a fleet until this store is closed."""
+        ...
+
+    async def list_processes(self) -> list[ProcessRow]:
+        """Return the live processes that have acquired a run or serve a fleet."""
+        ...
+
     async def close(self) -> None:
         """Write what is queued, then close the store and release all its locks."""
         ...
+
+
+def first_due_at(row: RunRow) -> float | None:
+    """Return when a run that is being submitted is due."""
+    if row.status == "ended" or row.root not in ("", row.run_id):
+        return None
+    return row.due_at
 
 
 def check_rows(run_id: str, records: Sequence[Record], first_seq: int, opened: Sequence[InquiryRow]) -> None:

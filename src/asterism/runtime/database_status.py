@@ -1,0 +1,73 @@
+"""The state of a database and of its servers at one moment, for people and for monitoring."""
+
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+
+from asterism.errors import RunNotFound
+from asterism.runtime.ports.schedules import Schedule
+from asterism.runtime.ports.store import ProcessRow, RunRow, Store
+from asterism.runtime.ports.work import WorkKind, WorkSummary
+
+MAX_SCHEDULES = 3
+
+
+class DueSchedule(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule and its next due time.
+
+    Attributes:
+        next_at: seconds since the epoch.
+        problem: why its last run could not be started; empty if it was.
+    """
+
+    tenant: str
+    name: str
+    next_at: float
+    problem: str = ""
+
+
+class DatabaseStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a database.
+
+    Attributes:
+        at: when it was read, in seconds since the epoch.
+        processes: the servers, and the other processes that drive runs.
+        work: the unfinished runs of all tenants in numbers, and the messages to people.
+        runs: the runs of each kind whose last entries are the oldest.
+        schedules: the next schedules that start runs, the earliest first; those with a problem precede the others.
+    """
+
+    at: float
+    processes: list[ProcessRow]
+    work: WorkSummary
+    runs: dict[WorkKind, list[RunRow]]
+    schedules: list[DueSchedule]
+
+
+async def read_status(store: Store, now: float) -> DatabaseStatus:
+    """Return the state of a database at an epoch second."""
+    work = await store.summarize_work(now=now)
+    runs: dict[WorkKind, list[RunRow]] = {}
+    for kind, ids in work.oldest.items():
+        for run_id in ids:
+            with contextlib.suppress(RunNotFound):  # deleted meanwhile
+                runs.setdefault(kind, []).append(await store.run(run_id))
+    active = [
+        DueSchedule(tenant=it.tenant, name=it.name, next_at=it.next_at, problem=await _problem(store, it))
+        for it in await store.schedules()
+        if not it.paused
+    ]
+    return DatabaseStatus(
+        at=now,
+        processes=[it for it in await store.list_processes() if it.serves or it.description in work.driven_by],
+        work=work,
+        runs=runs,
+        schedules=sorted(active, key=lambda it: (not it.problem, it.next_at))[:MAX_SCHEDULES],
+    )
+
+
+async def _problem(store: Store, schedule: Schedule) -> str:
+    settled = [it for it in await store.firings(schedule.tenant, schedule.name, limit=2) if it.status != "due"]
+    return settled[0].reason if settled and settled[0].status == "failed" else ""

@@ -1,0 +1,70 @@
+"""Delete what a server has kept for long enough, a little at a time, so that its runs do not wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from asterism.runtime.clock import Clock
+from asterism.runtime.ports.files import Files
+from asterism.runtime.ports.store import Store
+
+DAY_S = 86_400.0
+ROUND_S = 60.0
+"""Seconds between two rounds."""
+RUNS_AT_ONCE = 100
+"""Trees of runs that one round deletes, at most."""
+FULL_ROUND_S = 1.0
+"""Seconds after a round that may have left some."""
+SWEEP_S = 3600.0
+"""Seconds between two removals of notices, and of the contents of files that no run has."""
+NOTICES_S = 30 * DAY_S
+"""Seconds after which a notice is removed."""
+
+
+class Retention:
+    """Deletes runs that ended long ago, the files that no run has, and old notices.
+
+    Several may serve one store.
+
+    Args:
+        store: the store.
+        files: the files of its runs; None if they have none.
+        clock: the current time.
+        warn: called with a problem of the store.
+        runs_s: seconds after its end for which a run is retained; None for ever.
+    """
+
+    def __init__(self, store: Store, files: Files | None, clock: Clock, warn: Callable[[str], None], *, runs_s: float | None) -> None:
+        self._store = store
+        self._files = files
+        self._clock = clock
+        self._warn = warn
+        self._runs_s = runs_s
+        self._swept_at = 0.0
+
+    async def serve(self) -> None:
+        """Delete until this is cancelled. A store that is unavailable is tried again."""
+        while True:
+            pruned = 0
+            try:
+                pruned = await self.prune()
+            except Exception as error:  # boundary: runs go on meanwhile; a storage of files may raise anything
+                self._warn(f"old runs are not deleted: {error}; trying again in {ROUND_S:g} s")
+            await asyncio.sleep(FULL_ROUND_S if pruned == RUNS_AT_ONCE else ROUND_S)
+
+    async def prune(self) -> int:
+        """Perform one round; return the number of trees that were deleted, ``RUNS_AT_ONCE`` at most.
+
+        Raises:
+            StoreUnavailable: the store or the storage of files failed.
+        """
+        now, pruned = self._clock.now(), 0
+        if self._runs_s is not None:
+            pruned = await self._store.prune(before=now - self._runs_s, limit=RUNS_AT_ONCE)
+        if now - self._swept_at >= SWEEP_S:
+            self._swept_at = now
+            await self._store.remove_notices(before=now - NOTICES_S)
+            if self._files and self._runs_s is not None:
+                await self._files.forget([])
+        return pruned
