@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -159,6 +160,10 @@ def _mark(pid: int) -> str:
     return hashlib.sha256((start_mark(pid) or "").encode()).hexdigest()[:16]
 
 
+_performing: Counter[Path] = Counter()
+"""The attempts that this process performs, by its folder."""
+
+
 def with_files(
     performers: Mapping[type[Effect], Performer], files: Files, store: Store, devices: Mapping[str, Device], database: Path
 ) -> dict[type[Effect], Performer]:
@@ -195,14 +200,20 @@ class FilePerformer:
 
         folder = self._folder / hashlib.sha256(request.key.encode()).hexdigest()[:32]
         token = CURRENT.set(AttemptFiles(self._files, root, folder))
+        _performing[self._folder] += 1
         try:
             return await self._performer.perform(effect_id, request, report)
         finally:
             CURRENT.reset(token)
-            if folder.exists():
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-                with contextlib.suppress(OSError):  # others have their folders there, or it is gone
-                    self._folder.rmdir()
+            there = folder.exists()
+            try:
+                if there:
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            finally:
+                _performing[self._folder] -= 1
+                if there and not _performing[self._folder]:  # else another attempt may be making its own folder in it
+                    with contextlib.suppress(OSError):
+                        self._folder.rmdir()
 
     def _refusal(self, attempt: Attempt) -> str:
         """Return why the device of an attempt cannot be handed one of its files; empty if it can."""

@@ -11,6 +11,7 @@ import os
 import re
 import selectors
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import msgspec
 
 from asterism.constellation.profile import JsonSchema
 from asterism.devices.skill import File
-from asterism.devices.worker_protocol import AttemptError, CommandJob
+from asterism.devices.worker_protocol import AttemptError, CommandJob, FieldType
 from asterism.kernel.file_value import FILE_SCHEMA, path_of
 from asterism.runtime.private_files import make_folder
 
@@ -112,9 +113,48 @@ def outcome(job: CommandJob, output: bytes, errors: bytes, exit_code: int) -> ob
     if job.output != "json":
         return {"output": output.decode(errors="replace").rstrip("\n"), "exit_code": 0}
     try:
-        return msgspec.json.decode(output)
+        result = msgspec.json.decode(output)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise AttemptError("bad_result", f"the output of {program} is not JSON: {error}") from error
+    if wrong := _not_as_declared(result, job.returns):
+        raise AttemptError("bad_result", f"the output of {program} is not as its `returns` says: {wrong}")
+    return result
+
+
+_TYPES: Mapping[FieldType, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+    "list": (list,),
+    "dict": (dict,),
+}
+_JSON_TYPES: Mapping[FieldType, str] = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+}
+
+
+def returns_schema(returns: Mapping[str, FieldType]) -> JsonSchema | None:
+    """Return the JSON Schema of a result with these fields; None without any."""
+    properties = {name: {"type": _JSON_TYPES[kind]} for name, kind in returns.items()}
+    return {"type": "object", "properties": properties, "required": list(returns)} if returns else None
+
+
+def _not_as_declared(result: object, returns: Mapping[str, FieldType]) -> str:
+    """Return the first field of a result that is missing or has another type; empty for none."""
+    if not isinstance(result, dict):
+        return f"it is no object but a {type(result).__name__}" if returns else ""
+    for name, kind in returns.items():
+        if name not in result:
+            return f"it has no field {name!r}"
+        if not isinstance(result[name], _TYPES[kind]) or (isinstance(result[name], bool) and kind != "bool"):
+            return f"{name!r} is {type(result[name]).__name__}, not {kind}"
+    return ""
 
 
 def too_large(limit_bytes: int) -> AttemptError:

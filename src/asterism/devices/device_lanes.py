@@ -10,6 +10,7 @@ from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import ErrorCode
 from asterism.devices.lane import FLAPPING_S, Lane
 from asterism.devices.places import Places
+from asterism.devices.unopened import UnopenedDevice
 from asterism.devices.watch import DeviceNotices, watch
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
@@ -123,11 +124,13 @@ class DeviceLanes(ABC):
         self._notify(DeviceLost(device=device_id, reason=LEFT, removed=True))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call the listener, in the event loop, when a device is lost or found.
+        """Call the listener for each device that is lost now, and, in the event loop, when one is lost or found.
 
         Return a function that removes the listener.
         """
         self._listeners.append(listener)
+        for event in self.initial_events():
+            listener(*event)
         return lambda: self._listeners.remove(listener)
 
     def initial_events(self) -> list[tuple[Event, str]]:
@@ -163,9 +166,19 @@ class DeviceLanes(ABC):
         return f"there is no device {device_id!r}; the fleet has {', '.join(map(repr, self._lanes)) or 'none'}"
 
     def _begin_watching(self, device_id: str, lane: Lane) -> None:
-        if lane.remote is not None:
+        if isinstance(lane.device, UnopenedDevice):
+            opening = self._open_later(device_id, lane, lane.device)
+            self._watching[device_id] = self._group.create_task(opening, name=f"opens {device_id}")
+        elif lane.remote is not None:
             notices = DeviceNotices(device_id, self, lambda: self._open and self._lanes.get(device_id) is lane)
             self._watching[device_id] = self._group.create_task(watch(lane.remote, notices), name=f"watches {device_id}")
+
+    async def _open_later(self, device_id: str, lane: Lane, unopened: UnopenedDevice) -> None:
+        """Put the device into its lane as soon as it can be opened."""
+        lane.device = device = await unopened.opened()
+        if not getattr(device, "unreachable", ""):
+            self.find(device_id, device.profile)
+        self._begin_watching(device_id, lane)
 
     def _grace_passed(self, lane: Lane) -> None:
         lane.grace = None

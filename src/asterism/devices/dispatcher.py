@@ -196,7 +196,7 @@ class Dispatcher(DeviceLanes):
                     if lane.places.is_turn_over(self._loop.time()):
                         self._serve_soon(lane, 1.5 * PLACES_POLL_S)
                         break
-                    place = lane.places.take()
+                    place = lane.places.take(is_new=not lane.waiting.first().attempt.again)
                 except OSError as error:
                     self._wait_for_room(lane, lane.places, error)
                     break

@@ -9,6 +9,9 @@ imports none of them.
 from __future__ import annotations
 
 import asyncio
+import functools
+import logging
+import os
 import re
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,14 +21,18 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from asterism.constellation.profile import HERE, AgentProfile
-from asterism.errors import AsterismError, InvalidInput
+from asterism.constellation.profile import HERE, AgentProfile, Fleet
+from asterism.devices.unopened import UnopenedDevice, described
+from asterism.errors import AsterismError, InvalidInput, did_you_mean
 from asterism.runtime.ports.device import Device
+from asterism.runtime.ports.notices import Channel
 
 Table = TypeVar("Table")
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
 OPENED_AT_ONCE = 16
 """Devices that are opened at once: one that does not answer delays no other."""
+
+log = logging.getLogger("asterism.devices")
 
 
 class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,13 +63,17 @@ class DeviceKind(msgspec.Struct, frozen=True):
         open: opens the device of a table, given the fleet file's folder. Its InvalidInput begins
             with the key relative to the table: ``skills[2]: …``. Nothing closes a device: what it
             uses is opened and closed around ``open_fleet``, as the ``WorkerPool`` is.
+        is_remote: True if ``open`` may wait for another computer or program.
     """
 
     entry: type[DeviceEntry]
     open: Callable[[Any, Path], Awaitable[Device]]
+    is_remote: bool = False
 
 
 Kinds = Mapping[str, DeviceKind]
+Tables = Mapping[str, type[DeviceEntry]]
+"""The types of the tables, by kind."""
 
 
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,18 +81,50 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str = ""
     devices: tuple[dict[str, Any], ...] = ()
+    notify: tuple[Channel, ...] = ()
+
+
+def read_channels(path: Path) -> tuple[Channel, ...]:
+    """Return the channels of a fleet file, where its server sends messages. Raises InvalidInput as ``read_fleet``."""
+    channels = _document(path).notify
+    names = [it.name for it in channels]
+    if shared := next((name for name in names if names.count(name) > 1), ""):
+        raise InvalidInput(f"{path}: notify: two tables have the name {shared!r}; give each its own")
+    return channels
+
+
+def check_channels(path: Path | None, named: Sequence[str]) -> None:
+    """Check that a fleet file, if there is one, has the channels that a run names. Raises InvalidInput."""
+    known = [it.name for it in read_channels(path)] if path and named else list(named)
+    for name in named:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; it has {', '.join(known) or 'none'}"
+            raise InvalidInput(f"--notify {name}: {path} has no such channel{hint}")
 
 
 def read_fleet(path: Path, kinds: Kinds) -> tuple[DeviceEntry, ...]:
+    """Return the tables of a fleet file; raises as ``read_tables``."""
+    return read_tables(path, _tables(kinds))
+
+
+def read_tables(path: Path, tables: Tables) -> tuple[DeviceEntry, ...]:
     """Return the tables of a fleet file, in its order; nothing is imported or started.
 
     Raises:
         InvalidInput: the file is missing, is not TOML, or has an invalid key or value.
     """
-    document = _document(path)
+    return _entries(_document(path), str(path), tables)
+
+
+def check_text(text: str, named: str, tables: Tables) -> tuple[DeviceEntry, ...]:
+    """Return the tables of the text of a fleet file; raises as ``read_tables``."""
+    return _entries(_parsed(text, named), named, tables)
+
+
+def _entries(document: _Document, named: str, tables: Tables) -> tuple[DeviceEntry, ...]:
     if not document.devices:
-        raise InvalidInput(f"{path}: devices: there are none; add a [[devices]] table with an id")
-    return check_tables(document.devices, kinds, str(path))
+        raise InvalidInput(f"{named}: devices: there are none; add a [[devices]] table with an id")
+    return _checked(document.devices, tables, named)
 
 
 def check_tables(tables: Sequence[dict[str, Any]], kinds: Kinds, named: str) -> tuple[DeviceEntry, ...]:
@@ -90,27 +133,45 @@ def check_tables(tables: Sequence[dict[str, Any]], kinds: Kinds, named: str) -> 
     Raises:
         InvalidInput: a table has an invalid key or value, or two devices share a name.
     """
-    entries = tuple(_entry(raw, kinds, named, index) for index, raw in enumerate(tables))
+    return _checked(tables, _tables(kinds), named)
+
+
+def _tables(kinds: Kinds) -> Tables:
+    return {name: kind.entry for name, kind in kinds.items()}
+
+
+def _checked(given: Sequence[dict[str, Any]], tables: Tables, named: str) -> tuple[DeviceEntry, ...]:
+    entries = tuple(_entry(raw, tables, named, index) for index, raw in enumerate(given))
     _refuse_shared_names(entries, named)
     return entries
 
 
-async def open_fleet(path: Path, kinds: Kinds) -> dict[str, Device]:
+async def open_fleet(path: Path, kinds: Kinds, *, every: bool = True, within_s: float | None = None) -> dict[str, Device]:
     """Read a fleet file and open its devices; return them by id, in the order of the file.
 
     Raises:
-        InvalidInput: as ``read_fleet``, or a device cannot be opened.
+        InvalidInput, MissingExtra: as ``read_fleet`` and ``open_tables``.
     """
     folder = path.absolute().parent  # noqa: ASYNC240 - it asks for the working directory only
-    return await open_tables(read_fleet(path, kinds), kinds, folder, str(path))
+    return await open_tables(read_fleet(path, kinds), kinds, folder, str(path), every=every, within_s=within_s)
 
 
-async def open_tables(entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path, named: str) -> dict[str, Device]:
+async def open_tables(
+    entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path, named: str, *, every: bool = True, within_s: float | None = None
+) -> dict[str, Device]:
     """Open devices, several at once; return them by id, in the order of ``entries``.
 
+    Args:
+        entries: their tables.
+        kinds: the kinds, by name.
+        folder: the folder to which paths are relative.
+        named: name of the fleet, with which errors begin.
+        every: False to return an ``UnopenedDevice`` for each device that cannot be opened.
+        within_s: seconds in which a remote device must have been opened; None for its own limit.
+
     Raises:
-        InvalidInput: a device cannot be opened. The message begins with ``named``, the name of
-            their fleet; of several such devices, it is about the first.
+        InvalidInput, MissingExtra: with ``every``, a device cannot be opened; of several such
+            devices, the error is about the first.
     """
     devices: dict[str, Device] = {}
     errors: dict[int, AsterismError] = {}
@@ -118,22 +179,46 @@ async def open_tables(entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path
 
     async def open_each() -> None:
         for index, entry in waiting:
+            opened = functools.partial(kinds[entry.kind].open, entry, folder)
             try:
-                devices[entry.id] = await kinds[entry.kind].open(entry, folder)
+                async with asyncio.timeout(within_s if kinds[entry.kind].is_remote else None):
+                    devices[entry.id] = await opened()
+            except TimeoutError:
+                devices[entry.id] = _unopened(entry, InvalidInput(f"it has not answered within {within_s:g} s"), opened)
             except AsterismError as error:
-                errors[index] = error
-            if errors:
+                errors[index] = _placed(error, named, index, entry)
+                devices[entry.id] = _unopened(entry, errors[index], opened)
+            if errors and every:
                 return
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(OPENED_AT_ONCE, len(entries))):
             group.create_task(open_each())
-    if errors:
-        index = min(errors)
-        if isinstance(errors[index], InvalidInput):
-            raise InvalidInput(f"{named}: {_place(index, entries[index].id)}.{errors[index]}") from errors[index]
-        raise errors[index]
+    if errors and every:
+        raise errors[min(errors)]
+    for index in sorted(errors):
+        log.info("device %s cannot be used: %s", entries[index].id, errors[index])
     return {entry.id: devices[entry.id] for entry in entries}
+
+
+def _placed(error: AsterismError, named: str, index: int, entry: DeviceEntry) -> AsterismError:
+    """Return the error of a device with its place in the fleet."""
+    if not isinstance(error, InvalidInput):
+        return error
+    placed = InvalidInput(f"{named}: {_place(index, entry.id)}.{error}")
+    placed.__cause__ = error
+    return placed
+
+
+def _unopened(entry: DeviceEntry, error: AsterismError, opened: Callable[[], Awaitable[Device]]) -> UnopenedDevice:
+    why = str(error)
+    profile = entry.profile(description=described(entry.description, why), file_bytes=None if entry.kind == "local" else 0)
+    return UnopenedDevice(profile, why, opened)
+
+
+def declared_kinds(path: Path) -> dict[str, str]:
+    """Return the kinds of the devices of a fleet file by id; nothing is opened. Raises InvalidInput if it is missing, or is not TOML."""
+    return {str(table.get("id")): str(table.get("kind", "local")) for table in _document(path).devices}
 
 
 def shared_name(fleet: str, device_id: str) -> str:
@@ -151,27 +236,46 @@ def shared_names(path: Path) -> dict[str, str]:
     return {(name := str(table.get("id"))): shared_name(document.name or path.stem, name) for table in document.devices}
 
 
+def fleet_name(path: Path | None, profiles: Fleet) -> str:
+    """Return the name by which a server knows a fleet: the name in its file, else the path of the file.
+
+    Two files without a name are different fleets, also if both are called ``fleet.toml``. A fleet in
+    Python has the name that its devices have.
+
+    Raises:
+        InvalidInput: the file is missing, or is not TOML.
+    """
+    if path is None:
+        return next((profile.fleet for profile in profiles.values() if profile.fleet), "")
+    return _document(path).name or os.path.realpath(path)
+
+
 def _document(path: Path) -> _Document:
     try:
-        return _converted(tomllib.loads(path.read_text(encoding="utf-8")), _Document, str(path), "")
+        return _parsed(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise InvalidInput(f"{path}: the fleet file cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: not TOML: it is not UTF-8 text (byte {error.start})") from error
+
+
+def _parsed(text: str, named: str) -> _Document:
+    try:
+        return _converted(tomllib.loads(text), _Document, named, "")
     except (ValueError, RecursionError) as error:  # also an integer with thousands of digits, which is no TOMLDecodeError
-        raise InvalidInput(f"{path}: not TOML: {error}") from error
+        raise InvalidInput(f"{named}: not TOML: {error}") from error
 
 
 def _place(index: int, device_id: object) -> str:
     return f"devices[{index}] ({device_id})" if isinstance(device_id, str) and device_id else f"devices[{index}]"
 
 
-def _entry(raw: dict[str, Any], kinds: Kinds, named: str, index: int) -> DeviceEntry:
+def _entry(raw: dict[str, Any], tables: Tables, named: str, index: int) -> DeviceEntry:
     place = _place(index, raw.get("id"))
     kind = raw.get("kind", "local")
-    if not isinstance(kind, str) or kind not in kinds:
-        raise InvalidInput(f"{named}: {place}.kind: unknown kind {kind!r}; allowed: {', '.join(sorted(kinds))}")
-    return _converted(raw, kinds[kind].entry, named, place)
+    if not isinstance(kind, str) or kind not in tables:
+        raise InvalidInput(f"{named}: {place}.kind: unknown kind {kind!r}; allowed: {', '.join(sorted(tables))}")
+    return _converted(raw, tables[kind], named, place)
 
 
 def _converted(raw: object, to: type[Table], named: str, place: str) -> Table:

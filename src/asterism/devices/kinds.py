@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from asterism.devices.a2a import a2a_kind
+from asterism.devices.a2a.kind import a2a_kind
 from asterism.devices.fleet import DeviceKind
 from asterism.devices.local import local_kind
-from asterism.devices.mcp import open_mcp_kind
+from asterism.devices.mcp.kind import open_mcp_kind
 from asterism.devices.pool import WorkerPool
-from asterism.devices.ssh import ssh_kind
+from asterism.devices.ssh.device import ssh_kind
 
 
 async def device_kinds(pool: WorkerPool, stack: contextlib.AsyncExitStack, database: Path) -> dict[str, DeviceKind]:

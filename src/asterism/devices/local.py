@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +17,11 @@ from asterism.constellation.environment import check_process
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.references import secrets_of
 from asterism.constellation.task import TaskError
-from asterism.devices.command import OUTPUT, TEXT_OUTPUT, parameters_schema, placeholders, program_path
+from asterism.devices.command import OUTPUT, TEXT_OUTPUT, parameters_schema, placeholders, program_path, returns_schema
 from asterism.devices.fleet import DeviceEntry, DeviceKind, Word
 from asterism.devices.pool import WorkerPool, WorkerSettings
 from asterism.devices.source import module_part
-from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job, OutputForm
+from asterism.devices.worker_protocol import CommandJob, FieldType, FunctionJob, Job, OutputForm
 from asterism.errors import InvalidInput
 from asterism.kernel.file_value import FILE_SCHEMA, safe_name
 from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
@@ -37,6 +38,7 @@ class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             file that the program writes to the path ``{output}``.
         file: name of that file.
         files: placeholders that are files; the program gets their paths.
+        returns: types of the fields of a JSON output, by name.
         timeout_s: time limit of one attempt, even if the task has a longer one.
     """
 
@@ -49,6 +51,7 @@ class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     output: OutputForm = "text"
     file: str = ""
     files: tuple[str, ...] = ()
+    returns: dict[str, FieldType] = {}
     timeout_s: Annotated[float, Meta(gt=0)] | None = None
 
 
@@ -103,6 +106,16 @@ class LocalDevice:
     def profile(self) -> AgentProfile:
         return self._profile
 
+    @property
+    def working_folder(self) -> str:
+        """Return the absolute path of its working folder; empty for that of the run."""
+        return self._working_folder
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables of its processes."""
+        return {**os.environ, **dict(self._settings.env)}
+
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         job = self._jobs.get(attempt.skill)
         if job is None:
@@ -150,7 +163,7 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool, describing:
         jobs[answer.name] = SkillJob(FunctionJob(source))
     for index, command in enumerate(entry.commands):
         _add(skills, command_skill(command), f"commands[{index}].name")
-        jobs[command.name] = SkillJob(CommandJob(command.argv, command.output, command.file), command.timeout_s)
+        jobs[command.name] = SkillJob(CommandJob(command.argv, command.output, command.file, command.returns), command.timeout_s)
     return LocalDevice(entry.profile(skills=tuple(skills.values())), jobs, settings, pool, str(working_folder or ""), secret_env=secret_env)
 
 
@@ -173,6 +186,8 @@ def check_argv(command: CommandEntry, key: str) -> None:
         )
     if command.file and safe_name(command.file) != command.file:
         raise InvalidInput(f"{key}.file: {command.file!r} is no plain file name, such as report.pdf")
+    if command.returns and command.output != "json":
+        raise InvalidInput(f'{key}.returns: only a program with output = "json" has fields to declare')
     if unknown := set(command.files) - set(placeholders(command.argv)) | {it for it in command.files if it == OUTPUT}:
         raise InvalidInput(f"{key}.files: argv has no placeholder {min(unknown)!r} for a file that is given")
     nul = next((index for index, part in enumerate(command.argv) if "\0" in part), None)
@@ -194,7 +209,7 @@ def command_skill(command: CommandEntry) -> Skill:
         name=command.name,
         description=command.description,
         parameters=parameters_schema(given, command.files),
-        output={"text": TEXT_OUTPUT, "file": FILE_SCHEMA, "json": None}[command.output],
+        output={"text": TEXT_OUTPUT, "file": FILE_SCHEMA, "json": returns_schema(command.returns)}[command.output],
         idempotent=command.idempotent,
         tags=command.tags,
         examples=command.examples,

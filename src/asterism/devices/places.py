@@ -13,6 +13,9 @@ process that makes a file looks first for processes that have a deleted one of t
 
 A process that waits for a place shares a lock on another file. A process that has had places for a
 while sees that, and leaves the next free one to the others.
+
+A device that is draining gives no place to a new attempt, in any process, until that ends. A file
+says so, and outlasts every process.
 """
 
 from __future__ import annotations
@@ -69,6 +72,13 @@ class _Holder(msgspec.Struct, frozen=True):
         return start_mark(self.owner) != self.owner_born
 
 
+class Drain(msgspec.Struct, frozen=True):
+    """Who has set a device to drain, and when, in seconds since the epoch."""
+
+    by: str = ""
+    at: float = 0.0
+
+
 class LockedPlace:
     """A place that this process holds for one attempt, until :meth:`release`."""
 
@@ -123,16 +133,18 @@ class Places:
         self._turn_since: float | None = None
         self.taken: set[int] = set()
 
-    def take(self) -> LockedPlace | None:
-        """Return a free place, or None if other processes, or attempts of this one, have them all.
+    def take(self, *, is_new: bool = True) -> LockedPlace | None:
+        """Return a free place, or None if other processes, or attempts of this one, have them all, or the device is draining.
 
-        It does not wait, but lets other processes see that this one does, until it gets a place or
-        calls :meth:`leave`.
+        An attempt that is not new gets a place of a device that is draining, too. This does not wait, but lets
+        other processes see that this one does, until it gets a place or calls :meth:`leave`.
 
         Raises:
             OSError: the files cannot be made or locked.
         """
         make_folder(self.folder)
+        if is_new and self.draining() is not None:
+            return None
         for number in range(self._count):
             if number not in self.taken and (descriptor := self._locked(number)) is not None:
                 self.taken.add(number)
@@ -166,6 +178,26 @@ class Places:
         finally:
             os.close(descriptor)
         return False
+
+    def drain(self, by: str, at: float) -> None:
+        """Give no place to new attempts, in any process, until ``resume``. Raises OSError."""
+        make_folder(self.folder)
+        descriptor = self._open("drain")
+        with contextlib.closing(os.fdopen(descriptor, "wb")) as file:
+            file.write(msgspec.json.encode(Drain(by, at)).ljust(_RECORD_BYTES))
+
+    def resume(self) -> None:
+        """Give places to new attempts again. Raises OSError."""
+        Path(self._path("drain")).unlink(missing_ok=True)
+
+    def draining(self) -> Drain | None:
+        """Return who has set the device to drain; None if nobody has."""
+        try:
+            return msgspec.json.decode(Path(self._path("drain")).read_bytes(), type=Drain)
+        except OSError:
+            return None
+        except msgspec.MsgspecError:  # its writer was killed
+            return Drain()
 
     def leave(self) -> None:
         """Neither wait for a place nor continue the turn: there are no attempts."""
@@ -229,7 +261,21 @@ def _clear(descriptor: int) -> bool:
 
 def places_of(devices: Mapping[str, Device], profiles: Fleet, fleet_file: Path | None, database: Path) -> Mapping[str, Places]:
     """Return the places that the devices of a fleet with a name have in all processes that use a database."""
-    declared = {name: shared_name(profile.fleet, name) for name, profile in profiles.items() if profile.fleet}
-    names = shared_names(fleet_file) if fleet_file else declared
-    folder = Path(os.path.realpath(database) + ".places")
+    names = _names_of(profiles, fleet_file)
+    folder = _folder_of(database)
     return {name: Places(folder, names[name], device.profile.concurrency) for name, device in devices.items() if name in names}
+
+
+def drains_of(profiles: Fleet, fleet_file: Path | None, database: Path) -> Mapping[str, Places]:
+    """Return places of the devices of a fleet with a name, only to set them to drain and to see which are."""
+    folder = _folder_of(database)
+    return {name: Places(folder, named, 0) for name, named in _names_of(profiles, fleet_file).items()}
+
+
+def _names_of(profiles: Fleet, fleet_file: Path | None) -> Mapping[str, str]:
+    declared = {name: shared_name(profile.fleet, name) for name, profile in profiles.items() if profile.fleet}
+    return shared_names(fleet_file) if fleet_file else declared
+
+
+def _folder_of(database: Path) -> Path:
+    return Path(os.path.realpath(database) + ".places")

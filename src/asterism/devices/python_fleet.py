@@ -117,13 +117,13 @@ class Fleet:
         made.tables = tuple(profile.table for profile in declared.values())
         return made if made.tables else None
 
-    async def open_devices(self, kinds: Kinds) -> dict[str, DevicePort]:
+    async def open_devices(self, kinds: Kinds, *, every: bool = True) -> dict[str, DevicePort]:
         """Open the devices; return them by id.
 
         Raises:
-            InvalidInput: a table is invalid, or a device cannot be opened.
+            InvalidInput, MissingExtra: a table is invalid, or as ``open_tables``.
         """
-        return await open_tables(check_tables(self.tables, kinds, "the fleet"), kinds, self.folder, "the fleet")
+        return await open_tables(check_tables(self.tables, kinds, "the fleet"), kinds, self.folder, "the fleet", every=every)
 
     def described(self, devices: Mapping[str, DevicePort]) -> dict[str, AgentProfile]:
         """Return the profiles of devices, each with its table if it has one here."""

@@ -32,7 +32,12 @@ async def stop_once(device: RemoteDevice, attempt: Attempt) -> str:
 
 
 async def stop_until(lane: Lane, device: RemoteDevice, attempt: Attempt, left_s: Callable[[], float]) -> str:
-    """Try to end an attempt until no time is left, or until the device has been available for its ``grace_s``."""
+    """Try to end an attempt until no time is left, or until the device has been available for its ``grace_s``.
+
+    A device that cannot find an attempt again is asked once.
+    """
+    if not (lane.keeps or attempt.handle):
+        return await stop_once(device, attempt)
     loop = asyncio.get_running_loop()
     available_since = None if lane.lost else loop.time()
     wait_s, longest_s = RETRY_S

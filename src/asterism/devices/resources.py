@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-from asterism.runtime.driver import task_group
+from asterism.runtime.task_group import task_group
 
 T = TypeVar("T")
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from asterism.constellation.references import secrets_of, with_secrets
+from asterism.constellation.documents import PlanDocument
+from asterism.constellation.references import SECRET, secrets_of, with_secrets
+from asterism.constellation.secret_use import texts_of
 from asterism.devices.masking import found_in, masked
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.runtime.ports.device import Attempt
@@ -75,15 +77,36 @@ def with_values(attempt: Attempt) -> tuple[Attempt, dict[str, str]]:
     return msgspec.structs.replace(attempt, arguments=arguments, env=env), known_secrets() | used
 
 
-def missing_secrets(values: Iterable[str]) -> list[str]:
-    """Return for each secret that these texts refer to, and that cannot be used here, the reason."""
-    reasons = []
-    for name in dict.fromkeys(name for text in values for name in secrets_of(text)):
-        try:
-            secret(name)
-        except (InvalidInput, MissingExtra) as error:
-            reasons.append(str(error))
-    return reasons
+def missing_secrets(plan: PlanDocument, devices: Mapping[str, object] = {}) -> list[str]:
+    """Return for each secret of a plan that cannot be used here, the reason.
+
+    Args:
+        plan: the plan; those nested in it are read, too.
+        devices: the devices of its fleet, by id; one may set variables for its processes (``environment``).
+    """
+    reasons = dict[str, None]()
+    refers_to_task = any(task.task_id == SECRET for task in plan.tasks)
+    for task in plan.tasks:
+        if task.constellation is not None:
+            reasons |= dict.fromkeys(missing_secrets(msgspec.convert(task.constellation, PlanDocument), devices))
+        environment = getattr(devices.get(task.device), "environment", os.environ)
+        texts = [] if refers_to_task else texts_of([task.inputs, task.env])
+        for name in (name for text in texts for name in secrets_of(text)):
+            try:
+                secret(name, environment)
+            except (InvalidInput, MissingExtra) as error:
+                reasons[str(error)] = None
+    return list(reasons)
+
+
+def check_secrets_set(plan: PlanDocument, devices: Mapping[str, object]) -> None:
+    """Check that the secrets of a plan can be used here; arguments as for ``missing_secrets``.
+
+    Raises:
+        InvalidInput: one cannot; names all of them.
+    """
+    if reasons := missing_secrets(plan, devices):
+        raise InvalidInput("; ".join(reasons))
 
 
 def check_result(result: bytes, values: Mapping[str, str]) -> None:

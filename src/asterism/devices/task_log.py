@@ -41,6 +41,12 @@ def print_trace(trace: str) -> None:
         attempt_log.print("stderr", trace)
 
 
+def note_secrets(values: Mapping[str, str]) -> None:
+    """Mask these values, by name, in the log of the attempt that this code belongs to, if it has one."""
+    if (attempt_log := CURRENT.get()) is not None:
+        attempt_log.values = {**attempt_log.values, **values}
+
+
 def hidden(text: str) -> str:
     """Return a text with the secrets masked that are known to the attempt."""
     attempt_log = CURRENT.get()
@@ -190,9 +196,13 @@ class AttemptLog:
 
     def print(self, stream: Stream, text: str) -> None:
         """Take output of code in this process, from any thread, and mask secrets."""
+        self.feed(stream, text.encode(errors="backslashreplace"))
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        """Take output in pieces, from any thread, and mask secrets."""
         with self._lock:
             masker = self._maskers.setdefault(stream, Masker(self.values.values()))
-            self.write(stream, masker.feed(text.encode(errors="backslashreplace")))
+            self.write(stream, masker.feed(data))
 
     async def close(self) -> None:
         """Write what is left; the output is durable when this returns."""

@@ -36,8 +36,8 @@ class Throttle:
         self._closed = False
 
     def report(self, fraction: float | None, message: str) -> None:
-        """Accept a report. After ``close`` it is ignored."""
-        if self._closed:
+        """Accept a report. After ``close`` it is ignored, and so is a blank message without a fraction, as of an empty line."""
+        if self._closed or (fraction is None and not message.strip()):
             return
         self._merge(fraction, message)
         if self._passed >= MAX_REPORTS - 1 or self._timer is not None:
@@ -58,7 +58,7 @@ class Throttle:
         self._pending = True
         if fraction is not None:
             self._fraction = fraction
-        if message:
+        if message.strip():
             if self._messages is None:
                 self._messages = deque(maxlen=MAX_MESSAGES)
             self._left_out += len(self._messages) == MAX_MESSAGES

@@ -15,6 +15,7 @@ from asterism.constellation.task import ErrorCode
 from asterism.runtime.ports.device import Attempt
 
 OutputForm = Literal["text", "json", "file"]
+FieldType = Literal["str", "int", "float", "bool", "list", "dict"]
 
 
 class FunctionJob(msgspec.Struct, frozen=True, tag="function"):
@@ -30,12 +31,14 @@ class FunctionJob(msgspec.Struct, frozen=True, tag="function"):
 class CommandJob(msgspec.Struct, frozen=True, tag="command"):
     """A skill that is a program: its argv with ``{name}`` placeholders, and its output format.
 
-    ``file`` is the name of the file that it writes, if its output is one.
+    ``file`` is the name of the file that it writes, if its output is one; ``returns`` has the types of the fields of its
+    JSON output, if it declares them.
     """
 
     argv: tuple[str, ...]
     output: OutputForm = "text"
     file: str = ""
+    returns: dict[str, FieldType] = {}
 
 
 Job = FunctionJob | CommandJob

@@ -7,15 +7,17 @@ call open while it waits for an answer, and the attempt ends a leg in the meanti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import functools
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import mcp_types
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from asterism.devices.mcp_questions import digest_of, on_the_wire, response_of
-from asterism.devices.mcp_server import ConnectionEnding
+from asterism.devices.mcp.questions import digest_of, on_the_wire, response_of
+from asterism.devices.mcp.server import ConnectionEnding
+from asterism.devices.mcp.task_messages import CreatedTask
 from asterism.runtime.ports.device import Signs
 
 MAX_LISTENS = 100_000
@@ -29,7 +31,7 @@ DISMISS_S = 5.0
 """Seconds that a call may take to end after its question was dismissed."""
 DISMISSED = {"action": "cancel"}
 
-Returned = mcp_types.CallToolResult | mcp_types.InputRequiredResult
+Returned = mcp_types.CallToolResult | mcp_types.InputRequiredResult | CreatedTask
 
 
 class OpenCall:
@@ -172,7 +174,8 @@ class McpConnection:
         """Start a call of a tool. ``key`` goes with it, as ``asterism.key`` of its ``_meta``."""
         call = OpenCall(self, replay)
         call.signs = signs
-        calling = self.client.session.call_tool(
+        calling = functools.partial(
+            self.client.session.call_tool,
             name,
             arguments,
             progress_callback=call.progressed,
@@ -180,6 +183,7 @@ class McpConnection:
             request_state=request_state,
             meta={"asterism.key": key},
             allow_input_required=True,
+            allow_claimed=True,
         )
         call.task = self._group.create_task(_contained(calling), name=f"call {name}")
         self.calls.add(call)
@@ -209,12 +213,18 @@ class HeldCalls:
 
     Args:
         held_s: seconds after which a call without an answer is dismissed.
+        outlive_connection: True if a server may go on with a call after its connection was closed.
     """
 
-    def __init__(self, held_s: float) -> None:
+    def __init__(self, held_s: float, *, outlive_connection: bool = False) -> None:
         self._held_s = held_s
+        self._outlive_connection = outlive_connection
         self._held: dict[str, tuple[OpenCall, asyncio.TimerHandle]] = {}
         self._cancelled: dict[str, McpConnection | None] = {}
+
+    def begin(self, key: str) -> None:
+        """Note that the first leg of an attempt begins: no call of it is out yet."""
+        self._remember(key, None)
 
     def keep(self, key: str, call: OpenCall) -> None:
         """Keep a call for the next leg."""
@@ -250,7 +260,7 @@ class HeldCalls:
         if key not in self._cancelled:
             return None
         connection = self._cancelled[key]
-        return connection is not None and not connection.is_closed
+        return connection is not None and (self._outlive_connection or not connection.is_closed)
 
     def _dismiss(self, key: str) -> None:
         if call := self.take(key):
@@ -264,8 +274,8 @@ class HeldCalls:
             del self._cancelled[next(iter(self._cancelled))]
 
 
-async def _contained(calling: Awaitable[Returned]) -> Returned | Exception:
+async def _contained(calling: Callable[[], Awaitable[Returned]]) -> Returned | Exception:
     try:
-        return await calling
+        return await calling()
     except Exception as error:  # boundary: returned, since a task that raises it would end its group
         return error

@@ -9,19 +9,18 @@ import mcp_types
 from mcp import MCPError
 
 from asterism.constellation.profile import Skill
-from asterism.devices.mcp_calls import HeldCalls, McpConnection, OpenCall
-from asterism.devices.mcp_questions import LegState, on_the_wire, url_requests
-from asterism.devices.mcp_results import failed
-from asterism.devices.mcp_tools import one_line
+from asterism.devices.mcp.calls import HeldCalls, McpConnection, OpenCall
+from asterism.devices.mcp.questions import MAX_LEGS, LegState, on_the_wire, url_requests
+from asterism.devices.mcp.results import failed
+from asterism.devices.mcp.task_messages import CreatedTask
+from asterism.devices.remote_text import one_line
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 
-MAX_LEGS = 20
-"""Questions of one attempt, and requests without a question in one leg."""
 _MAX_REASON = 300
 
-Ended = mcp_types.CallToolResult | BaseException
-"""The end of a call: its result, the error of the server, or the reason why there is no connection."""
+Ended = mcp_types.CallToolResult | CreatedTask | BaseException
+"""The end of a call: its result, the task that it has become, the error of the server, or the reason why there is no connection."""
 
 
 class Leg:

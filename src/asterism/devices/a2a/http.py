@@ -18,13 +18,17 @@ from asterism.devices.addresses import Addresses, pinned
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """Bytes of one answer, or of one event of a stream. A result has 1 MiB at most; a listing has whole histories."""
+FETCH_LIMIT = "asterism.limit"
+"""Extension of a request: another limit for its answer, in bytes."""
 CONNECT_S = 10.0
+KEEPALIVE_S = 2.0
+"""Seconds for which an idle connection is used again: many servers close it after five, and a request at that moment fails."""
 SILENCE_S = 60.0
 """Seconds without a byte after which a connection counts as lost."""
 
 
 class RefusedAnswer(Exception):
-    """An answer, or one event of a stream, has more than ``MAX_ANSWER_BYTES``, or an unknown size because it is compressed."""
+    """An answer, or one event of a stream, has too many bytes, or an unknown size because it is compressed."""
 
 
 class AgentTransport(httpx.AsyncBaseTransport):
@@ -35,7 +39,8 @@ class AgentTransport(httpx.AsyncBaseTransport):
         self._headers = dict(headers)
         self._is_encrypted = url.startswith("https:")
         proxy = _proxy(url)
-        self._named = httpx.AsyncHTTPTransport(verify=tls, proxy=proxy)
+        limits = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_S)
+        self._named = httpx.AsyncHTTPTransport(verify=tls, proxy=proxy, limits=limits)
         # A pool knows a connection by the address, which these requests have (``pinned``).
         self._foreign = httpx.AsyncHTTPTransport(verify=_public_tls(), limits=httpx.Limits(max_keepalive_connections=0))
 
@@ -60,7 +65,7 @@ class AgentTransport(httpx.AsyncBaseTransport):
             raise RefusedAnswer("an answer is compressed, which was not asked for")
         if isinstance(response.stream, httpx.AsyncByteStream):
             is_events = "text/event-stream" in response.headers.get("content-type", "")
-            response.stream = _BoundedStream(response.stream, is_events=is_events)
+            response.stream = _BoundedStream(response.stream, request.extensions.get(FETCH_LIMIT, MAX_ANSWER_BYTES), is_events=is_events)
         return response
 
     async def aclose(self) -> None:
@@ -69,8 +74,9 @@ class AgentTransport(httpx.AsyncBaseTransport):
 
 
 class _BoundedStream(httpx.AsyncByteStream):
-    def __init__(self, stream: httpx.AsyncByteStream, *, is_events: bool) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, limit: int, *, is_events: bool) -> None:
         self._stream = stream
+        self._limit = limit
         self._is_events = is_events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -81,8 +87,8 @@ class _BoundedStream(httpx.AsyncByteStream):
                 size, tail = (len(end[2]) if end[1] else size + len(chunk)), chunk[-3:]
             else:
                 size += len(chunk)
-            if size > MAX_ANSWER_BYTES:
-                raise RefusedAnswer(f"an answer has more than {MAX_ANSWER_BYTES:,} bytes")
+            if size > self._limit:
+                raise RefusedAnswer(f"an answer has more than {self._limit:,} bytes")
             yield chunk
 
     async def aclose(self) -> None:

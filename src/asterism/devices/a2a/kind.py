@@ -20,7 +20,7 @@ from asterism.devices.fleet import DeviceEntry, DeviceKind
 from asterism.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
-    from asterism.devices.a2a_device import A2aDevice
+    from asterism.devices.a2a.device import A2aDevice
 
 
 class A2aEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,15 +54,16 @@ class A2aEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def a2a_kind(stack: contextlib.AsyncExitStack) -> DeviceKind:
     """Return the kind ``a2a``, whose connections close with the stack."""
-    return DeviceKind(A2aEntry, functools.partial(_opened, stack=stack))
+    return DeviceKind(A2aEntry, functools.partial(_opened, stack=stack), is_remote=True)
 
 
 async def _opened(entry: A2aEntry, folder: Path, stack: contextlib.AsyncExitStack) -> A2aDevice:
     """Open the device of a table. Raises InvalidInput that begins with the key."""
     try:
-        from asterism.devices.a2a_client import verifier  # noqa: PLC0415 - slow, and an extra
-        from asterism.devices.a2a_device import A2aConnection, A2aDevice  # noqa: PLC0415 - as above
-        from asterism.devices.a2a_http import tls_of  # noqa: PLC0415 - as above
+        from asterism.devices.a2a.client import verifier  # noqa: PLC0415 - slow, and an extra
+        from asterism.devices.a2a.device import A2aConnection, A2aDevice  # noqa: PLC0415 - as above
+        from asterism.devices.a2a.files import SENT_FILE_BYTES  # noqa: PLC0415 - as above
+        from asterism.devices.a2a.http import tls_of  # noqa: PLC0415 - as above
         from asterism.devices.addresses import Addresses  # noqa: PLC0415 - as above
     except ImportError as error:
         raise MissingExtra("a2a", f"device {entry.id} of kind a2a") from error
@@ -88,7 +89,8 @@ async def _opened(entry: A2aEntry, folder: Path, stack: contextlib.AsyncExitStac
     headers = {**entry.headers, **({"Authorization": f"Bearer {entry.bearer}"} if entry.bearer else {})}
     connection = A2aConnection(entry.url, addresses, headers, tls, verify)
     stack.push_async_callback(connection.close)
-    device = A2aDevice(entry.profile(natural_language=True, reattach=True, grace_s=entry.grace_s, file_bytes=0), connection)
+    profile = entry.profile(natural_language=True, reattach=True, grace_s=entry.grace_s, file_bytes=SENT_FILE_BYTES)
+    device = A2aDevice(profile, connection)
     await device.refresh()
     return device
 

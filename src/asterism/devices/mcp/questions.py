@@ -11,13 +11,15 @@ from typing import Any
 import mcp_types
 import msgspec
 
-from asterism.devices.mcp_tools import one_line
+from asterism.devices.remote_text import one_line
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import DeviceQuestion, DeviceReply
 
 MAX_PROMPT_CHARS = 2000
 MAX_URL_CHARS = 2000
 MAX_STATE_BYTES = 64 * 1024
+MAX_LEGS = 20
+"""Questions of one attempt, and requests without a question in one leg."""
 
 
 class LegState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -29,6 +31,7 @@ class LegState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         request_state: state of the server, to be sent back as it is.
         held: True if the server holds the call open until it gets the response.
         answers: all responses of this attempt, oldest first, each with the digest of its request.
+        task: id of the task that the call has become; then ``responses`` are all that it was sent.
     """
 
     requests: dict[str, dict[str, Any]] = {}
@@ -36,6 +39,7 @@ class LegState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     request_state: str | None = None
     held: bool = False
     answers: tuple[tuple[str, dict[str, Any]], ...] = ()
+    task: str = ""
 
     def pending(self) -> str | None:
         """Return the name of the first request without a response; None if all have one."""

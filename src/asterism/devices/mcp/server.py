@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -129,12 +129,14 @@ async def open_client(
     try:
         from mcp import Client  # noqa: PLC0415 - slow, and an extra
 
-        from asterism.devices.mcp_http import open_http  # noqa: PLC0415 - as above
-        from asterism.devices.mcp_process import open_process  # noqa: PLC0415 - as above
+        from asterism.devices.mcp.http import open_http  # noqa: PLC0415 - as above
+        from asterism.devices.mcp.process import open_process  # noqa: PLC0415 - as above
     except ImportError:
         raise MissingExtra(*needs) from None
+    ending = ending or ConnectionEnding()
     if address.url:
-        async with Client(open_http(address.url, _headers(address.headers), CONNECT_S, read_s), mode=MODE, **callbacks) as client:
+        http = open_http(address.url, _headers(address.headers), CONNECT_S, read_s, ending)
+        async with Client(http, mode=MODE, **callbacks) as client:
             yield client
         return
     with Path(os.devnull).open("w") as nowhere:  # noqa: ASYNC230 - does not block
@@ -146,21 +148,27 @@ async def open_client(
             folder=address.folder,
             error_output=error_output,
             started=started,
-            ended=ending or ConnectionEnding(),
+            ended=ending,
         )
         async with Client(process, mode=MODE, **callbacks) as client:
             yield client
 
 
 async def listed_tools(client: Any) -> list[Any]:
-    """Return the tools of a server, ``MAX_TOOLS`` at most, without the patterns in their schemas."""
+    """Return the tools of a server, ``MAX_TOOLS`` at most, without the patterns in their schemas.
+
+    The SDK would check results against the output schemas without a bound, so it gets empty ones.
+    """
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(MAX_TOOLS):
         page = await client.list_tools(cursor=cursor, cache_mode="refresh")
         for tool in page.tools:
             remove_patterns(tool.input_schema)
-            remove_patterns(tool.output_schema)
+            if tool.output_schema is not None:
+                theirs, tool.output_schema = tool.output_schema, dict(tool.output_schema)
+                theirs.clear()
+                remove_patterns(tool.output_schema)
         found += page.tools
         cursor = page.next_cursor
         if not cursor or len(found) >= MAX_TOOLS:
@@ -169,11 +177,13 @@ async def listed_tools(client: Any) -> list[Any]:
 
 
 def remove_patterns(schema: Any) -> None:
-    """Remove the regular expressions from a JSON Schema, in place, also for the SDK, which checks results against it.
+    """Remove the regular expressions from a JSON Schema, in place, and ``$schema`` from the schemas in it.
 
-    The expressions of a server could take for ever to match, and block this process meanwhile.
+    The expressions of a server could take for ever to match, and block this process meanwhile. A
+    reference can make a schema of any data in the schema.
     """
     level = [(schema, False)]
+    referred: set[int] = set()
     while level:
         item, has_names = level.pop()
         if isinstance(item, list):
@@ -186,7 +196,30 @@ def remove_patterns(schema: Any) -> None:
             if item.pop("patternProperties", None) is not None:
                 for rest in ("additionalProperties", "unevaluatedProperties"):  # they depend on the patterns
                     item.pop(rest, None)
+            if item is not schema and isinstance(item.get("$schema"), str):
+                del item["$schema"]
+        for name in ("$ref", "$dynamicRef"):
+            target = _target(schema, item.get(name))
+            if isinstance(target, dict | list) and id(target) not in referred:
+                referred.add(id(target))
+                level.append((target, False))
         level += [(value, not has_names and key in _BY_NAME) for key, value in item.items() if has_names or key not in _DATA]
+
+
+def _target(schema: Any, reference: object) -> Any:
+    """Return the part of a schema that a reference ``#/…`` points to, or None."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    found = schema
+    for part in unquote(reference[2:]).split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+            found = found[int(name)]
+        elif isinstance(found, dict):
+            found = found.get(name)
+        else:
+            return None
+    return found
 
 
 def _headers(given: Mapping[str, str]) -> dict[str, str]:

@@ -7,14 +7,14 @@ one line of printable characters.
 
 from __future__ import annotations
 
-import base64
+import contextlib
 import json
 import uuid
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
-from a2a.types import AgentCard, Artifact, Message, Part, Role, Task, TaskArtifactUpdateEvent
+from a2a.types import AgentCard, Message, Part, Role, Task, TaskArtifactUpdateEvent
 from google.protobuf.json_format import MessageToDict
 
 from asterism.constellation.profile import AgentProfile
@@ -23,6 +23,8 @@ from asterism.runtime.ports.device import Attempt, AttemptResult
 
 JSON_TYPE = "application/json"
 MAX_RESULT_BYTES = 1024 * 1024
+MAX_RAW_BYTES = 16 * 1024 * 1024
+"""Bytes of the files that a result contains; those that it links to do not count."""
 MAX_TEXT = 500
 """Characters of a description, an error or a report of progress."""
 MAX_PROMPT = 4000
@@ -32,6 +34,15 @@ _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "asterism:attempt")
 
 class UnusableResult(Exception):
     """The artifacts of a task cannot be a result."""
+
+
+class FilePart(NamedTuple):
+    """A file in a result that is not stored yet: its content, or the address of it."""
+
+    name: str
+    media_type: str
+    raw: bytes
+    url: str
 
 
 def message_id(message_key: str) -> str:
@@ -46,11 +57,12 @@ def clean(text: str, limit: int = MAX_TEXT) -> str:
     return line if len(line) <= limit and len(text) <= limit * 4 else line[: limit - 1] + "…"
 
 
-def request_of(attempt: Attempt, *, takes_json: bool) -> Message:
-    """Return the first message of an attempt: the task in words, then its arguments and results as JSON.
+def request_of(attempt: Attempt, files: Iterable[Part], *, takes_json: bool) -> Message:
+    """Return the first message of an attempt: the task in words, then its arguments and results as JSON, then its files.
 
     Args:
         attempt: the attempt.
+        files: its file arguments.
         takes_json: True if the agent accepts a part of that type; else the JSON follows in the text.
     """
     text = attempt.description or attempt.skill or attempt.task_id
@@ -61,7 +73,7 @@ def request_of(attempt: Attempt, *, takes_json: bool) -> Message:
         parts.append(_json_part(values))
     elif values:
         parts = [Part(text=f"{text}\n\n{_json(values)}")]
-    return Message(message_id=message_id(attempt.message_key), role=Role.ROLE_USER, parts=parts)
+    return Message(message_id=message_id(attempt.message_key), role=Role.ROLE_USER, parts=[*parts, *files])
 
 
 def reply_of(attempt: Attempt, task_id: str) -> Message:
@@ -80,8 +92,8 @@ def reply_of(attempt: Attempt, task_id: str) -> Message:
 def result_of(task: Task) -> AttemptResult:
     """Return the artifacts of a completed task as the result of its attempt.
 
-    One part is the result: JSON as its value, text as text. Several are a list. Without an artifact
-    the last message of the agent is the result; without both it is null.
+    One part is the result: JSON as its value, text as text, and a file as a ``FilePart``. Several
+    are a list. Without an artifact the last message of the agent is the result; without both it is null.
     """
     try:
         return AttemptResult(result=value_of([it.parts for it in task.artifacts] or [task.status.message.parts]))
@@ -96,15 +108,17 @@ def value_of(groups: Sequence[Iterable[Part]]) -> Any:
         UnusableResult: it is too large, or a part with the type of JSON is not JSON.
     """
     parts = [list(group) for group in groups]
-    if (size := sum(part.ByteSize() for group in parts for part in group)) > MAX_RESULT_BYTES:
-        raise UnusableResult(f"the result has {size:,} bytes, and the limit is {MAX_RESULT_BYTES:,}")
+    _check_size(part for group in parts for part in group)
     values = [value for group in parts for value in _values(group)]
     return values[0] if len(values) == 1 else values or None
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """Return the parts of a message as text for a person, links included."""
-    texts = [part.text or part.url or (_json(_value(part)) if part.HasField("data") else "") for part in parts]
+    """Return the parts of a message as text for a person, links included and data that is not JSON left out."""
+    texts: list[str] = []
+    for part in parts:
+        with contextlib.suppress(UnusableResult):
+            texts.append(part.text or part.url or (_json(_value(part)) if part.HasField("data") else ""))
     return "\n".join(text for text in texts if text)
 
 
@@ -122,8 +136,7 @@ def add_artifact(task: Task, update: TaskArtifactUpdateEvent) -> None:
         known.parts.extend(sent.parts)
     else:
         known.CopyFrom(sent)
-    if sum(_size(it) for it in task.artifacts) > MAX_RESULT_BYTES:
-        raise UnusableResult(f"the result has more than {MAX_RESULT_BYTES:,} bytes")
+    _check_size(part for it in task.artifacts for part in it.parts)
 
 
 def described(profile: AgentProfile, card: AgentCard) -> AgentProfile:
@@ -146,6 +159,7 @@ def described(profile: AgentProfile, card: AgentCard) -> AgentProfile:
         metadata={**profile.metadata, "agent": clean(card.name, MAX_TAG), "skills": listed},
         reattach=True,
         grace_s=profile.grace_s,
+        file_bytes=profile.file_bytes,
     )
 
 
@@ -168,9 +182,13 @@ def _values(parts: list[Part]) -> list[Any]:
 
 def _value(part: Part) -> Any:
     if part.HasField("data"):
-        return _with_integers(MessageToDict(part.data))
-    file = {"name": clean(part.filename, MAX_TEXT), "media_type": clean(part.media_type, MAX_TAG)}
-    return {**file, "url": part.url} if part.url else {**file, "base64": base64.b64encode(part.raw).decode()}
+        try:
+            return _with_integers(MessageToDict(part.data))
+        except ValueError as error:  # NaN and the infinities
+            raise UnusableResult(f"a data part of the result is not JSON: {error}") from None
+    if part.WhichOneof("content") is None:
+        return None
+    return FilePart(part.filename or part.url.partition("?")[0], clean(part.media_type, MAX_TAG), part.raw, part.url)
 
 
 def _with_integers(value: Any) -> Any:
@@ -197,5 +215,13 @@ def _json_part(value: Any) -> Part:
     return Part(text=_json(value), media_type=JSON_TYPE)
 
 
-def _size(artifact: Artifact) -> int:
-    return int(artifact.ByteSize())
+def _check_size(parts: Iterable[Part]) -> None:
+    """Raise UnusableResult if parts of a result are too large together; files have a limit of their own."""
+    size = raw = 0
+    for part in parts:
+        raw += len(part.raw)
+        size += part.ByteSize() - len(part.raw)
+    if size > MAX_RESULT_BYTES:
+        raise UnusableResult(f"the result has {size:,} bytes, and the limit is {MAX_RESULT_BYTES:,}")
+    if raw > MAX_RAW_BYTES:
+        raise UnusableResult(f"the result has files of {raw:,} bytes, and the limit is {MAX_RAW_BYTES:,}; link to them")

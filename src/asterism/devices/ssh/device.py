@@ -1,6 +1,6 @@
 """Fleet kind ``ssh``: programs on another computer, over SSH.
 
-An attempt runs on the host, in a session and a folder of its own (``ssh_script``), and goes on
+An attempt runs on the host, in a session and a folder of its own (``script``), and goes on
 without a connection. So it is found again by its key: after a lost connection, after a crash of
 this process, and from another computer.
 """
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -20,26 +19,29 @@ from asterism.constellation.environment import check_process
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.references import secrets_of, with_secrets
 from asterism.constellation.task import ErrorCode, TaskError
-from asterism.devices.command import STDERR_BYTES, filled, outcome, too_large
+from asterism.devices.attempt_files import CURRENT
+from asterism.devices.command import filled, outcome, too_large
 from asterism.devices.fleet import DeviceEntry, DeviceKind
 from asterism.devices.local import CommandEntry, check_argv, command_skill, secret_in_argv
-from asterism.devices.log_relay import MESSAGE_CHARS, RateLimit
 from asterism.devices.pool import RESULT_BYTES
+from asterism.devices.remote_text import one_line
 from asterism.devices.secrets import secret
-from asterism.devices.ssh_connection import Address, Host, HostError, HostSettings, is_installed
-from asterism.devices.ssh_script import (
-    BEGIN,
-    STARTED,
-    STATE,
+from asterism.devices.ssh.answer import ENDED, NOT_STARTED, HostAnswer
+from asterism.devices.ssh.connection import Address, Host, HostError, HostSettings, is_installed
+from asterism.devices.ssh.script import (
     aged_script,
     command_script,
     folder_of,
     follow_script,
+    home_script,
+    is_exit_code,
     start_script,
     stop_script,
 )
+from asterism.devices.ssh.transfer import OUT_FOLDER, push, stored, with_paths
 from asterism.devices.worker_protocol import AttemptError, CommandJob
 from asterism.errors import InvalidInput, MissingExtra
+from asterism.kernel.file_value import files_in
 from asterism.runtime.ports.device import Attempt, AttemptResult, Notices, Signs
 
 DURABLE_S = 60.0
@@ -50,19 +52,6 @@ _FIRST_WAIT_S, _LAST_WAIT_S = 1.0, 60.0
 """Seconds between two tries to connect: at first, and at most."""
 _MOST_DROPS = 10
 """Lost connections that one attempt survives without being performed again by its dispatcher."""
-_HEAD_BYTES = 65536
-"""Bytes of one line before the state of the attempt; what a login script prints may be anything."""
-
-_NOT_STARTED: Mapping[str, tuple[ErrorCode, str]] = {
-    "no setsid": ("no_device", "the host has no program setsid; install util-linux or busybox"),
-    "unwritable": ("crashed", "it was not started: ~/.asterism on the host cannot be written"),
-    "unstarted": ("crashed", "it was not started: the host ran none of it within 5 s"),
-}
-_ENDED: Mapping[str, tuple[ErrorCode, str]] = {
-    "stopped": ("cancelled", "it was stopped on the host"),
-    "interrupted": ("interrupted", "its process on the host was killed, or the host was restarted; it may have done its work"),
-    "missing": ("interrupted", "its folder on the host is gone; it may have done its work"),
-}
 
 
 class SshEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,16 +84,18 @@ class SshDevice:
 
     Attributes:
         secret_names: secrets in the variables of the device.
+        host: its host.
     """
 
     def __init__(self, entry: SshEntry, host: Host) -> None:
         self._profile = entry.profile(
-            skills=tuple(command_skill(command) for command in entry.commands), reattach=True, grace_s=entry.grace_s, file_bytes=0
+            skills=tuple(command_skill(command) for command in entry.commands), reattach=True, grace_s=entry.grace_s
         )
         self._entry = entry
         self.secret_names = tuple(name for value in entry.env.values() for name in secrets_of(value))
         self._commands = {command.name: command for command in entry.commands}
-        self._host = host
+        self._host = self.host = host
+        self._home = ""
         self._reported: dict[str, float] = {}
 
     @property
@@ -130,7 +121,7 @@ class SshDevice:
             return _failed("timeout", f"{message}; {left}" if left else message)
 
     async def stop(self, attempt: Attempt) -> str:
-        answer = _Answer(lambda *_: None)
+        answer = HostAnswer(lambda *_: None)
         try:
             async with asyncio.timeout(STOP_S):
                 await self._host.run(stop_script(attempt.key), answer.stdout, answer.stderr)
@@ -139,8 +130,15 @@ class SshDevice:
         except TimeoutError:
             return f"{attempt.skill} may still run on {self._host}, which did not stop it within {STOP_S:g} s"
         if answer.state.startswith("runs "):
-            return f"{attempt.skill} still runs on {self._host}, as process group {answer.state[5:]}"
+            return f"{attempt.skill} still runs on {self._host}, as process group {one_line(answer.state[5:], 40)}"
         return "" if answer.state == "stopped" else f"{attempt.skill} may still start on {self._host}: ~/.asterism cannot be written"
+
+    async def reach(self) -> str:
+        try:
+            await self._host.connect()
+        except HostError as error:
+            return str(error)
+        return ""
 
     async def watch(self, notices: Notices) -> None:
         wait_s = _FIRST_WAIT_S
@@ -161,17 +159,20 @@ class SshDevice:
         """Start the attempt, or find it again, and return its end. Raises AttemptError."""
         if attempt.secrets:
             raise AttemptError("bad_arguments", secret_in_argv(attempt))
-        job = CommandJob(command.argv, command.output)
-        folders = ("" if self._entry.folder == "~" else self._entry.folder.removeprefix("~/"), attempt.task_folder)
-        argv = filled(command.argv, attempt.arguments)
-        own = {name: with_secrets(value, secret) for name, value in self._entry.env.items()}
-        script = command_script(attempt.key, argv, {**own, **attempt.env}, folders, RESULT_BYTES)
+        given = list(files_in(attempt.arguments))
         try:
             await self._host.connect()
+            folder = await self._folder(attempt.key) if given or command.output == "file" else ""
+            argv = filled(command.argv, with_paths(attempt.arguments, folder, command.file if command.output == "file" else ""))
+            if given and not attempt.handle:
+                await self._push(folder, given)
         except HostError as error:
             raise _unreached(error, may_run=attempt.again) from error
+        own = {name: with_secrets(value, secret) for name, value in self._entry.env.items()}
+        folders = ("" if self._entry.folder == "~" else self._entry.folder.removeprefix("~/"), attempt.task_folder)
+        script = command_script(attempt.key, argv, {**own, **attempt.env}, folders, RESULT_BYTES, makes_file=command.output == "file")
         await signs.begun()
-        answer = _Answer(signs.progress, known=bool(attempt.handle))
+        answer = HostAnswer(signs.progress, known=bool(attempt.handle))
         async with asyncio.TaskGroup() as group:
             attaching = group.create_task(_attached(answer, attempt, signs))
             failure = await self._followed(attempt, script, answer)
@@ -180,20 +181,51 @@ class SshDevice:
         answer.end()
         if failure is not None:
             raise failure
-        if answer.state in _NOT_STARTED:
-            raise AttemptError(*_NOT_STARTED[answer.state])
+        if answer.state in NOT_STARTED:
+            raise AttemptError(*NOT_STARTED[answer.state])
         if answer.state != "stopped":  # a late start must still find that it was stopped
             self._reported[attempt.key] = asyncio.get_running_loop().time()
-        if answer.state in _ENDED:
-            raise AttemptError(*_ENDED[answer.state])
-        if answer.state == "full":
+        if answer.state in ENDED:
+            raise AttemptError(*ENDED[answer.state])
+        if answer.state == "full" or len(answer.output) > RESULT_BYTES:  # it may end as it writes the last byte
             raise too_large(RESULT_BYTES)
-        return AttemptResult(result=outcome(job, bytes(answer.output), answer.errors, int(answer.state)))
+        job = CommandJob(command.argv, command.output, returns=command.returns)
+        result = outcome(job, bytes(answer.output), answer.errors, int(answer.state))
+        return AttemptResult(result=await self._pulled(attempt.key, folder, command.file) if command.output == "file" else result)
 
-    async def _followed(self, attempt: Attempt, script: str, answer: _Answer) -> AttemptError | None:
+    async def _folder(self, key: str) -> str:
+        """Return the path of the folder of an attempt on the host. Raises HostError."""
+        if not self._home:
+            answer = HostAnswer(lambda *_: None)
+            await self._host.run(home_script(), answer.stdout, answer.stderr)
+            if not answer.state.startswith("home /"):
+                raise HostError("refused", f"{self._host} answered without the path of its home: is its /bin/sh a POSIX shell?")
+            self._home = answer.state.removeprefix("home ")
+        return f"{self._home}/{folder_of(key)}"
+
+    async def _push(self, folder: str, given: list[dict[str, Any]]) -> None:
+        """Write the files of an attempt into its folder on the host. Raises HostError, and AttemptError ``bad_arguments``."""
+        if (files := CURRENT.get()) is None:
+            raise AttemptError("bad_arguments", "an argument is a file, and this program has no store for files")
+        try:
+            await push(self._host, folder, given, files)
+        except InvalidInput as error:
+            raise AttemptError("bad_arguments", str(error)) from error
+
+    async def _pulled(self, key: str, folder: str, name: str) -> dict[str, Any]:
+        """Store the file that a program has written; return the value that names it. Raises AttemptError."""
+        del self._reported[key]  # the folder must stay meanwhile
+        try:
+            value = await stored(self._host, f"{folder}/{OUT_FOLDER}/{name}", name, CURRENT.get())
+        except HostError as error:
+            raise _unreached(error, may_run=True) from error
+        self._reported[key] = asyncio.get_running_loop().time()
+        return value
+
+    async def _followed(self, attempt: Attempt, script: str, answer: HostAnswer) -> AttemptError | None:
         """Follow the attempt up to its state, over lost connections; return why that is not possible."""
         drops, key = 0, attempt.key
-        while True:  # bounded by the number of lost connections
+        while True:  # bounded by ``drops``
             clean = self._durable()
             following = answer.started.is_set() or answer.known
             answer.begin()
@@ -210,11 +242,13 @@ class SshDevice:
                 continue
             for each in clean:
                 self._reported.pop(each, None)
-            if answer.state == "continue" and not following:
+            if answer.state == "continue" and not following and drops < _MOST_DROPS:
+                drops += 1
                 continue
-            if answer.state.isdecimal() or answer.state in {"full", *_NOT_STARTED, *_ENDED}:
+            if is_exit_code(answer.state) or answer.state in {"full", *NOT_STARTED, *ENDED}:
                 return None
-            return AttemptError("no_device", f"{self._host} answered without the state of the attempt: is its /bin/sh a POSIX shell?")
+            odd = HostError("refused", f"{self._host} answered without the state of the attempt: is its /bin/sh a POSIX shell?")
+            return _unreached(odd, may_run=attempt.again or answer.started.is_set())
 
     def _durable(self) -> list[str]:
         """Return the attempts whose folders can go."""
@@ -222,88 +256,7 @@ class SshDevice:
         return [key for key, at in self._reported.items() if at < before][:100]
 
 
-class _Answer:
-    """What the host reports about one attempt, over any number of connections.
-
-    Args:
-        known: the attempt has been started before: it is only looked for.
-
-    Attributes:
-        started: set once the host reports that the attempt has started.
-        state: its state on the host; empty while it runs.
-        output: its stdout.
-        errors: the end of its stderr.
-    """
-
-    def __init__(self, progress: Callable[[float | None, str], None], *, known: bool = False) -> None:
-        self.known = known
-        self.started = asyncio.Event()
-        self.state = ""
-        self.output = bytearray()
-        self.errors = b""
-        self._errors_seen = 0
-        self._rest = b""
-        self._heads = {"out": b"", "err": b""}
-        self._begun = {"out": False, "err": False}
-        self._gate = RateLimit(progress, asyncio.get_running_loop().time, "line")
-
-    @property
-    def seen(self) -> tuple[int, int]:
-        """Return the number of bytes of stdout and of stderr that have arrived."""
-        return len(self.output), self._errors_seen
-
-    def begin(self) -> None:
-        """Expect the beginning of another script, from the bytes that have been seen."""
-        self.state = ""
-        self._heads = {"out": b"", "err": b""}
-        self._begun = {"out": False, "err": False}
-
-    def stdout(self, chunk: bytes) -> bool:
-        """Take the lines of the script, and after its state the stdout of the program; return False if that is too large."""
-        if self.state:
-            self.output += chunk
-            return len(self.output) <= RESULT_BYTES + 1
-        *lines, rest = (self._heads["out"] + chunk).split(b"\n")
-        for index, line in enumerate(lines):
-            self._begun["out"] = self._begun["out"] or line == BEGIN
-            if not self._begun["out"]:
-                continue
-            if line == STARTED:
-                self.started.set()
-            if line.startswith(STATE):
-                self.state = line.removeprefix(STATE).decode(errors="replace")
-                if self.state.isdecimal() or self.state in {"full", *_ENDED}:
-                    self.started.set()
-                self.output += b"\n".join([*lines[index + 1 :], rest])
-                return True
-        self._heads["out"] = rest[-_HEAD_BYTES:]
-        return True
-
-    def stderr(self, chunk: bytes) -> bool:
-        """Take the stderr of the program: its lines become progress."""
-        if not self._begun["err"]:
-            head = self._heads["err"] + chunk
-            before, found, chunk = head.partition(BEGIN + b"\n")
-            if not found:
-                self._heads["err"] = before[-_HEAD_BYTES:]
-                return True
-            self._begun["err"] = True
-        self._errors_seen += len(chunk)
-        self.errors = (self.errors + chunk)[-STDERR_BYTES:]
-        *lines, rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            self._gate.say(None, line.decode(errors="replace").rstrip("\r"))
-        self._rest = rest[: 4 * MESSAGE_CHARS]
-        return True
-
-    def end(self) -> None:
-        """Report the last line, and how many lines were dropped."""
-        if self._rest:
-            self._gate.say(None, self._rest.decode(errors="replace"))
-        self._gate.note()
-
-
-async def _attached(answer: _Answer, attempt: Attempt, signs: Signs) -> None:
+async def _attached(answer: HostAnswer, attempt: Attempt, signs: Signs) -> None:
     await answer.started.wait()
     await signs.attached(attempt.handle or f"~/.asterism/{folder_of(attempt.key)}")
 
@@ -327,7 +280,7 @@ def ssh_kind(closing: contextlib.AsyncExitStack) -> DeviceKind:
         closing.push_async_callback(host.close)
         return device
 
-    return DeviceKind(SshEntry, opened)
+    return DeviceKind(SshEntry, opened, is_remote=True)
 
 
 def _settings(entry: SshEntry, folder: Path) -> HostSettings:
@@ -336,8 +289,6 @@ def _settings(entry: SshEntry, folder: Path) -> HostSettings:
     for index, command in enumerate(entry.commands):
         key = f"commands[{index}]"
         check_argv(command, key)
-        if command.files or command.output == "file":
-            raise InvalidInput(f'{key}: a program on another host takes and returns no files; remove files, file and output = "file"')
         if command.argv[0].startswith("-"):
             raise InvalidInput(f"{key}.argv[0]: {command.argv[0]!r} is an option and not a program")
         if command.name in (other.name for other in entry.commands[:index]):

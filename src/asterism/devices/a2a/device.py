@@ -20,10 +20,12 @@ from a2a.types import AgentCard, Message, StreamResponse, Task, TaskState
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.references import secrets_of
 from asterism.constellation.task import ErrorCode, TaskError
-from asterism.devices import a2a_content as content
-from asterism.devices.a2a_client import Agent, AgentError, InvalidAnswer, NotCancelable, UnknownTask, fetch_card, substituted
-from asterism.devices.a2a_http import http_client
+from asterism.devices.a2a import content
+from asterism.devices.a2a.client import Agent, AgentError, InvalidAnswer, NotCancelable, UnknownTask, fetch_card, substituted
+from asterism.devices.a2a.files import parts_of, with_files
+from asterism.devices.a2a.http import http_client
 from asterism.devices.addresses import Addresses
+from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import Attempt, AttemptResult, DeviceQuestion, Notices, Signs
 
 SETTLE_S = 5.0
@@ -115,6 +117,9 @@ class A2aDevice:
         self._profile = content.described(self._declared, agent.card)
         return ""
 
+    async def reach(self) -> str:
+        return await self.refresh()
+
     async def watch(self, notices: Notices) -> None:
         known, wait_s = self._profile, WATCH_S
         while True:
@@ -129,9 +134,13 @@ class A2aDevice:
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         try:
             agent = await self._connection.agent()
-            return await _Leg(agent, self._connection.url, attempt, signs).perform()
+            return await with_files(await _Leg(agent, self._connection.url, attempt, signs).perform(), agent.http)
         except AgentError as error:
             return _failed(error.code, str(error))
+        except content.UnusableResult as error:
+            return _failed("bad_result", str(error))
+        except InvalidInput as error:
+            return _failed("interrupted" if attempt.again else "bad_arguments", str(error))
 
     async def stop(self, attempt: Attempt) -> str:
         task_id = _task_id(attempt)
@@ -165,6 +174,7 @@ class _Leg:
         attempt, task_id = self._attempt, _task_id(self._attempt)
         if attempt.reply is not None and attempt.reply.verb == "reject":
             return await self._declined(task_id)
+        files = await parts_of(attempt, self._agent.card) if attempt.reply is None and not task_id else []
         await self._signs.begun()
         if attempt.reply is not None:
             await self._signs.attached(task_id)
@@ -178,7 +188,7 @@ class _Leg:
         if task_id:
             await self._signs.attached(task_id)
             return await self._follow(task_id)
-        return await self._send(content.request_of(attempt, takes_json=content.takes_json(self._agent.card)))
+        return await self._send(content.request_of(attempt, files, takes_json=content.takes_json(self._agent.card)))
 
     async def _declined(self, task_id: str) -> AttemptResult:
         """End the task of a question that a person declined: a refusal in words could be taken for an answer."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from asterism.constellation.profile import JsonSchema, Skill
+from asterism.devices.remote_text import one_line
+from asterism.kernel.file_value import FILE_SCHEMA
 
 MAX_NAME_CHARS = 128
 MAX_DESCRIPTION_CHARS = 500
@@ -50,10 +52,24 @@ def skills_of(tools: Sequence[Any], device_id: str, *, allow: Sequence[str], tru
     return tuple(skills.values())
 
 
-def one_line(text: str, limit: int) -> str:
-    """Return a text of another program as one line without control characters, cut at a limit."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[: 4 * limit]).split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+def content_form(schema: Any) -> Literal["base64", "text", ""]:
+    """Return how a parameter with this schema takes the content of a file; empty if it takes none."""
+    if not isinstance(schema, dict):
+        return ""
+    if schema.get("type") != "string":
+        return next((form for key in ("anyOf", "oneOf") for each in schema.get(key) or () if (form := content_form(each))), "")
+    encoding = schema.get("contentEncoding")
+    if encoding == "base64" or schema.get("format") in {"base64", "byte"}:
+        return "base64"
+    return "text" if encoding is None and isinstance(schema.get("contentMediaType"), str) else ""
+
+
+def _with_files(schema: JsonSchema) -> JsonSchema:
+    """Return the schema of a tool in which a parameter that takes the content of a file takes a file as well."""
+    properties = schema.get("properties")
+    named = {name: it for name, it in properties.items() if content_form(it)} if isinstance(properties, dict) else {}
+    either = {name: {"anyOf": [it, FILE_SCHEMA], "description": str(it.get("description", ""))} for name, it in named.items()}
+    return {**schema, "properties": {**properties, **either}} if isinstance(properties, dict) and either else schema
 
 
 def _skill(tool: Any, *, trust_hints: bool) -> Skill:
@@ -61,7 +77,7 @@ def _skill(tool: Any, *, trust_hints: bool) -> Skill:
     return Skill(
         name=tool.name,
         description=one_line(tool.description or tool.title or "", MAX_DESCRIPTION_CHARS),
-        parameters=tool.input_schema,
+        parameters=_with_files(tool.input_schema),
         output=CONTENT_OUTPUT if tool.output_schema is None else tool.output_schema,
         idempotent=bool(trust_hints and hints and (hints.read_only_hint or hints.idempotent_hint)),
     )

@@ -10,7 +10,7 @@ import msgspec
 
 from asterism.devices.command import program_path
 from asterism.devices.fleet import DeviceKind
-from asterism.devices.mcp_entry import McpEntry
+from asterism.devices.mcp.entry import McpEntry
 from asterism.devices.resources import ResourcePool, open_resources
 from asterism.devices.worker_ledger import WorkerLedger, workers_folder
 from asterism.errors import MissingExtra
@@ -52,7 +52,7 @@ def mcp_kind(pool: ResourcePool, ledger: Callable[[], WorkerLedger]) -> DeviceKi
     async def opened(entry: McpEntry, folder: Path) -> Device:
         entry.check(folder)
         try:
-            from asterism.devices.mcp_device import McpDevice  # noqa: PLC0415 - slow, and an extra
+            from asterism.devices.mcp.device import McpDevice  # noqa: PLC0415 - slow, and an extra
         except ImportError:
             raise MissingExtra("mcp", "a device of the kind mcp") from None
         program, *arguments = entry.command or ("",)
@@ -62,4 +62,4 @@ def mcp_kind(pool: ResourcePool, ledger: Callable[[], WorkerLedger]) -> DeviceKi
         await device.open()
         return device
 
-    return DeviceKind(McpEntry, opened)
+    return DeviceKind(McpEntry, opened, is_remote=True)

@@ -9,6 +9,8 @@ An attempt is a folder ``~/.asterism/<sha256 of its key>``, with these files:
   stderr; and the last 4 KiB of what follows.
 - ``exit``: the exit code in a line, or ``full`` if stdout was too large.
 - ``stopped``: it was stopped.
+- ``in``, ``result``: the files that the program takes, in folders by digest, and the one that it writes.
+- ``part-<token>``: a file that is being transferred to ``in``.
 
 A script goes to the standard input of ``/bin/sh``: the shell of the user's login parses none of it,
 and its length has no limit. The braces around it make the shell read the whole script before it
@@ -148,9 +150,13 @@ fi
 
 _AGED = r"""
 cd "$home" || exit 0
-for name in $(find . -name pid -mmin "+$minutes" | sed 's,/pid$,,; s,^[.]/,,'); do
+for name in $(find . -name pid -mmin "+$minutes" | sed -n 's,^[.]/\([0-9a-f]*\)/pid$,\1,p'); do
   d=$home/$name; absent=0
   settled && [ -z "$(find "$d/exit" -mmin "-$minutes")" ] && rm -rf "$d"
+done
+for name in $(find . -name in -mmin "+$minutes" | sed -n 's,^[.]/\([0-9a-f]*\)/in$,\1,p'); do
+  d=$home/$name # one without a pid has never started
+  [ -e "$d/pid" ] || [ -n "$(find "$d" -mmin "-$minutes")" ] || rm -rf "$d"
 done
 """
 
@@ -160,15 +166,23 @@ def folder_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def command_script(key: str, argv: Sequence[str], env: Mapping[str, str], folders: Iterable[str], limit_bytes: int) -> str:
+def command_script(
+    key: str, argv: Sequence[str], env: Mapping[str, str], folders: Iterable[str], limit_bytes: int, *, makes_file: bool = False
+) -> str:
     """Return the script of an attempt's supervisor, which takes the attempt and runs its program.
 
-    ``folders`` is its working folder in steps: each is relative to the one before, the first to the
-    home. ``limit_bytes`` limits its stdout.
+    Args:
+        key: key of the attempt.
+        argv: the program and its arguments.
+        env: variables of the program.
+        folders: its working folder in steps: each is relative to the one before, the first to the home.
+        limit_bytes: limit of its stdout.
+        makes_file: True if the program needs the folder ``result``.
     """
     steps = "".join(f"cd -- {shlex.quote(folder)} && " for folder in folders if folder)
     variables = "".join(f"export {name}={shlex.quote(value)} && " for name, value in env.items())
-    program = f'program() {{ cd -- "$HOME" && {steps}{variables}exec {shlex.join(argv)}; }}'
+    made = 'mkdir -p -m 700 "$d/result" && ' if makes_file else ""
+    program = f'program() {{ {made}cd -- "$HOME" && {steps}{variables}exec {shlex.join(argv)}; }}'
     return f"name={folder_of(key)} most={limit_bytes + 1}{_COMMON}{program}{_SUPERVISOR}"
 
 
@@ -188,9 +202,19 @@ def stop_script(key: str) -> str:
     return _whole(key, _STOP)
 
 
+def home_script() -> str:
+    """Return the script that reports the folder of all attempts, as the state ``home PATH``."""
+    return _whole("", 'echo "asterism: state home $home"')
+
+
 def aged_script(keep_s: float) -> str:
     """Return the script that removes the folders of attempts that ended more than ``keep_s`` ago."""
     return _whole("", f"minutes={max(1, round(keep_s / 60))}{_AGED}")
+
+
+def is_exit_code(state: str) -> bool:
+    """Return whether a state is the exit code of a program; a host may answer any digits."""
+    return len(state) <= 3 and state.isascii() and state.isdecimal()  # noqa: PLR2004 - at most 255
 
 
 def _removal(keys: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import string
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ from a2a.utils.errors import A2AError, TaskNotCancelableError, TaskNotFoundError
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from asterism.constellation.task import ErrorCode
-from asterism.devices.a2a_content import clean
-from asterism.devices.a2a_http import RefusedAnswer
+from asterism.devices.a2a.content import clean
+from asterism.devices.a2a.http import RefusedAnswer
 from asterism.devices.addresses import ForbiddenAddress
 from asterism.devices.remote_secrets import with_secret_values
 from asterism.errors import InvalidInput, MissingExtra
@@ -110,6 +110,7 @@ class Agent:
 
     def __init__(self, url: str, card: AgentCard, http: httpx.AsyncClient) -> None:
         self.card = card
+        self.http = http
         self._url = url
         with translated(url):
             self._client: Client = ClientFactory(ClientConfig(httpx_client=http, supported_protocol_bindings=BINDINGS)).create(card)
@@ -163,27 +164,26 @@ class Agent:
         Raises:
             AgentError: ``interrupted`` if the agent does not list all tasks with their messages.
         """
-        submitted = await self._listed(ListTasksRequest(status=TaskState.TASK_STATE_SUBMITTED))
+        wanted = _Wanted(message_id)
+        await self._read_pages(ListTasksRequest(status=TaskState.TASK_STATE_SUBMITTED), wanted)
         after = Timestamp(seconds=max(0, int(since)))
         for _ in range(MAX_LISTINGS):
-            recent, pages = await self._pages(ListTasksRequest(status_timestamp_after=after))
-            for task in (*submitted, *recent):
-                if any(message.message_id == message_id for message in task.history):
-                    return task
-            if any(not task.history for task in (*submitted, *recent)):
+            wanted.stamps.clear()
+            pages = await self._read_pages(ListTasksRequest(status_timestamp_after=after), wanted)
+            if wanted.task is not None:
+                return wanted.task
+            if wanted.lacks_messages:
                 raise AgentError("interrupted", f"{self._url} lists tasks without their messages")
-            if pages == 1:
+            if pages == 1 or not wanted.stamps:
                 return None
             # A task that changes during a listing of several pages can move to a page that was read.
-            after = max((task.status.timestamp for task in recent), key=lambda it: (it.seconds, it.nanos))
+            seconds, nanos = max(wanted.stamps)
+            after = Timestamp(seconds=seconds, nanos=nanos)
         raise AgentError("interrupted", f"the tasks of {self._url} change faster than they can be listed")
 
-    async def _listed(self, request: ListTasksRequest) -> list[Task]:
-        return (await self._pages(request))[0]
-
-    async def _pages(self, request: ListTasksRequest) -> tuple[list[Task], int]:
+    async def _read_pages(self, request: ListTasksRequest, wanted: _Wanted) -> int:
+        """Read a listing page by page, until the task is found; return the number of pages."""
         request.page_size = PAGE
-        tasks: list[Task] = []
         for page in range(1, MAX_PAGES + 1):
             try:
                 with translated(self._url):
@@ -192,11 +192,35 @@ class Agent:
                 if error.code == "device_lost":
                     raise
                 raise AgentError("interrupted", f"{self._url} does not list its tasks: {error}") from error
-            tasks += answer.tasks
-            if not answer.next_page_token:
-                return tasks, page
+            wanted.read(answer.tasks)
+            if wanted.task is not None or not answer.next_page_token:
+                return page
             request.page_token = answer.next_page_token
         raise AgentError("interrupted", f"{self._url} lists more than {MAX_PAGES * PAGE:,} tasks")
+
+
+class _Wanted:
+    """What is wanted of listed tasks: one page is in memory at a time, since its tasks have whole histories.
+
+    Attributes:
+        task: the task that the message began; None if it was on no page.
+        lacks_messages: True if a task was listed without its messages.
+        stamps: the times of the tasks, in seconds and nanoseconds.
+    """
+
+    def __init__(self, message_id: str) -> None:
+        self._message_id = message_id
+        self.task: Task | None = None
+        self.lacks_messages = False
+        self.stamps: set[tuple[int, int]] = set()
+
+    def read(self, tasks: Iterable[Task]) -> None:
+        """Take the tasks of one page."""
+        for task in tasks:
+            if any(message.message_id == self._message_id for message in task.history):
+                self.task = self.task or task
+            self.lacks_messages = self.lacks_messages or not task.history
+            self.stamps.add((task.status.timestamp.seconds, task.status.timestamp.nanos))
 
 
 async def fetch_card(url: str, http: httpx.AsyncClient, verify: Callable[[AgentCard], None] | None) -> AgentCard:
