@@ -1,0 +1,126 @@
+"""Commands to runs: the idempotency key in, the verdict out."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Response
+
+from asterism.constellations.retrying import retry_ended
+from asterism.errors import Refused, RunNotFound
+from asterism.kernel.journal import check_known
+from asterism.kernel.machine import Event, kind_of
+from asterism.kernel.packing import event_body
+from asterism.machines.constellation_agent.events import Edited, RaiseLimits, Retry
+from asterism.machines.run_control import Cancel, Pause, Unpause
+from asterism.runtime.client import VERDICT_POLL_S
+from asterism.runtime.ports.store import RunRow
+from asterism.runtime.ports.tokens import TokenRow
+from asterism.runtime.verdicts import accepted
+from asterism.servers.api.context import ApiContext, Context
+from asterism.servers.api.identity import Commander, actor_of, owner_of
+from asterism.servers.api.models import (
+    CancelCommand,
+    Command,
+    EditCommand,
+    ForkCommand,
+    PauseCommand,
+    RaiseLimitsCommand,
+    RetryCommand,
+    UnpauseCommand,
+    Verdict,
+)
+from asterism.servers.api.problems import Problem, documented
+from asterism.servers.api.runs import IdempotencyKey, run_id_from
+
+router = APIRouter(tags=["commands"])
+
+VERDICT_S = 10.0
+"""Seconds to wait for a verdict; past them the command stays in the inbox, and the response says that it is pending."""
+
+
+@router.post(
+    "/runs/{run_id}/commands",
+    responses={202: {"model": Verdict, "description": "Sent, without a verdict yet."}, **documented(404, 409, 413, 422)},
+)
+async def command_run(
+    run_id: str,
+    given: Annotated[Command, Body()],
+    context: Context,
+    sender: Commander,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> Verdict:
+    """Send a command to a run, and return its verdict."""
+    row = await context.run(run_id, sender.tenant)
+    if isinstance(given, ForkCommand | RetryCommand):
+        new_id = run_id_from(sender, f"{run_id} {given.model_dump_json()}", idempotency_key) if idempotency_key else context.clock.new_id()
+        if isinstance(given, ForkCommand) or row.status == "ended":
+            await _copied(context, row, given, sender, new_id)
+            return Verdict(verdict="accepted", run_id=new_id, key=idempotency_key or "")
+    key = idempotency_key or context.clock.new_id()
+    return await sent(context, row, _event_of(given), sender, key, response)
+
+
+async def sent(context: ApiContext, row: RunRow, event: Event, sender: TokenRow, key: str, response: Response) -> Verdict:
+    """Put a command into the inbox of a run and wait for its verdict.
+
+    Raises:
+        Refused: the run has ended, or refuses it.
+        RunNewer: a newer program has written to the run.
+        Problem: the key was used for another command.
+    """
+    inbox_key = f"{owner_of(sender)}:{hashlib.sha256(key.encode()).hexdigest()[:32]}"
+    if row.status == "ended" and not await context.store.verdict(row.run_id, inbox_key):
+        raise Refused(f"run {row.run_id} has ended already ({row.outcome})")
+    if machine := context.client.machines.get(row.machine):
+        check_known(row.run_id, row.version, machine)
+    there = await context.client.post(row.run_id, event, actor=actor_of(sender), key=inbox_key)
+    if (there.kind, there.body) != (kind_of(event), event_body(event)):
+        raise Problem(422, "this Idempotency-Key was used with another body; use a new key for a new command")
+    if verdict := await verdict_within(context, row.run_id, inbox_key):
+        accepted(verdict)
+        return Verdict(verdict="accepted", run_id=row.run_id, key=key)
+    response.status_code = 202
+    return Verdict(verdict="pending", run_id=row.run_id, key=key)
+
+
+async def verdict_within(context: ApiContext, run_id: str, key: str, seconds: float = VERDICT_S) -> str:
+    """Return the verdict on an inbox row; empty if none comes in time, or if the server stops."""
+    end = asyncio.get_running_loop().time() + seconds
+    while not (verdict := await context.store.verdict(run_id, key)):
+        left = end - asyncio.get_running_loop().time()
+        if left <= 0 or not context.is_ready():  # a stopping server drives nothing; the next owner of the run takes the row
+            break
+        await context.feeds.changes.wait(run_id, min(left, VERDICT_POLL_S))
+    return verdict
+
+
+async def _copied(context: ApiContext, row: RunRow, given: ForkCommand | RetryCommand, sender: TokenRow, new_id: str) -> None:
+    try:
+        await context.store.run(new_id)
+    except RunNotFound:
+        if isinstance(given, ForkCommand):
+            await context.client.fork(row.run_id, given.at, actor=actor_of(sender), new_id=new_id)
+        else:
+            await retry_ended(context.client, row.run_id, tuple(given.tasks), actor=actor_of(sender), new_id=new_id)
+
+
+def _event_of(given: Command) -> Event:
+    match given:
+        case CancelCommand():
+            return Cancel(reason=given.reason)
+        case PauseCommand():
+            return Pause(reason=given.reason)
+        case UnpauseCommand():
+            return Unpause()
+        case RaiseLimitsCommand():
+            return RaiseLimits(max_tokens=given.max_tokens, max_cost_usd=given.max_cost_usd)
+        case EditCommand():
+            return Edited(actions=tuple(given.actions), base_version=given.version)
+        case RetryCommand():
+            return Retry(tasks=tuple(given.tasks))
+        case _:
+            raise Problem(422, f"there is no command {given.command!r}")

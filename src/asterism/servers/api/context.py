@@ -1,0 +1,93 @@
+"""What the resources of one server share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Depends, Request
+
+from asterism.devices.places import Places
+from asterism.flows.agent import StandardAgent
+from asterism.planner.model_choice import ModelChoice
+from asterism.runtime.client import Client
+from asterism.runtime.clock import Clock
+from asterism.runtime.ports.planner import Planner
+from asterism.runtime.ports.store import RunRow, Store
+from asterism.servers.api.feeds import Feeds
+from asterism.servers.api.limits import Limits
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+"""Names of this computer in the Host header."""
+
+
+class ApiOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server is reached.
+
+    Attributes:
+        hosts: names in the Host header that it answers to.
+        secure: True if clients connect over TLS, here or at a proxy in front of it.
+        fleet: name of the fleet that it serves.
+    """
+
+    hosts: Sequence[str] = LOOPBACK
+    secure: bool = False
+    fleet: str = ""
+
+
+class ApiContext:
+    """What the resources of one server share.
+
+    Args:
+        client: client of the database, with the fleet of the submitted runs.
+        options: how the server is reached.
+        planner: plans requests that are checked without a run; None to check plans only.
+        model: plans the requests that are submitted; None for the offline planner.
+        agents: flow agents with which clients start conversations, by name.
+        drains: sets devices to drain, by id.
+        is_ready: returns False while the server starts or stops.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        options: ApiOptions,
+        *,
+        planner: Planner | None = None,
+        model: ModelChoice | None = None,
+        agents: Mapping[str, type[StandardAgent]] = {},
+        drains: Mapping[str, Places] = {},
+        is_ready: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.client = client
+        self.options = options
+        self.planner = planner
+        self.model = model
+        self.agents = agents
+        self.drains = drains
+        self.is_ready = is_ready
+        self.limits = Limits(client.clock.now)
+        self.feeds = Feeds(client.store, client.machines)
+
+    @property
+    def store(self) -> Store:
+        """Return the store of the client."""
+        return self.client.store
+
+    @property
+    def clock(self) -> Clock:
+        """Return the clock of the client."""
+        return self.client.clock
+
+    async def run(self, run_id: str, tenant: str) -> RunRow:
+        """Return a run of a tenant. Raises RunNotFound for any other id, whether a run of another tenant has it or not."""
+        return await self.store.run(run_id, tenant=tenant)
+
+
+def _context(request: Request) -> Any:
+    return request.app.state.context
+
+
+Context = Annotated[ApiContext, Depends(_context)]
+"""A parameter of a resource: the context of its server."""

@@ -1,0 +1,75 @@
+"""Who sends a request, and what a resource asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Annotated
+
+from fastapi import Depends, Request, Security
+from fastapi.security import APIKeyCookie, HTTPBearer
+
+from asterism.runtime.ports.tokens import TokenRow, TokenRows
+from asterism.servers.access import Action, allowed, least_role
+from asterism.servers.api.problems import Problem
+from asterism.servers.tokens import authenticated
+
+COOKIE = "asterism_session"
+
+_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="A token of `asterism token create`.")
+_cookie = APIKeyCookie(name=COOKIE, auto_error=False, scheme_name="session", description="Set by a login.")
+
+
+async def sender_of(rows: TokenRows, headers: Mapping[str, str], now: float) -> TokenRow | None:
+    """Return the token, or the session of a browser, that a request presents; None if it cannot be used."""
+    kind, _, presented = headers.get("authorization", "").partition(" ")
+    if presented:
+        return await authenticated(rows, presented.strip(), "token", now) if kind.lower() == "bearer" else None
+    cookie = cookie_of(headers)
+    return await authenticated(rows, cookie, "session", now) if cookie else None
+
+
+def cookie_of(headers: Mapping[str, str]) -> str:
+    """Return the session in the cookies of a request; empty if there is none."""
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def actor_of(token: TokenRow) -> str:
+    """Return the name of a sender in journals."""
+    return f"{token.name}@{token.role}"
+
+
+def owner_of(token: TokenRow) -> str:
+    """Return the id of a token; of a session, that of the token it was made for."""
+    return token.parent or token.token_id
+
+
+async def _sender(request: Request, bearer: Annotated[object, Security(_bearer)], cookie: Annotated[object, Security(_cookie)]) -> TokenRow:  # noqa: ARG001 - named for the OpenAPI
+    sender = request.scope["state"].get("sender")
+    if not isinstance(sender, TokenRow):
+        raise Problem(401, "this needs a token: Authorization: Bearer …", headers={"WWW-Authenticate": "Bearer"})
+    return sender
+
+
+class May:
+    """A dependency: the sender's token, if its role allows an action."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(self, sender: Annotated[TokenRow, Depends(_sender)]) -> TokenRow:
+        """Return the token of the sender. Raises Problem if its role does not allow the action."""
+        if not allowed(sender.role, self.action):
+            raise Problem(403, f"a token with the role {sender.role} may not {self.action}; it takes {least_role(self.action)}")
+        return sender
+
+
+Reader = Annotated[TokenRow, Depends(May("read"))]
+Submitter = Annotated[TokenRow, Depends(May("submit"))]
+Commander = Annotated[TokenRow, Depends(May("command"))]
+Answerer = Annotated[TokenRow, Depends(May("answer"))]
+Manager = Annotated[TokenRow, Depends(May("manage"))]

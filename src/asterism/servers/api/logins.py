@@ -1,0 +1,71 @@
+"""Log a browser in and out."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from asterism.runtime.ports.tokens import Role
+from asterism.servers.api.context import Context
+from asterism.servers.api.identity import COOKIE, Reader
+from asterism.servers.api.problems import Problem, documented
+from asterism.servers.tokens import SESSION_S, exchange, login_link
+
+router = APIRouter(tags=["logins"])
+
+
+class Login(BaseModel):
+    """The text of a login link."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    link: str = Field(max_length=200)
+
+
+class LoginLink(BaseModel):
+    """A login link, which can be used once within five minutes."""
+
+    link: str
+
+
+class Sender(BaseModel):
+    """Who is logged in."""
+
+    name: str
+    role: Role
+    tenant: str
+    expires_at: float = Field(description="0 for never.")
+
+
+@router.post("/login", responses=documented(413, 422))
+async def log_in(given: Login, context: Context, request: Request, response: Response) -> Sender:
+    """Exchange a login link for a cookie."""
+    context.limits.logins.count(request.client.host if request.client else "")
+    found = await exchange(context.store, given.link, context.clock.now())
+    if found is None:
+        raise Problem(401, "this login link was used before, or is older than five minutes; make another one")
+    cookie, row = found
+    response.set_cookie(COOKIE, cookie, max_age=round(SESSION_S), httponly=True, samesite="strict", secure=context.options.secure, path="/")
+    return Sender(name=row.name, role=row.role, tenant=row.tenant, expires_at=row.expires_at)
+
+
+@router.post("/login-links", status_code=201, responses=documented())
+async def make_link(context: Context, sender: Reader) -> LoginLink:
+    """Make a login link for the sender's own token."""
+    if sender.kind != "token":
+        raise Problem(403, "a browser cannot make login links; use the token itself")
+    return LoginLink(link=await login_link(context.store, sender, context.clock.now()))
+
+
+@router.get("/session", responses=documented())
+async def read_session(sender: Reader) -> Sender:
+    """Return who sends this request."""
+    return Sender(name=sender.name, role=sender.role, tenant=sender.tenant, expires_at=sender.expires_at)
+
+
+@router.delete("/session", status_code=204, responses=documented())
+async def log_out(context: Context, sender: Reader, response: Response) -> None:
+    """Log a browser out; a token is not affected."""
+    if sender.kind == "session":
+        await context.store.revoke_token(sender.token_id, context.clock.now())
+        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=context.options.secure)

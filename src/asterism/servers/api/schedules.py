@@ -1,0 +1,212 @@
+"""Schedules: add, list, pause, resume, run now, remove; their next due times and their history.
+
+A schedule that is added here has its plan or its request in its row: it names no file of this computer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal
+
+import msgspec
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from asterism.constellations.goal import params_of, rehearse
+from asterism.constellations.scheduled import title_of, written
+from asterism.errors import InvalidInput, Refused
+from asterism.kernel.file_value import files_in
+from asterism.runtime.ports.schedules import MAX_SCHEDULES, Firing, FiringStatus, Missed, Overlap, Schedule
+from asterism.runtime.ports.tokens import TokenRow
+from asterism.schedules.cron import next_after, next_times
+from asterism.schedules.firing import check_schedule, resumed, started
+from asterism.servers.api.context import ApiContext, Context
+from asterism.servers.api.identity import Commander, Reader, Submitter, actor_of
+from asterism.servers.api.models import GivenObject
+from asterism.servers.api.problems import Problem, documented
+from asterism.servers.api.runs import IdempotencyKey, goal_from, options_from, run_id_from
+
+router = APIRouter(tags=["schedules"])
+
+MAX_FIRINGS = 1000
+Name = Annotated[str, Path(max_length=100)]
+
+
+class ScheduleModel(BaseModel):
+    """A schedule."""
+
+    name: str
+    cron: str
+    zone: str
+    what: str = Field(description="The request in words, or the name of the plan or its file.")
+    overlap: Overlap
+    missed: Missed
+    paused: bool
+    next_at: float = Field(description="The next due time.")
+    created_at: float
+    actor: str
+
+
+class ScheduleList(BaseModel):
+    """The schedules of a tenant, by name."""
+
+    schedules: list[ScheduleModel]
+
+
+class FiringModel(BaseModel):
+    """What one due time has led to."""
+
+    due_at: float
+    run_id: str
+    status: FiringStatus
+    reason: str
+
+
+class ScheduleDetails(BaseModel):
+    """A schedule with its next due times and its history, newest first."""
+
+    schedule: ScheduleModel
+    next: list[float]
+    firings: list[FiringModel]
+
+
+class GivenSchedule(BaseModel):
+    """A schedule to add: a plan, or a request in words."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=40)
+    cron: str = Field(min_length=1, max_length=200, description="Five fields, or an alias as @daily.")
+    zone: str = Field(default="UTC", max_length=100, description="As Europe/Berlin.")
+    request: str | None = Field(default=None, min_length=1, max_length=20_000)
+    plan: GivenObject | None = Field(default=None, description="A plan, as in a plan file.")
+    params: GivenObject = {}
+    options: GivenObject = Field(default={}, description="Options and limits of its runs.")
+    overlap: Overlap = "skip"
+    missed: Missed = "once"
+
+
+class ScheduleCommand(BaseModel):
+    """A command to a schedule."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command: Literal["pause", "resume", "run"]
+
+
+class ScheduleChanged(BaseModel):
+    """The schedule after a command."""
+
+    schedule: ScheduleModel
+    run_id: str = Field(description="The run that starts now; empty without one.")
+
+
+@router.get("/schedules", responses=documented())
+async def list_schedules(context: Context, sender: Reader) -> ScheduleList:
+    """Return the schedules, by name."""
+    return ScheduleList(schedules=[schedule_model(it) for it in await context.store.schedules(sender.tenant)])
+
+
+@router.post(
+    "/schedules",
+    status_code=201,
+    responses={200: {"model": ScheduleModel, "description": "There is the same schedule already."}, **documented(413, 422)},
+)
+async def add_schedule(given: GivenSchedule, context: Context, sender: Submitter, response: Response) -> ScheduleModel:
+    """Add a schedule; the server starts its runs."""
+    if any(files_in([given.plan, given.params])):
+        raise InvalidInput("a schedule that is added over HTTP has no files; let its plan fetch them")
+    goal = goal_from(given.request, given.plan, given.params)
+    params_of(goal)
+    if goal.plan is not None and context.planner is not None:
+        try:
+            await rehearse(goal, context.client.fleet, context.planner)
+        except Refused as refused:
+            raise InvalidInput(str(refused)) from None
+    now = context.clock.now()
+    schedule = Schedule(
+        tenant=sender.tenant,
+        name=given.name,
+        cron=given.cron,
+        zone=given.zone,
+        what=written(goal),
+        options=msgspec.to_builtins(options_from(given.options)),
+        overlap=given.overlap,
+        missed=given.missed,
+        next_at=0.0,
+        created_at=now,
+        actor=actor_of(sender),
+    )
+    check_schedule(schedule)
+    schedule = msgspec.structs.replace(schedule, next_at=next_after(given.cron, given.zone, now) or 0.0)
+    if len(await context.store.schedules()) >= MAX_SCHEDULES:
+        raise InvalidInput(f"there are {MAX_SCHEDULES} schedules already; remove some")
+    try:
+        await context.store.add_schedule(schedule)
+    except InvalidInput:
+        there = await _found(context, sender, given.name)
+        same = {"next_at": there.next_at, "created_at": there.created_at, "paused": there.paused}
+        if there != msgspec.structs.replace(schedule, **same):
+            raise
+        response.status_code = 200
+        return schedule_model(there)
+    return schedule_model(schedule)
+
+
+@router.get("/schedules/{name}", responses=documented(404, 422))
+async def read_schedule(
+    name: Name,
+    context: Context,
+    sender: Reader,
+    count: Annotated[int, Query(ge=0, le=1000, description="Due times to come.")] = 5,
+    limit: Annotated[int, Query(ge=0, le=MAX_FIRINGS, description="Past due times.")] = 20,
+) -> ScheduleDetails:
+    """Return a schedule, its next due times in any case, and what the last ones have led to."""
+    schedule = await _found(context, sender, name)
+    firings = await context.store.firings(schedule.tenant, schedule.name, limit=limit)
+    found = [FiringModel.model_validate(msgspec.structs.asdict(it)) for it in firings]
+    return ScheduleDetails(schedule=schedule_model(schedule), next=next_times(schedule, count), firings=found)
+
+
+@router.post("/schedules/{name}/commands", responses=documented(404, 409, 413, 422))
+async def command_schedule(
+    name: Name, given: ScheduleCommand, context: Context, sender: Commander, idempotency_key: IdempotencyKey = None
+) -> ScheduleChanged:
+    """Pause a schedule, resume it, or start a run of it now. Its next due time stays."""
+    schedule, firings, now = await _found(context, sender, name), list[Firing](), context.clock.now()
+    changed = schedule
+    if given.command == "pause":
+        changed = msgspec.structs.replace(schedule, paused=True)
+    elif given.command == "resume" and schedule.paused:
+        changed = resumed(schedule, now)
+    elif given.command == "run":
+        firing = started(schedule, now)
+        if idempotency_key:
+            digest = hashlib.sha256(run_id_from(sender, f"schedule {name}", idempotency_key).encode()).hexdigest()
+            firing = msgspec.structs.replace(firing, run_id=f"{schedule.name}-{digest[:16]}")
+        firings = [firing]
+        past = await context.store.firings(schedule.tenant, schedule.name, limit=MAX_FIRINGS)
+        if any(it.run_id == firing.run_id for it in past):
+            return ScheduleChanged(schedule=schedule_model(schedule), run_id=firing.run_id)
+    if not await context.store.replace_schedule(changed, before=schedule, firings=firings):
+        raise Problem(409, f"schedule {schedule.name} was changed at the same time; try again")
+    return ScheduleChanged(schedule=schedule_model(changed), run_id=firings[0].run_id if firings else "")
+
+
+@router.delete("/schedules/{name}", status_code=204, responses=documented(404, 422))
+async def remove_schedule(name: Name, context: Context, sender: Commander) -> None:
+    """Remove a schedule with its history; its runs stay."""
+    schedule = await _found(context, sender, name)
+    await context.store.remove_schedule(schedule.tenant, schedule.name)
+
+
+async def _found(context: ApiContext, sender: TokenRow, name: str) -> Schedule:
+    found = await context.store.schedules(sender.tenant, name=name)
+    if not found:
+        raise Problem(404, f"there is no schedule {name!r}")
+    return found[0]
+
+
+def schedule_model(schedule: Schedule) -> ScheduleModel:
+    """Return a schedule as JSON."""
+    return ScheduleModel.model_validate({**msgspec.structs.asdict(schedule), "what": title_of(schedule)})

@@ -1,0 +1,90 @@
+"""Tokens: create, list and revoke them. A token without a tenant manages those of all tenants."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from asterism.runtime.ports.tokens import Role, TokenRow
+from asterism.servers.api.context import Context
+from asterism.servers.api.identity import Manager
+from asterism.servers.api.problems import Problem, documented
+from asterism.servers.tokens import new_token, shown
+
+router = APIRouter(tags=["tokens"])
+
+DAY_S = 86_400.0
+TokenId = Annotated[str, Path(max_length=100)]
+
+
+class TokenModel(BaseModel):
+    """A token, without its secret."""
+
+    id: str
+    name: str
+    role: Role
+    tenant: str = Field(description="Its runs are all that the token reaches.")
+    created_at: float
+    expires_at: float = Field(description="0 for never.")
+    revoked_at: float = Field(description="0 while it is not revoked.")
+
+
+class TokenList(BaseModel):
+    """Tokens, oldest first."""
+
+    tokens: list[TokenModel]
+
+
+class NewToken(TokenModel):
+    """A new token; this response is the only one that has the secret."""
+
+    token: str
+
+
+class GivenToken(BaseModel):
+    """A token to create."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=64)
+    role: Role
+    tenant: str | None = Field(default=None, max_length=64, description="By default the tenant of the sender.")
+    days: float | None = Field(default=None, gt=0, le=36_500, description="Days until it expires; by default it never does.")
+
+
+@router.get("/tokens", responses=documented())
+async def list_tokens(context: Context, sender: Manager) -> TokenList:
+    """Return the tokens of the sender's tenant, or of all tenants."""
+    return TokenList(tokens=[_model(row) for row in await context.store.tokens() if _reaches(sender, row.tenant)])
+
+
+@router.post("/tokens", status_code=201, responses=documented(413, 422))
+async def create_token(given: GivenToken, context: Context, sender: Manager) -> NewToken:
+    """Create a token. The response is the only one that has its secret: the database has a hash."""
+    if sender.kind != "token":
+        raise Problem(403, "a browser cannot create tokens; use the token itself")
+    tenant = sender.tenant if given.tenant is None else given.tenant
+    if not _reaches(sender, tenant):
+        raise Problem(403, f"this token manages the tokens of the tenant {sender.tenant}")
+    token, row = new_token(given.name, given.role, context.clock.now(), tenant=tenant, lasts_s=(given.days or 0.0) * DAY_S)
+    await context.store.add_token(row)
+    return NewToken(token=token, **_model(row).model_dump())
+
+
+@router.delete("/tokens/{token_id}", status_code=204, responses=documented(404, 422))
+async def revoke_token(token_id: TokenId, context: Context, sender: Manager) -> None:
+    """Revoke a token, with the logins that were made with it."""
+    row = await context.store.token(token_id)
+    if row is None or row.kind != "token" or not _reaches(sender, row.tenant):
+        raise Problem(404, f"there is no token {token_id!r}")
+    await context.store.revoke_token(token_id, context.clock.now())
+
+
+def _reaches(sender: TokenRow, tenant: str) -> bool:
+    return sender.tenant in ("", tenant)
+
+
+def _model(row: TokenRow) -> TokenModel:
+    return TokenModel.model_validate(shown(row))
