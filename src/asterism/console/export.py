@@ -1,0 +1,166 @@
+"""The page that ``asterism export RUN run.html`` writes: one file that shows a run in a browser, without a server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from asterism.kernel.machine import Machine
+from asterism.views import Delta
+
+WEB = Path(__file__).with_name("web")
+STYLES = ("tokens.css", "page.css", "plan.css", "side.css", "timeline.css")
+ENTRY = "export.js"
+
+LOG_BYTES = 16 << 10
+"""Bytes of output of one attempt that a page has."""
+LOGS = 500
+"""Attempts whose output a page has: the last ones."""
+
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_IMPORT = re.compile(r"^import (?:\{([^}]*)\} from )?'(\.[^']*)';\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
+_MODULE_COMMENT = re.compile(r"\A// @ts-check\n")
+
+
+class PageLog(msgspec.Struct, frozen=True):
+    """The end of the output of an attempt.
+
+    Attributes:
+        text: the output.
+        skipped: bytes before it that the page does not have.
+    """
+
+    text: str
+    skipped: int = 0
+
+
+class LogTails:
+    """Collects the end of the output of each attempt, both streams in the order in which they were stored."""
+
+    def __init__(self) -> None:
+        self._tails: dict[str, tuple[bytearray, int]] = {}
+
+    def add(self, effect_id: str, data: bytes, skipped: int = 0) -> None:
+        """Append output of an attempt; ``skipped`` bytes before it were not stored."""
+        tail, left_out = self._tails.pop(effect_id, (bytearray(), 0))
+        tail += data
+        beyond = max(0, len(tail) - LOG_BYTES)
+        del tail[:beyond]
+        self._tails[effect_id] = tail, left_out + skipped + beyond  # the last one now
+        if len(self._tails) > LOGS:
+            del self._tails[next(iter(self._tails))]
+
+    def logs(self) -> dict[str, PageLog]:
+        """Return the logs by effect id, without the escape sequences of terminals."""
+        return {key: PageLog(_TERMINAL.sub("", tail.decode(errors="replace")), left_out) for key, (tail, left_out) in self._tails.items()}
+
+
+class PageRun(msgspec.Struct, frozen=True):
+    """A run of a page.
+
+    Attributes:
+        run, parent: its id, and that of its parent; empty for a root.
+        machine: its machine, from ``machine_data``.
+        deltas: all deltas of its journal.
+        logs: the end of the output of its attempts, by effect id.
+    """
+
+    run: str
+    parent: str
+    machine: Mapping[str, Any]
+    deltas: Sequence[Delta]
+    logs: Mapping[str, PageLog] = {}
+
+
+def machine_data(machine: Machine[Any]) -> dict[str, Any]:
+    """Return the states of a machine and the edges between them, for the page to draw."""
+    moves = {(str(state), str(target)): None for state, rows in machine.table.items() for row in rows.values() for target in row.to}
+    return {
+        "name": machine.name,
+        "initial": str(machine.initial),
+        "states": [str(state) for state in machine.states],
+        "ends": [str(state) for state in machine.states if machine.is_terminal(state)],
+        "moves": [list(move) for move in moves],
+    }
+
+
+def run_page(runs: Sequence[PageRun]) -> str:
+    """Return the page of a run and the runs below it, the root first.
+
+    Its content security policy allows the script and the style in it by their hashes, and no request. The runs are
+    JSON in a block that browsers do not execute; no text of them can end the block.
+    """
+    style, script = "".join((WEB / name).read_text(encoding="utf-8") for name in STYLES), linked(ENTRY)
+    policy = (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    data = msgspec.json.encode(runs).decode()
+    for character in "<>&":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
+        f'<link rel="icon" href="data:,">\n<title>{html.escape(runs[0].run)}</title>\n<style>{style}</style>\n</head>\n<body>\n'
+        "<noscript>This page needs JavaScript. The run is in the JSON below.</noscript>\n"
+        f'<script type="application/json" id="runs">{data}</script>\n<script type="module">{script}</script>\n</body>\n</html>\n'
+    )
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# -- modules ---------------------------------------------------------------------------------------
+
+
+def linked(entry: str) -> str:
+    """Return a module of ``web`` and all that it imports as one script.
+
+    Each module becomes a function that returns its exports, in the order of the imports. A browser opens no module from
+    a file beside the page, so the page has to contain them.
+    """
+    return "".join(_as_function(name, numbers) for name, numbers in _numbered(entry))
+
+
+def modules(entry: str) -> list[str]:
+    """Return the names of a module and of all that it imports, each after its imports."""
+    return [name for name, _ in _numbered(entry)]
+
+
+def _numbered(entry: str) -> Iterable[tuple[str, dict[str, int]]]:
+    numbers: dict[str, int] = {}
+
+    def visit(name: str) -> None:
+        if name in numbers:
+            return
+        for _, imported in _IMPORT.findall((WEB / name).read_text(encoding="utf-8")):
+            visit(_beside(name, imported))
+        numbers[name] = len(numbers)
+
+    visit(entry)
+    return [(name, numbers) for name in numbers]
+
+
+def _beside(name: str, imported: str) -> str:
+    """Return the name of a module that another one imports."""
+    return (WEB / name).parent.joinpath(imported).resolve().relative_to(WEB.resolve()).as_posix()
+
+
+def _as_function(name: str, numbers: Mapping[str, int]) -> str:
+    text = _MODULE_COMMENT.sub("", (WEB / name).read_text(encoding="utf-8"))
+    exported = _EXPORT.findall(text)
+
+    def constant(found: re.Match[str]) -> str:
+        return f"const {{{found[1]}}} = $${numbers[_beside(name, found[2])]};\n" if found[1] else ""
+
+    body = _EXPORT.sub("", _IMPORT.sub(constant, text))
+    return f"// {name}\nconst $${numbers[name]} = (() => {{\n{body}return {{ {', '.join(exported)} }};\n}})();\n"

@@ -1,0 +1,95 @@
+// @ts-check
+/** The status of tasks and steps, as the page draws them. Pure. */
+import { brief, count, duration } from './words.js';
+
+/** @typedef {import('./fold.js').Row} Row */
+/** @typedef {import('./fold.js').Rows} Rows */
+/** @typedef {'pending' | 'ready' | 'running' | 'waiting' | 'succeeded' | 'partial' | 'failed' | 'skipped' | 'cancelled'} Status */
+
+const STATUSES = /** @type {Record<string, Status>} */ ({
+  PENDING: 'pending',
+  WAITING_DEPENDENCY: 'pending',
+  RUNNING: 'running',
+  COMPLETED: 'succeeded',
+  FAILED: 'failed',
+  CANCELLED: 'cancelled',
+  SKIPPED: 'skipped',
+  planned: 'pending',
+  ready: 'ready',
+  running: 'running',
+  waiting: 'waiting',
+  ok: 'succeeded',
+  skipped: 'skipped',
+  cancelled: 'cancelled',
+});
+
+/**
+ * Return the status of a task or step: one that waits for a person is `waiting`, also if a child run asks. A fan-out that
+ * has completed without some of its items is `partial`.
+ * @param {Row} row
+ * @param {Rows} rows
+ * @returns {Status}
+ */
+export function statusOf(row, rows) {
+  if (row.ask && rows.has(`ask:${row.ask}`)) return 'waiting';
+  if (row.effect && rows.get(`child:${row.effect}`)?.blocked) return 'waiting';
+  if (row.queued) return 'ready';
+  const status = STATUSES[row.status] ?? 'failed';
+  return status === 'succeeded' && row.items?.failed ? 'partial' : status;
+}
+
+/** Statuses after which nothing more happens to a task. */
+export const SETTLED = new Set(['succeeded', 'partial', 'failed', 'skipped', 'cancelled']);
+
+/**
+ * Return the second line of a task: its device, and its time or what it waits for. Items come before the device, because
+ * the end of a long line is cut.
+ * @param {Row} row
+ * @param {Status} status
+ * @param {number} now seconds since 1970
+ */
+export function taskWords(row, status, now) {
+  const words = [row.device ?? row.worker, row.items ? itemWords(row.items, '') : stateWords(row, status, now)].filter(Boolean);
+  return (row.items ? words.reverse() : words).join(' · ');
+}
+
+/**
+ * @param {Row} row
+ * @param {Status} status
+ * @param {number} now
+ */
+function stateWords(row, status, now) {
+  if (status === 'waiting') return row.child ? 'its run waits' : 'needs you';
+  if (status === 'ready' && row.queued) return 'queued';
+  if (row.not_before && row.not_before > now && status === 'pending') return `again in ${duration(row.not_before - now)}`;
+  if (status === 'skipped' || status === 'cancelled') return status;
+  if (row.started_at && status !== 'pending') return duration((row.ended_at ?? now) - row.started_at);
+  return row.skill ? brief(row.skill, 24) : '';
+}
+
+/**
+ * Return the items of a fan-out in words: `3 of 4 items, 1 failed`.
+ * @param {Row} items
+ * @param {string} [noun] empty where there is little room
+ */
+export function itemWords(items, noun = 'item') {
+  const total = items.total ?? 0;
+  return [`${items.completed ?? 0} of ${noun ? count(total, noun) : total}`, ...outcomes(items)].join(', ');
+}
+
+/**
+ * Return how many did not complete, in words: `1 failed`, `2 cancelled`.
+ * @param {Row} counts
+ */
+const outcomes = (counts) => ['failed', 'cancelled', 'skipped'].filter((it) => counts[it]).map((it) => `${counts[it]} ${it}`);
+
+/**
+ * Return the statuses of tasks in words: how many of them completed, and how the others ended.
+ * @param {Status[]} statuses
+ */
+export function progressWords(statuses) {
+  /** @type {Record<string, number>} */
+  const counts = {};
+  for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1;
+  return [`${(counts.succeeded ?? 0) + (counts.partial ?? 0)} of ${statuses.length} completed`, ...outcomes(counts)].join(', ');
+}

@@ -1,0 +1,196 @@
+// @ts-check
+/** `<run-timeline>`: a lane for each device, the planner and people. Its playhead is the slider of the cursor. */
+import { h, icon, setAttribute } from './dom.js';
+import { rowsOf } from './fold.js';
+import { Scale } from './player/scale.js';
+import { HANDLERS, PEOPLE, PLANNER } from './player/story.js';
+import { count, duration } from './words.js';
+
+/** @typedef {import('./player/story.js').Bar} Bar */
+/** Bars that are drawn at most; a run with more shows the first and says so. */
+const MOST = 3000;
+/** Rows of one lane at most; further bars share the last one. */
+const ROWS = 12;
+/** Width of a letter of a name, about. */
+const LETTER = 6.4;
+/** Width from which a bar shows the beginning of its name. */
+const LEAST = 22;
+
+export class RunTimeline extends HTMLElement {
+  constructor() {
+    super();
+    this.length = 0;
+    this.width = 0;
+    this.picked = '';
+    /** @type {Scale | null} */
+    this.scale = null;
+    /** Entries that the record was drawn with, and the run that they are of. */
+    this.drawnLength = -1;
+    /** @type {import('./player/story.js').Story | null} */
+    this.drawnOf = null;
+    /** @type {[import('./player/story.js').Story, import('./player/cursor.js').Cursor, string] | null} */
+    this.shown = null;
+  }
+
+  connectedCallback() {
+    if (this.plot) return;
+    this.axis = h('div', { class: 'axis', 'aria-hidden': 'true' });
+    this.marks = h('div', { class: 'marks' });
+    this.lanes = h('div', { class: 'lanes' });
+    this.head = h('div', { class: 'playhead', role: 'slider', tabindex: 0, 'aria-label': 'Entry', 'aria-valuemin': 1 });
+    this.track = h('div', { class: 'track' }, this.head);
+    this.plot = h('div', { class: 'plot' }, this.axis, this.marks, this.lanes, this.track);
+    this.append(this.plot);
+    new ResizeObserver(() => this.resized()).observe(this);
+    this.plot.addEventListener('pointerdown', (/** @type {PointerEvent} */ event) => {
+      if (/** @type {Element} */ (event.target).closest('button')) return;
+      this.plot.setPointerCapture(event.pointerId);
+      this.seek(event);
+    });
+    this.plot.addEventListener('pointermove', (/** @type {PointerEvent} */ event) => this.plot.hasPointerCapture(event.pointerId) && this.seek(event));
+    this.head.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => this.key(event));
+  }
+
+  resized() {
+    if (!this.shown || Math.abs(this.track.clientWidth - this.width) < 2) return;
+    this.drawnLength = -1;
+    this.draw(...this.shown);
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const now = Number(this.head.getAttribute('aria-valuenow'));
+    const to = { Home: 1, End: this.length, PageUp: now - 10, PageDown: now + 10 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    this.show(to);
+  }
+
+  /** @param {PointerEvent} event */
+  seek(event) {
+    const box = this.track.getBoundingClientRect();
+    this.show(this.scale?.count((event.clientX - box.left) / box.width) ?? 1);
+  }
+
+  /** @param {number} to */
+  show(to) {
+    this.dispatchEvent(new CustomEvent('seek', { detail: to, bubbles: true }));
+  }
+
+  /**
+   * Draw the record of a run, and the cursor in it.
+   * @param {import('./player/story.js').Story} story
+   * @param {import('./player/cursor.js').Cursor} cursor
+   * @param {string} picked id of the picked task
+   */
+  draw(story, cursor, picked) {
+    const { journal } = cursor;
+    this.shown = [story, cursor, picked];
+    this.length = journal.length;
+    if (this.drawnLength !== journal.length || this.drawnOf !== story) {
+      this.drawnLength = journal.length;
+      this.drawnOf = story;
+      this.scale = new Scale(journal.deltas, story.bars.values());
+      this.drawRecord(story, this.scale);
+    }
+    const scale = /** @type {Scale} */ (this.scale);
+    const place = scale.place(cursor.count);
+    this.track.style.setProperty('--at', String(place)); // not on all: every bar below would get a new style
+    this.classList.toggle('past', !cursor.atEnd);
+    setAttribute(this.head, 'aria-valuenow', String(cursor.count));
+    setAttribute(this.head, 'aria-valuemax', String(journal.length));
+    const delta = cursor.delta;
+    setAttribute(this.head, 'aria-valuetext', delta ? `entry ${delta.seq}, ${duration(delta.at - scale.start)}, ${delta.text ?? ''}` : 'no entry');
+    if (this.picked === picked) return;
+    this.picked = picked;
+    for (const bar of this.lanes.querySelectorAll('.bar')) bar.classList.toggle('picked', !!picked && bar.dataset.part === picked);
+  }
+
+  /**
+   * @param {import('./player/story.js').Story} story
+   * @param {Scale} scale
+   */
+  drawRecord(story, scale) {
+    this.width = this.track.clientWidth;
+    this.picked = '';
+    const bars = [...story.bars.values()].sort((a, b) => a.from - b.from);
+    const devices = [...rowsOf(story.rows, 'device')].map(([id]) => id);
+    const used = new Set(bars.map((bar) => bar.lane));
+    const between = [...new Set([...devices, ...used])].filter((lane) => lane !== PLANNER && lane !== PEOPLE);
+    const lanes = [...(used.has(PLANNER) ? [PLANNER] : []), ...between, ...(used.has(PEOPLE) ? [PEOPLE] : [])];
+    const shown = bars.slice(0, MOST);
+    this.lanes.replaceChildren(...lanes.map((lane) => this.lane(lane, shown.filter((bar) => bar.lane === lane), scale, story)));
+    if (bars.length > MOST) this.lanes.append(h('p', { class: 'mute' }, `${count(bars.length - MOST, 'later bar')} not drawn; the table has all tasks.`));
+    const marks = story.edits.map((edit) => {
+      const text = edit.created ? 'Plan created' : `Plan changed: ${edit.delta.text ?? ''}`;
+      const button = h('button', { type: 'button', class: 'edit-mark', title: text, 'aria-label': text, onclick: () => this.show(edit.count) }, icon('agent'));
+      button.style.setProperty('--x', String(scale.place(edit.count)));
+      return button;
+    });
+    const resumes = story.resumes.slice(0, MOST).map(({ count, delta }) => {
+      const [text, x] = [`Entry ${delta.seq}: ${delta.text ?? ''}`, String(scale.place(count))];
+      const button = h('button', { type: 'button', class: 'edit-mark resume-mark', title: text, 'aria-label': text, style: { '--x': x }, onclick: () => this.show(count) }, icon('resume'));
+      return [button, h('i', { class: 'resumed', style: { '--x': x } })];
+    });
+    this.marks.replaceChildren(...marks, ...resumes.map(([button]) => button));
+    this.track.replaceChildren(...resumes.map(([, line]) => line), this.head);
+    const ticks = scale.ticks(Math.max(3, Math.floor(this.width / 100)));
+    const labels = ticks.map(({ x, value }) => h('span', { style: { '--x': String(x) } }, duration(value)));
+    const gaps = scale.gaps.filter((gap) => gap.seconds >= 1).map(({ x, seconds }) => h('i', { class: 'gap', style: { '--x': String(x) }, title: `${duration(seconds)} without an entry, shortened` }));
+    this.axis.replaceChildren(...labels, ...gaps);
+  }
+
+  /**
+   * @param {string} lane
+   * @param {Bar[]} bars
+   * @param {Scale} scale
+   * @param {import('./player/story.js').Story} story
+   */
+  lane(lane, bars, scale, story) {
+    /** @type {number[]} */
+    const ends = [];
+    /** @type {{bar: Bar, row: number, room: number}[]} */
+    const placed = [];
+    /** @type {({bar: Bar, row: number, room: number} | undefined)[]} the last bar of each row */
+    const last = [];
+    for (const bar of bars) {
+      let row = ends.findIndex((end) => end <= bar.from);
+      if (row < 0) row = ends.length < ROWS ? ends.length : ROWS - 1;
+      ends[row] = bar.to ?? Infinity;
+      const before = last[row];
+      if (before) before.room = scale.place(bar.from) - scale.place(before.bar.from);
+      placed.push((last[row] = { bar, row, room: 1.02 - scale.place(bar.from) }));
+    }
+    const drawn = placed.map(({ bar, row, room }) => this.bar(bar, row, room, scale));
+    const device = story.rows.get(`device:${lane}`);
+    const glyph = lane === PLANNER ? 'agent' : lane === PEOPLE ? 'person' : 'device';
+    const name = lane === PLANNER ? 'Planner' : lane === PEOPLE ? 'People' : lane === HANDLERS ? 'Handlers' : lane;
+    const who = h('span', { class: 'who', 'data-lost': device?.lost ? 'true' : null, title: device?.lost ? `${name}: lost` : name }, icon(glyph), h('span', { dir: 'auto' }, name));
+    return h('div', { class: 'lane', style: { '--rows': String(Math.max(1, ends.length)) } }, who, h('div', { class: 'bars' }, drawn));
+  }
+
+  /**
+   * @param {Bar} bar
+   * @param {number} row
+   * @param {number} room part of the axis up to the next bar, where a name may continue
+   * @param {Scale} scale
+   */
+  bar(bar, row, room, scale) {
+    const [from, to] = [scale.place(bar.from), bar.to === null ? 1 : scale.place(bar.to)];
+    const isInterrupted = bar.status === 'interrupted';
+    const seconds = ((!isInterrupted && bar.row.ended_at) || scale.times[(bar.to ?? scale.times.length) - 1]) - scale.times[bar.from - 1];
+    const how = bar.status === 'waiting' && bar.to !== null ? 'answered' : bar.status;
+    const text = isInterrupted ? `${bar.name}, interrupted and performed again ${duration(seconds)} later` : `${bar.name}, ${how}, ${duration(seconds)}`;
+    const button = h('button', { type: 'button', class: 'bar', tabindex: -1, 'data-status': bar.status, title: text, 'aria-label': text, onclick: () => this.dispatchEvent(new CustomEvent('pick', { detail: bar.part, bubbles: true })) });
+    button.dataset.part = bar.part;
+    const [own, need] = [this.width * (to - from), bar.name.length * LETTER + 10];
+    const beside = own < need && this.width * room - own > need;
+    const name = own > LEAST || beside ? h('span', { class: beside ? 'name beside' : 'name', 'aria-hidden': 'true', dir: 'auto' }, bar.name) : null;
+    for (const element of name ? [button, name] : [button]) {
+      for (const [property, value] of Object.entries({ '--x': from, '--w': to - from, '--row': row })) element.style.setProperty(property, String(value));
+    }
+    return [button, name];
+  }
+}
+
+customElements.define('run-timeline', RunTimeline);

@@ -1,0 +1,129 @@
+// @ts-check
+/** Zoom and position of a picture: by wheel, by two fingers, by dragging, and by fitting it into its pane. */
+
+/** Zoom from which a task shows all, and from which it shows its name. Below, it is a colored box with a glyph. */
+const DETAIL = 0.56;
+const NAMES = 0.3;
+const LEAST = 0.03;
+const MOST = 2;
+
+export class Viewport {
+  /**
+   * @param {HTMLElement} pane
+   * @param {HTMLElement} world element that is moved and scaled
+   */
+  constructor(pane, world) {
+    this.pane = pane;
+    this.world = world;
+    this.x = this.y = 0;
+    this.k = 1;
+    this.w = this.h = 1;
+    /** The whole picture is shown, also after the pane or the picture has changed. */
+    this.follows = true;
+    /** @type {Map<number, PointerEvent>} */
+    this.fingers = new Map();
+    pane.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
+    pane.addEventListener('pointerdown', (event) => this.down(event));
+    pane.addEventListener('pointermove', (event) => this.move(event));
+    for (const kind of ['pointerup', 'pointercancel']) pane.addEventListener(kind, (event) => this.fingers.delete(/** @type {PointerEvent} */ (event).pointerId));
+  }
+
+  /**
+   * Set the size of the picture.
+   * @param {number} w
+   * @param {number} h
+   * @param {boolean} glide
+   */
+  sized(w, h, glide) {
+    this.w = Math.max(1, w);
+    this.h = Math.max(1, h);
+    if (this.follows) this.fit(glide);
+    else this.paint(glide);
+  }
+
+  /** @param {boolean} glide */
+  fit(glide) {
+    const { clientWidth: width, clientHeight: height } = this.pane;
+    this.follows = true;
+    this.k = Math.min(1.15, (width - 56) / this.w, (height - 48) / this.h);
+    if (!(this.k > LEAST)) this.k = LEAST;
+    this.x = (width - this.w * this.k) / 2;
+    this.y = (height - this.h * this.k) / 2;
+    this.paint(glide);
+  }
+
+  /**
+   * Zoom around a point of the pane, by default its center.
+   * @param {number} by
+   * @param {{clientX: number, clientY: number}} [at]
+   */
+  zoom(by, at) {
+    const box = this.pane.getBoundingClientRect();
+    const x = at ? at.clientX - box.left : box.width / 2;
+    const y = at ? at.clientY - box.top : box.height / 2;
+    const k = Math.min(MOST, Math.max(LEAST, this.k * by));
+    this.x = x - ((x - this.x) * k) / this.k;
+    this.y = y - ((y - this.y) * k) / this.k;
+    this.k = k;
+    this.follows = false;
+    this.paint(false);
+  }
+
+  /**
+   * Move the picture so that a box of it is visible.
+   * @param {number} x
+   * @param {number} y
+   * @param {number} w
+   * @param {number} h
+   */
+  reveal(x, y, w, h) {
+    const [left, top] = [x * this.k + this.x, y * this.k + this.y];
+    const { clientWidth: width, clientHeight: height } = this.pane;
+    if (left >= 0 && top >= 0 && left + w * this.k <= width && top + h * this.k <= height) return;
+    this.x += width / 2 - left - (w * this.k) / 2;
+    this.y += height / 2 - top - (h * this.k) / 2;
+    this.follows = false;
+    this.paint(true);
+  }
+
+  /** @param {WheelEvent} event */
+  wheel(event) {
+    event.preventDefault();
+    this.follows = false;
+    if (event.ctrlKey || event.metaKey || event.deltaMode) return this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0022)), event);
+    this.x -= event.deltaX;
+    this.y -= event.deltaY;
+    this.paint(false);
+  }
+
+  /** @param {PointerEvent} event */
+  down(event) {
+    if (/** @type {Element} */ (event.target).closest('button')) return;
+    this.fingers.set(event.pointerId, event);
+    this.pane.setPointerCapture(event.pointerId);
+  }
+
+  /** @param {PointerEvent} event */
+  move(event) {
+    const before = this.fingers.get(event.pointerId);
+    if (!before) return;
+    this.fingers.set(event.pointerId, event);
+    this.follows = false;
+    const other = [...this.fingers.values()].find((finger) => finger.pointerId !== event.pointerId);
+    if (other) {
+      const apart = (/** @type {PointerEvent} */ finger) => Math.hypot(finger.clientX - other.clientX, finger.clientY - other.clientY) || 1;
+      this.zoom(apart(event) / apart(before), other);
+    } else {
+      this.x += event.clientX - before.clientX;
+      this.y += event.clientY - before.clientY;
+      this.paint(false);
+    }
+  }
+
+  /** @param {boolean} glide */
+  paint(glide) {
+    this.world.classList.toggle('glide', glide);
+    this.world.style.transform = `translate(${this.x}px,${this.y}px) scale(${this.k})`;
+    this.pane.dataset.zoom = this.k > DETAIL ? 'detail' : this.k > NAMES ? 'names' : 'far';
+  }
+}

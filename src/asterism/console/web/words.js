@@ -1,0 +1,82 @@
+// @ts-check
+/** Values of rows in words. Pure. */
+
+/** Control characters, and marks that reorder the text around them. */
+// eslint-disable-next-line no-control-regex
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const SHORT = 120;
+
+/**
+ * Return a text with escapes in place of the characters that a reader cannot see.
+ * @param {string} text
+ */
+export const visible = (text) => text.replace(HIDDEN, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/**
+ * Return a duration.
+ * @param {number} seconds
+ */
+export function duration(seconds) {
+  const s = Math.max(0, seconds);
+  if (s < 9.95) return `${s < 0.05 ? 0 : s.toFixed(1)} s`;
+  if (s < 59.5) return `${Math.round(s)} s`;
+  const two = (/** @type {number} */ value) => String(Math.floor(value)).padStart(2, '0');
+  if (s < 3600) return `${Math.floor(Math.round(s) / 60)}:${two(Math.round(s) % 60)}`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ${two((s % 3600) / 60)}`;
+  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
+}
+
+const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+
+/**
+ * Return a moment in the time zone of the reader.
+ * @param {number} at seconds since 1970
+ */
+export const moment = (at) => MOMENT.format(at * 1000);
+
+/**
+ * Return a count with its noun.
+ * @param {number} number
+ * @param {string} noun
+ */
+export const count = (number, noun) => `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+
+/** @typedef {{$long: number, beginning: string, seq?: number}} Long a long value: its length and its beginning */
+
+/**
+ * Return true for the beginning of a value that is too long for a row.
+ * @param {any} value
+ * @returns {value is Long}
+ */
+export const isLong = (value) => typeof value === 'object' && value !== null && typeof value.$long === 'number' && 'beginning' in value;
+
+/**
+ * Return a value as text: a text as it is, anything else as JSON.
+ * @param {any} value
+ */
+export function textOf(value) {
+  if (value === null || value === undefined) return '';
+  if (isLong(value)) return `${value.beginning}…`;
+  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+}
+
+/**
+ * Return a value in one line.
+ * @param {any} value
+ * @param {number} [most] characters
+ */
+export function brief(value, most = SHORT) {
+  if (value === null || value === undefined) return '–';
+  const text = isLong(value) ? value.beginning : typeof value === 'string' ? value : JSON.stringify(value);
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > most || isLong(value) ? `${line.slice(0, most)}…` : line;
+}
+
+/**
+ * Return a name of the journal as words: `constellation_submitted`, `WAITING_FOR_INPUT`.
+ * @param {string} name
+ */
+export function named(name) {
+  const words = name.replaceAll('_', ' ').toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
