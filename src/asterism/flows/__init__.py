@@ -12,13 +12,14 @@
   checks the class, and ``limits`` has the limits of a field in words.
 - ``dialogue_policy`` is the default conversation, and ``answers`` takes a message apart. Before, ``secret_answers`` takes
   the secrets out, and ``several`` divides a message with several changes. ``parsing`` and ``slot_filling`` find values with
-  ``asterism.reading``, and ``models`` asks a model for them.
+  ``asterism.reading``, ``paths`` corrects paths, and ``models`` asks a model for them.
 - ``performer`` calls the handlers, and ``blocking`` those that are plain functions. ``agent_state`` is the state behind an
   agent object, ``secret_store`` holds its secrets, ``secret_fields`` recognizes and masks them, and ``children`` starts runs below it.
+  ``plans`` reads and checks the plan of an agent, which ``running`` runs by default.
 - ``registry`` finds the class of an agent, ``resumption`` checks that it fits its journals, and ``source`` finds the
   agents of a file and makes them devices.
-- ``conversation`` is one agent from its user's side, ``orchestrator`` routes many users to many agents, ``stream``
-  reports progress.
+- ``conversation`` is one agent from its user's side, ``conversation_result`` reads its answer from the journal,
+  ``orchestrator`` routes many users to many agents, ``stream`` reports progress.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ An instance that you create yourself is a conversation (``reply``, ``stream``, `
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypeVar, Unpack, overload
@@ -15,14 +14,15 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput, did_you_mean
-from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, checked, in_order, restore_state, setting_of
+from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, in_order, restore_state, setting_of
 from asterism.flows.blocking import in_thread
 from asterism.flows.children import ChildFailed
 from asterism.flows.conversation import Conversation
-from asterism.flows.declaration import AgentOptions, check_class, check_options, handlers_of, options_of
+from asterism.flows.declaration import AgentOptions, adopt_plan, check_class, check_options, handlers_of, options_of
 from asterism.flows.dialogue_policy import advance, missing, take_answer, take_approval, take_first_message, take_while_paused
 from asterism.flows.fields import Field, fields_of, json_schema
 from asterism.flows.registry import KNOWN, name_of
+from asterism.flows.running import entered_once, run_plan
 from asterism.flows.slot_filling import approval_prompt, found_by_patterns
 from asterism.flows.stream import StreamEvent
 from asterism.kernel.machine import run_id_of
@@ -53,6 +53,8 @@ class StandardAgent:
         language: language of its users: "en", "de", "es", or the path of a language file.
         time_zone: time zone of its users, as "Europe/Berlin": "today" and "at 3" are theirs. By default UTC; ``asterism chat``
             takes the machine's.
+        plan: plan that ``on_running`` runs by default, with the fields as its parameters: the path of a plan file, from the
+            folder of the class's file; a ``Constellation``; or a plan.
     """
 
     triggers: ClassVar[Sequence[_Word]] = ()
@@ -65,6 +67,7 @@ class StandardAgent:
     idle_timeout_s: ClassVar[_Seconds | None] = None
     language: ClassVar[str] = "en"
     time_zone: ClassVar[str] = ""
+    plan: ClassVar[Any] = None
 
     _state: AgentState
     _conversation: Conversation | None
@@ -76,9 +79,11 @@ class StandardAgent:
             if not inspect.iscoroutinefunction(vars(cls)[name]):
                 setattr(cls, name, in_thread(vars(cls)[name]))
         if "on_running" in vars(cls):
-            cls.on_running = _entered_once(cls.on_running)  # type: ignore[method-assign]
+            cls.on_running = entered_once(cls.on_running)  # type: ignore[method-assign]
         if {"language", "time_zone"} & vars(cls).keys():
             setting_of(cls, "", "", 0.0)
+        if "plan" in vars(cls):
+            adopt_plan(cls)
         KNOWN[name_of(cls)] = cls
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
@@ -127,6 +132,12 @@ class StandardAgent:
     def fleet(self) -> tuple[AgentProfile, ...]:
         """Return the profiles of the runtime's devices, for a child constellation; empty outside a handler."""
         return self._state.host.fleet if self._state.host else ()
+
+    @classmethod
+    def _is_repeatable(cls) -> bool:
+        """Return True if ``on_running`` may be called again after a crash: the run of a plan is a child."""
+        runs_plan = cls.plan is not None and cls.on_running is StandardAgent.on_running
+        return cls.idempotent or cls.resumable or runs_plan
 
     @classmethod
     def input_fields(cls) -> dict[str, Field]:
@@ -205,9 +216,9 @@ class StandardAgent:
         """Handle a message while approval is pending. By default: yes runs, no cancels, a changed value is shown again."""
         return await take_approval(self, msg)
 
-    async def on_running(self, msg: Message) -> AgentResult | None:  # noqa: ARG002 - for overrides
-        """Do the work. By default it completes at once."""
-        return self.make_result(AgentStatus.COMPLETED, raw_message="Done.")
+    async def on_running(self, msg: Message) -> AgentResult:  # noqa: ARG002 - for overrides
+        """Do the work. By default it runs the ``plan``; without one, it completes at once."""
+        return await run_plan(self)
 
     async def on_paused(self, msg: Message) -> AgentResult | None:
         """Handle a pause, or a message during a pause. By default: "resume" resumes the conversation."""
@@ -337,31 +348,7 @@ class StandardAgent:
         return result
 
 
-def _entered_once(body: Callable[..., Any]) -> Any:
-    """Wrap ``on_running``: its body is entered once RUNNING is journaled, and at most once per handler; ``super()`` passes."""
-
-    @functools.wraps(body)
-    async def on_running(self: StandardAgent, msg: Message) -> Any:
-        state = self._state
-        if state.depth == 0:
-            if state.entered:
-                raise InvalidInput(f"this handler has already entered {type(self).__name__}.on_running; call it once")
-            if self.status is not AgentStatus.RUNNING:
-                self.transition_to(AgentStatus.RUNNING)
-            if state.host is not None:
-                await state.host.enter(self)
-            state.entered = True
-        state.depth += 1
-        try:
-            result = await body(self, msg)
-        finally:
-            state.depth -= 1
-        return result if state.depth else checked(self, "on_running", result)
-
-    return on_running
-
-
-StandardAgent.on_running = _entered_once(StandardAgent.on_running)  # type: ignore[method-assign]
+StandardAgent.on_running = entered_once(StandardAgent.on_running)  # type: ignore[method-assign]
 
 
 @overload
@@ -395,6 +382,7 @@ def flowagent(agent: Any = None, **options: Any) -> Any:
         doc = (cls.__doc__ or "").strip().partition("\n")[0] if "__doc__" in vars(cls) else ""
         cls.description = cls.description or doc
         check_options(cls, StandardAgent)
+        adopt_plan(cls)
         return cls
 
     return declare(agent) if agent is not None else declare

@@ -69,6 +69,10 @@ class HandlerContext(Protocol):
         """Run the child of a key, and return its end."""
         ...
 
+    def started(self, key: str) -> StartChild | None:
+        """Return the start of the child of a key; None if it was not started."""
+        ...
+
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
         """Return the values that a model finds in a message, by field name; None without a model."""
         ...

@@ -10,13 +10,13 @@ import msgspec
 
 from asterism.flows.fields import Field
 from asterism.flows.parsing import exact_value
-from asterism.flows.secret_fields import masked
 from asterism.flows.slot_filling import (
     DialogueAgent,
     as_guesses,
     complaint_of,
     complaints_about,
     explained,
+    field_words,
     fill_slots,
     note,
     put,
@@ -24,7 +24,6 @@ from asterism.flows.slot_filling import (
     read_message,
     say,
     take_values,
-    value_words,
 )
 from asterism.machines.flow_agent.events import AgentStatus, Message
 from asterism.reading import replies
@@ -192,7 +191,7 @@ def _set(agent: DialogueAgent, field: Field, text: str) -> AnswerOutcome:
     after = agent.collected_fields.get(field.name)
     is_shown = agent._state.status is AgentStatus.WAITING_FOR_APPROVAL
     if not sentences and before is not None and before != after and not is_shown:
-        sentences = [say(agent, "changed", label=field.label, value=value_words(after, agent))]
+        sentences = [say(agent, "changed", label=field.label, value=field_words(agent, field, after))]
     return _answered(agent, sentences, field.name if after is not None and after != before else "")
 
 
@@ -364,7 +363,7 @@ def _without_introduction(agent: DialogueAgent, text: str, asked: Field) -> str:
 def _known_of(agent: DialogueAgent, field: Field) -> str:
     """Return the value of a field, and its description or limits, as sentences; empty without any."""
     value = agent.collected_fields.get(field.name)
-    given = "" if value is None else masked(field, value) if field.secret else value_words(value, agent)
+    given = "" if value is None else field_words(agent, field, value)
     about_it = explained(agent, field)
     link = "; " if about_it[:1].islower() else ". "
     return f"{given}{link}{about_it}" if given and about_it else about_it or (given and f"{given}.")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, parse_plan
+from asterism.constellation.parameters import values_of
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import AsterismError, InvalidInput
+from asterism.flows.plans import PlanSource, plan_of
 from asterism.flows.registry import name_of
 from asterism.flows.resumption import declared_fields
+from asterism.kernel.data import as_json
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild, child_start, event_data
 from asterism.machines.constellation_agent.definition import ConstellationDefinition
@@ -20,6 +24,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import ConversationLimits, FlowDefinition
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.reading.words import words_of
 from asterism.runtime.ports.store import InquiryRow
 
 
@@ -36,29 +41,36 @@ class ChildFailed(AsterismError):
 
 
 def constellation(
-    plan: PlanDocument | Mapping[str, Any] | None = None,
+    plan: PlanSource | None = None,
     fleet: Iterable[AgentProfile] = (),
     *,
     request: str = "",
+    params: Mapping[str, Any] | None = None,
     inputs: Mapping[str, Any] | None = None,
     options: RunOptions | None = None,
 ) -> StartChild:
     """Return the start of a child constellation; the runtime of the conversation must have its devices.
 
     Args:
-        plan: tasks and dependencies; without a plan the runtime's planner plans ``request``.
-        fleet: profiles of the devices.
+        plan: the path of a plan file, from the folder of the caller's file; a ``Constellation``; or a plan. Without one,
+            the runtime's planner plans ``request``.
+        fleet: profiles of the devices; by default all devices of the runtime.
         request: the request in words.
+        params: values of the plan's parameters.
         inputs: values for ``${inputs.…}`` in the plan.
         options: options of the run.
 
     Raises:
-        InvalidInput: the plan is invalid, or a value is not JSON.
+        InvalidInput: the plan is invalid, a parameter is unknown, missing or of another type, or a value is not JSON.
     """
-    document = plan if isinstance(plan, PlanDocument) or plan is None else parse_plan(plan)
+    caller = inspect.currentframe()
+    file = caller.f_back.f_globals.get("__file__") if caller and caller.f_back else None
+    document = None if plan is None else plan_of(plan, Path(file).absolute().parent if file else Path.cwd())
+    if params is not None:
+        inputs = {**(inputs or {}), **values_of(document.params if document else {}, as_json(params, "params"))}
     definition = event_data(ConstellationDefinition(fleet=tuple(fleet), plan=document, options=options or RunOptions()))
     start = StartRequest(definition=definition, request=request, inputs=dict(inputs or {}))
-    return child_start(CONSTELLATION_AGENT.name, start, request or "constellation")
+    return child_start(CONSTELLATION_AGENT.name, start, request or (document.name if document else "") or "constellation")
 
 
 def flow(agent: type, text: str = "", **values: Any) -> StartChild:
@@ -125,9 +137,11 @@ def _parts(child: StartChild) -> dict[str, Any]:
     return {"machine": child.machine, "plan or agent": definition, "request": child.start.request, "inputs": child.start.inputs}
 
 
-def question_of(asked: InquiryRow) -> str:
-    """Return the question of a child run, with the arguments that a yes approves."""
+def question_of(asked: InquiryRow, language: str) -> str:
+    """Return the question of a child run, with the arguments that a yes approves, and with "(yes/no)" if it needs one."""
     subject = msgspec.json.decode(asked.subject or "{}", type=dict[str, Any])
     given = subject.get("arguments") or subject.get("context") or {}
     shown = [f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}" for name, value in given.items()]
-    return f"{asked.prompt} ({', '.join(shown)})" if shown else asked.prompt
+    question = f"{asked.prompt} ({', '.join(shown)})" if shown else asked.prompt
+    yes_no = words_of(language).text("go_ahead").rpartition(" ")[2]
+    return f"{question} {yes_no}" if "approve" in asked.verbs and not question.endswith(yes_no) else question

@@ -14,10 +14,11 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
-from asterism.flows.agent_state import HIDDEN, AgentResult, in_order, setting_of
+from asterism.flows.agent_state import AgentResult, setting_of
 from asterism.flows.children import question_of
+from asterism.flows.conversation_result import in_language, result_of
 from asterism.flows.performer import flow_performers
-from asterism.flows.registry import agent_class, name_of
+from asterism.flows.registry import name_of
 from asterism.flows.resumption import class_of, declared_fields
 from asterism.flows.secret_fields import values_by_pattern, without_values
 from asterism.flows.secret_store import PLACEHOLDER, SecretStore, process_secret_store
@@ -27,11 +28,9 @@ from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.machines.flow_agent.events import AgentStatus, ConversationLimits, ConversationStarted, Message, MessageReceived
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
-from asterism.machines.flow_agent.moves import CANCELLED_PROMPT, INTERRUPTED_PROMPT, TOO_LONG_PROMPT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Cancel, Pause, Unpause, Verb
 from asterism.reading import replies
-from asterism.reading.words import words_of
 from asterism.runtime.client import Client
 from asterism.runtime.ports.store import ACCEPTED, InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime, current_runtime
@@ -106,16 +105,23 @@ class Conversation:
             return await self._settled(runtime)
 
     async def begin(self, client: Client, text: str, values: dict[str, Any], *, session: str = "") -> str:
-        """Submit the run of a new conversation without driving it; return its id."""
+        """Submit the run of a new conversation without driving it; return its id, that of this object if it has one."""
+        begun = self.first_event(client, text, values)
+        agent: Any = self.agent
+        title = agent.description or agent.__name__
+        return await client.submit(FLOW_AGENT, begun, title=title, actor=self.user, run_id=self.run_id, session=session, tenant=self.tenant)
+
+    def first_event(self, client: Client, text: str, values: dict[str, Any]) -> ConversationStarted:
+        """Return the event that starts the run of this object; its secrets are in the store of secrets."""
         replies.check_length(text)
         agent: Any = self.agent
         setting_of(agent, self.language, self.time_zone, 0.0)
         limits = ConversationLimits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
         values = as_json(values, "the field values")
-        self.run_id = client.clock.new_id()
+        self.run_id = self.run_id or client.clock.new_id()
         text, values, token = self._without_secrets(agent, client, text, values)
         message = Message(text=text, by=self.user, at=client.clock.now(), values=values, secret=token)
-        begun = ConversationStarted(
+        return ConversationStarted(
             agent=name_of(agent),
             message=message,
             tenant=self.tenant,
@@ -126,8 +132,6 @@ class Conversation:
             language=self.language,
             time_zone=self.time_zone,
         )
-        title = agent.description or agent.__name__
-        return await client.submit(FLOW_AGENT, begun, title=title, actor=self.user, run_id=self.run_id, session=session, tenant=self.tenant)
 
     async def _row(self, client: Client) -> RunRow:
         """Return the row of the run.
@@ -147,8 +151,14 @@ class Conversation:
         result = await self.result(runtime)
         return msgspec.structs.replace(result, raw_message=f"{replies.unclear(text, self.language)} {result.raw_message}")
 
-    async def put(self, client: Client, text: str, values: dict[str, Any]) -> tuple[str, str] | None:
+    async def put(self, client: Client, text: str, values: dict[str, Any], *, key: str = "") -> tuple[str, str] | None:
         """Write a message to the inbox of this conversation, or of the child that asks, without waiting for an answer.
+
+        Args:
+            client: client of the database.
+            text: the message.
+            values: fields given by name.
+            key: idempotency key of the message; by default a fresh one, or that of the question that it answers.
 
         Returns:
             The key of the message and the run id of the inbox. None if a yes or no is expected and the text is neither,
@@ -171,9 +181,9 @@ class Conversation:
             if verb is None:
                 return None
             if verb != "respond":
-                return (await client.post_answer(asked.inquiry_id, verb, actor=self.user, reason=text)).key, asked.run_id
+                return (await client.post_answer(asked.inquiry_id, verb, actor=self.user, reason=text, key=key)).key, asked.run_id
         values = as_json(values, "the field values")
-        return await self._post(client, asked, text, values), asked.run_id if asked else self.run_id
+        return await self._post(client, asked, text, values, key), asked.run_id if asked else self.run_id
 
     async def asked(self, client: Client) -> InquiryRow | None:
         """Return the open question of this conversation, else of a run below it; one without verbs asks for a secret."""
@@ -189,7 +199,7 @@ class Conversation:
         refusal = replies.refusal_of(text, language)
         return ("reject", refusal) if refusal is not None else (None, "")
 
-    async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
+    async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any], key: str) -> str:
         """Write a message to the inbox, as the answer to the open question if there is one; return its key."""
         agent = await self._agent_of(client, asked)
         in_confidence = self.vault.knows(self.run_id, text.strip()) or (
@@ -199,7 +209,7 @@ class Conversation:
         if asked is not None and asked.verbs and not token:
             try:
                 verb: Literal["edit", "respond"] = "edit" if values and "edit" in asked.verbs else "respond"
-                return (await client.post_answer(asked.inquiry_id, verb, actor=self.user, value=values or text)).key
+                return (await client.post_answer(asked.inquiry_id, verb, actor=self.user, value=values or text, key=key)).key
             except (Refused, InvalidInput):  # already answered or expired: send it as an ordinary message
                 pass
         confidential = in_confidence and bool(token) and not values
@@ -210,7 +220,7 @@ class Conversation:
             secret=token,
             confidential=confidential,
         )
-        key = client.clock.new_id()
+        key = key or client.clock.new_id()
         await client.post(asked.run_id if asked else self.run_id, said, actor=self.user, key=key)
         return key
 
@@ -363,38 +373,10 @@ class Conversation:
         self._shown[self.run_id] = below.inquiry_id if below else live.memory.open_question or "nothing"
         if live.ended:
             del self._shown[self.run_id]
-        return msgspec.structs.replace(result, raw_message=question_of(below)) if below else result
+        return msgspec.structs.replace(result, raw_message=question_of(below, self.language)) if below else result
 
 
 async def _load_run(client: Client, run_id: str) -> Run[FlowMemory]:
     live: Run[FlowMemory]
     live, _ = await load(client.store, FLOW_AGENT, run_id)
     return live
-
-
-_PROMPTS = {INTERRUPTED_PROMPT: "interrupted", CANCELLED_PROMPT: "cancelled", TOO_LONG_PROMPT: "too_late"}
-"""The sentences of the machine; journals have them in English."""
-
-
-def in_language(memory: FlowMemory, text: str) -> str:
-    """Return a text with the sentences of the machine in the language of the conversation."""
-    if text not in _PROMPTS:
-        return text
-    return words_of(memory.language or agent_class(memory.agent).language).text(_PROMPTS[text])
-
-
-def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
-    """Return the result of a conversation that waits or has ended."""
-    agent, view = agent_class(memory.agent), memory.view
-    fields = in_order(agent, {**view.fields, **dict.fromkeys(view.withheld_fields, HIDDEN)})
-    return AgentResult(
-        status=AgentStatus(row.state),
-        raw_message=in_language(memory, memory.prompt),
-        data={**view.outputs, **memory.data},
-        metadata=dict(view.metadata),
-        fields=fields,
-        missing_fields=tuple(name for name, field in agent.input_fields().items() if field.asked and name not in fields),
-        run_id=row.run_id,
-        code=memory.code if memory.code != "finished" else "",
-        reason=memory.reason,
-    )

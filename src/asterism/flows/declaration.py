@@ -9,14 +9,17 @@ import contextlib
 import difflib
 import functools
 import inspect
+import sys
 import typing
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypedDict
 
 import msgspec
 
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.flows.fields import MISSING, Field, Output, fields_of
+from asterism.flows.plans import PlanSource, check_params, plan_of
 
 VALIDATOR = "validate_"
 """Begin of the names of methods that validate a field."""
@@ -37,6 +40,7 @@ class AgentOptions(TypedDict, total=False):
     idle_timeout_s: float | None
     language: str
     time_zone: str
+    plan: PlanSource
 
 
 @functools.cache
@@ -86,6 +90,22 @@ def check_class(agent: type, base: type) -> None:
             for part in rule:
                 _check_known(agent, name, part, fields)
             _check_method(agent, name, method, 0)
+
+
+def adopt_plan(agent: Any) -> None:
+    """Read the plan of a class, if it has one, and check that the fields fill its parameters.
+
+    Raises:
+        InvalidInput: the plan is invalid, or does not fit the fields. Names the class.
+    """
+    if agent.plan is None:
+        return
+    file = getattr(sys.modules.get(agent.__module__), "__file__", None)
+    try:
+        agent.plan = plan_of(agent.plan, Path(file).absolute().parent if file else Path.cwd())
+    except InvalidInput as error:
+        raise InvalidInput(f"{agent.__name__}.plan: {error}") from None
+    check_params(agent, agent.plan)
 
 
 def _methods(agent: type) -> Iterator[tuple[str, Any]]:

@@ -13,6 +13,7 @@ import msgspec
 from asterism.flows.agent_state import AgentResult
 from asterism.flows.answers import ask_for_again, doubted_field, said_by_name
 from asterism.flows.fields import Field, complaint
+from asterism.flows.paths import corrected_path
 from asterism.flows.secret_answers import take_any
 from asterism.flows.secret_fields import values_by_pattern
 from asterism.flows.slot_filling import (
@@ -275,7 +276,9 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
     if refusal and not is_fault:
         found = read_message(agent, text)
         is_value = not found.unknown and replies.has_value(refusal, language)  # "no, until the 26th", where no field ends anything
-        is_change = bool(found.taken or found.labels or found.troubles or is_value or doubted_field(agent, text))
+        is_change = bool(
+            found.taken or found.labels or found.troubles or is_value or doubted_field(agent, text) or corrected_path(agent, text)
+        )
         if not is_change and said_by_name(agent, text) is None:
             return _reject(agent, refusal)
     return await _discuss(agent, msg, text)
@@ -308,6 +311,8 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str) -> AgentResult
         return await advance(agent, msg, [*_explanations(agent, text), unclear])
     if intent:
         return await advance(agent, msg)
+    if path := corrected_path(agent, text):
+        return await advance(agent, msg, fill_slots(agent, path))
     answered = await take_any(agent, msg, text, None, approving=True)
     if answered.fields or answered.sentences:
         more = [unclear] if answered.is_talk and not answered.fields and not agent._get_missing_fields() else []

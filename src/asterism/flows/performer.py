@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
+from asterism.devices.here import HereDevice
 from asterism.devices.task_log import hidden, print_trace
 from asterism.errors import AsterismError, DefinitionMissing, InvalidInput
 from asterism.flows.agent_state import (
@@ -35,6 +36,7 @@ from asterism.flows.agent_state import (
 from asterism.flows.children import ChildFailed, check_same_child
 from asterism.flows.dialogue_policy import ask, resume, take_interruption
 from asterism.flows.fields import Field
+from asterism.flows.plans import on_fleet
 from asterism.flows.registry import agent_class
 from asterism.flows.resumption import fitting_class
 from asterism.flows.secret_fields import masked_text
@@ -43,6 +45,7 @@ from asterism.kernel.data import as_json, error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult, run_id_of
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import (
     AgentStatus,
     CallHandler,
@@ -89,10 +92,11 @@ class SecretLost(BaseException):
 
 
 class Devices(NamedTuple):
-    """The devices for child constellations: their profiles, and the fleet file to open them from (may be empty)."""
+    """The devices for child constellations: their profiles, the fleet file to open them from (may be empty), and ``here``."""
 
     fleet: tuple[AgentProfile, ...] = ()
     file: str = ""
+    here: HereDevice | None = None
 
 
 class HandlerExecution:
@@ -107,7 +111,7 @@ class HandlerExecution:
     def __init__(self, effect_id: str, call: HandlerCall, report: Report, extractor: Extractor | None, devices: Devices) -> None:
         self.key = effect_id
         self.fleet = devices.fleet
-        self._fleet_file = devices.file
+        self._devices = devices
         self.call = call
         self.limit_s = HANDLER_TIMEOUT_S
         self.timeout: asyncio.Timeout | None = None
@@ -173,14 +177,20 @@ class HandlerExecution:
         if hide(given, secrets_of(agent)) != given:
             raise InvalidInput(f"child {key} would receive a secret, and the start of a run is journaled; let the child ask for it")
         if not asked.fleet_file:  # a process that resumes the child alone opens its devices from this file
-            asked = msgspec.structs.replace(asked, fleet_file=self._fleet_file)
+            asked = msgspec.structs.replace(asked, fleet_file=self._devices.file)
+        if start.machine == CONSTELLATION_AGENT.name and key not in self._started:
+            asked = await on_fleet(asked, {it.device_id: it for it in self.fleet}, self._devices.here)
         data = as_json(asked, f"the start of child {key}")
         start = msgspec.structs.replace(start, start=msgspec.convert(data, StartRequest))
         check_same_child(key, self._started.setdefault(key, start), start)
         if key not in self._ended:
-            self._report(ChildRequested(effect_id=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable))
+            self._report(ChildRequested(effect_id=self.key, key=key, start=start, resumable=agent._is_repeatable()))
             await self._until(lambda: key in self._ended)
         return self._ended[key]
+
+    def started(self, key: str) -> StartChild | None:
+        """Return the start of the child of a key; None if it was not started."""
+        return self._started.get(key)
 
     def report(self, agent: Any, text: str) -> None:
         """Report the progress of the handler, from any thread."""
@@ -228,7 +238,7 @@ class HandlerPerformer(msgspec.Struct, eq=False):
             raise DefinitionMissing(f"run {run_id_of(effect_id)} waits: {error}") from error
         except Exception as error:  # boundary: an error in a user's class ends only its conversation
             return _failed(effect_id, "no_agent", error_text(error), request)
-        if request.entered and not (agent.idempotent or agent.resumable):
+        if request.entered and not agent._is_repeatable():
             return HandlerEnded(effect_id=effect_id, interrupted=True, reason="its process ended while on_running was under way")
         execution = self.executions[effect_id] = HandlerExecution(effect_id, request, report, self.extractor, self.devices)
         try:
@@ -285,7 +295,12 @@ class NotifyPerformer(msgspec.Struct, eq=False):
 
 
 def flow_performers(
-    vault: SecretStore, extractor: Extractor | None = None, fleet: Iterable[AgentProfile] = (), *, fleet_file: str = ""
+    vault: SecretStore,
+    extractor: Extractor | None = None,
+    fleet: Iterable[AgentProfile] = (),
+    *,
+    fleet_file: str = "",
+    here: HereDevice | None = None,
 ) -> dict[type[Effect], Performer]:
     """Return the performers of a process, by kind of effect.
 
@@ -294,8 +309,9 @@ def flow_performers(
         extractor: extracts fields with a model; None for no model.
         fleet: profiles of the devices for child constellations.
         fleet_file: file to open these devices from; empty if there is none.
+        here: describes the functions of plans; None if child constellations have none.
     """
-    handles = HandlerPerformer(vault, extractor, Devices(tuple(fleet), fleet_file))
+    handles = HandlerPerformer(vault, extractor, Devices(tuple(fleet), fleet_file, here))
     return {CallHandler: handles, NotifyHandler: NotifyPerformer(handles.executions)}
 
 

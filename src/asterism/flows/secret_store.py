@@ -25,6 +25,10 @@ class SecretStore:
         """Store, under a token, the text and the field values of a message that contains a secret."""
         self._said[token] = run_id, text, values
 
+    def drop(self, token: str) -> None:
+        """Forget a message that was not sent."""
+        self._said.pop(token, None)
+
     def original(self, message: Message) -> Message:
         """Return the original message; without the parts that this process does not have."""
         known_text = message.text.replace(PLACEHOLDER, "").strip()

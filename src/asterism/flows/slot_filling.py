@@ -241,7 +241,7 @@ def take_values(agent: DialogueAgent, found: Understanding) -> Filled:
         note(agent, name, it.text)
         is_shown = agent._state.status is AgentStatus.WAITING_FOR_APPROVAL  # the prompt has all values
         if before is not MISSING and before is not None and before != value and not is_shown:
-            done.sentences.append(say(agent, "changed", label=field.label, value=value_words(value, agent)))
+            done.sentences.append(say(agent, "changed", label=field.label, value=field_words(agent, field, value)))
     return done
 
 
@@ -287,7 +287,7 @@ def confirmation(agent: DialogueAgent) -> str:
                 continue
             if fields[name].kind is str and len(agent._state.pending) == 1:
                 return say(agent, "confirm_text", label=fields[name].label, text=repr(value))
-            shown.append(f"{fields[name].label}: {with_weekday(value, agent._state.setting.words)}")
+            shown.append(f"{fields[name].label}: {field_words(agent, fields[name], value, dated=True)}")
     return say(agent, "confirm", values=", ".join(shown))
 
 
@@ -296,8 +296,7 @@ def summary(agent: DialogueAgent) -> str:
     shown = []
     for name, field in agent.input_fields().items():
         if (value := agent.collected_fields.get(name)) is not None:
-            words = masked(field, value) if field.secret else with_weekday(value, agent._state.setting.words)
-            shown.append(f"{field.label}: {words}")
+            shown.append(f"{field.label}: {field_words(agent, field, value, dated=True)}")
     return say(agent, "so_far", values="; ".join(shown)) if shown else say(agent, "nothing_so_far")
 
 
@@ -332,9 +331,18 @@ def complaint_of(field: Field, error: ValueError) -> str:
     return f"{field.label.capitalize()}: {said}."
 
 
-def value_words(value: Any, agent: DialogueAgent | None = None) -> str:
+def value_words(value: Any) -> str:
     """Return a value as text for people."""
-    return in_words(value, (agent._state.setting if agent is not None else Setting()).words)
+    return in_words(value, Setting().words)
+
+
+def field_words(agent: DialogueAgent, field: Field, value: Any, *, dated: bool = False) -> str:
+    """Return the value of a field as text for people, a secret masked; an amount has its currency, a date its weekday if ``dated``."""
+    if field.secret:
+        return masked(field, value)
+    words = agent._state.setting.words
+    currency = f" {field.unit}" if field.unit.isupper() else ""  # those of time are in lower case
+    return f"{with_weekday(value, words) if dated else in_words(value, words)}{currency}"
 
 
 def approval_prompt(agent: DialogueAgent) -> str:
@@ -343,7 +351,7 @@ def approval_prompt(agent: DialogueAgent) -> str:
     for name, field in agent.input_fields().items():
         value = agent.collected_fields.get(name) if field.secret else getattr(agent, name)  # the default, where no value was given
         if value is not None:
-            shown.append(f"{field.label}: {masked(field, value) if field.secret else value_words(value, agent)}")
+            shown.append(f"{field.label}: {field_words(agent, field, value)}")
     what = agent.description or type(agent).__name__
     return f"{what} ({', '.join(shown)}). {say(agent, 'go_ahead')}" if shown else f"{what}. {say(agent, 'go_ahead')}"
 

@@ -18,6 +18,10 @@ async def check_definitions(client: Client, root: RunRow) -> None:
     """
     async for run_id, memory in unfinished_runs(client, root, ORCHESTRATION_LOOP.name):
         try:
-            definition_of(memory.definition, memory.working_directory).check(run_id, memory)
+            definition = definition_of(memory.definition, memory.working_directory)
+        except InvalidInput as error:
+            raise InvalidInput(f"run {run_id}: {error}; restore it, or cancel the run") from error
+        try:
+            definition.check(run_id, memory)
         except InvalidInput as error:
             raise InvalidInput(f"run {run_id}: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -10,8 +11,12 @@ from typing import Any
 
 import msgspec
 
-from asterism.devices.mcp_server import CONNECT_S, ServerAddress, listed_tools, open_client
+from asterism.constellation.references import secrets_of
+from asterism.devices.mcp.server import CONNECT_S, ServerAddress, listed_tools, open_client
+from asterism.devices.remote_secrets import with_secret_values
 from asterism.devices.resources import ResourcePool
+from asterism.devices.secrets import check_result, hidden, secret
+from asterism.devices.task_log import note_secrets
 from asterism.errors import InvalidInput, MissingExtra, first_of
 from asterism.kernel.data import error_text
 from asterism.loops.scope import Scope, scoped
@@ -27,13 +32,14 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         command: program and arguments of a server over stdio.
         url: URL of a server over HTTP.
-        headers: headers of each request. ``$NAME`` in a value is an environment variable, read on
-            connection; ``$$`` is a dollar.
+        headers: headers of each request. ``$NAME`` in a value is an environment variable and
+            ``${secret.NAME}`` a secret, read on connection; ``$$`` is a dollar.
         allow: names of the tools that the model may call; no others are offered.
         gates: reason to ask a person before a call, by tool name; ``""`` to never ask. By default a
             tool counts as destructive unless it declares itself read-only or not destructive.
         scopes: limits on the arguments, by tool name.
-        env: environment variables of the program, in addition to the few that are safe to inherit.
+        env: environment variables of the program, in addition to the few that are safe to inherit; in
+            the form of ``headers``.
         folder: working folder of the program; empty for the current one.
 
     Raises:
@@ -89,18 +95,32 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
                 if self.url or isinstance(why, OSError)
                 else "; its own output is in the log asterism.loops, at level INFO (in a command: ASTERISM_LOG=info)"
             )
-            reason = error_text(why).partition("\n")[0]  # further lines describe how the answer was parsed
+            reason = hidden(error_text(why).partition("\n")[0], self._secrets())  # further lines describe how the answer was parsed
             raise InvalidInput(f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {reason}{hint}") from error
         there = {found.name: found for found in listed}
         if missing := [name for name in self.allow if name not in there]:
             raise InvalidInput(f"the MCP server has no tool {', '.join(missing)}; it has {', '.join(there)}")
         return [self._tool(there[name], pool) for name in self.allow]
 
+    def _secrets(self) -> dict[str, str]:
+        """Return the secrets in the headers and variables, by name; a missing one is an error of the connection."""
+        found: dict[str, str] = {}
+        for name in (name for value in (*self.headers.values(), *self.env.values()) for name in secrets_of(value)):
+            with contextlib.suppress(InvalidInput, MissingExtra):
+                found[name] = secret(name)
+        return found
+
     def _client(self) -> AbstractAsyncContextManager[Any]:
-        return open_client(self._address, log=log, needs=("llm", "a worker with tools of an MCP server"))
+        address = self._address
+        own = msgspec.structs.replace(address, headers=with_secret_values(address.headers), env=with_secret_values(address.env))
+        return open_client(own, log=log, needs=("llm", "a worker with tools of an MCP server"))
 
     def _tool(self, found: Any, pool: ResourcePool) -> Tool:
         async def call(arguments: dict[str, Any], key: str) -> Any:
+            from asterism.devices.mcp.results import content_refusal  # noqa: PLC0415 - an extra, which the pool has loaded
+
+            secrets = self._secrets()
+            note_secrets(secrets)
             client = await pool.get(self.key, self._client)
             try:
                 returned = await client.call_tool(found.name, arguments, meta={"asterism.key": key})
@@ -109,8 +129,12 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
                 raise
             text = "\n".join(part.text for part in returned.content if part.type == "text")
             if returned.is_error:
-                return {"status": "failed", "reason": text}
-            return returned.structured_content if returned.structured_content is not None else text
+                return {"status": "failed", "reason": hidden(text, secrets)}
+            if found.output_schema is not None and (wrong := content_refusal(found.name, found.output_schema, returned)):
+                raise RuntimeError(hidden(wrong, secrets))
+            result = returned.structured_content if returned.structured_content is not None else text
+            check_result(msgspec.json.encode(result), secrets)
+            return result
 
         hints = found.annotations
         is_read_only = bool(hints and hints.read_only_hint)

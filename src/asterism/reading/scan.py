@@ -16,13 +16,17 @@ from asterism.reading.money import numbers_at
 from asterism.reading.options import corrected, options_at, rough_options_at, spellings_of
 from asterism.reading.setting import Setting
 from asterism.reading.times import time_parts_at, times_at
-from asterism.reading.tokens import WordToken, tokens
+from asterism.reading.tokens import MAX_READ, WordToken, fold, tokens
 from asterism.reading.values import Reading
 from asterism.reading.words import Words
 
 FieldKind = Literal["date", "time", "moment", "duration", "whole", "number", "yes_no", "option", "text", "list", "other"]
+MAX_UNIT = 3
+"""Characters of the abbreviation of a unit."""
 EARLY = 6
 """Hours: "5h" is rather a duration, and "7h" a time."""
+_NAME = re.compile(r"(?<!\S)(?P<first>[^\W\d_]{2,})(?:\d|[-_](?=\w)|\.(?=[^\W\d]))(?:[^\W_]|[-_.:](?=\w))*")
+"""A name with digits: a word, then a digit or a link, and no space."""
 SENTENCE_MARKS = frozenset(".!?;\n…")
 ORDER = ("option", "span", "date", "time", "duration", "money", "shift", "label", "part", "number", "words")
 """Which of several items of the same length is taken."""
@@ -103,6 +107,7 @@ class Scan:
         self.asked = self.wanted.get(asked)
         self.options = _options(setting.words, wanted)
         self.labels = _labels(setting.words, wanted)
+        self._join_names(setting.words)
         self.guessed = self._corrected(setting.words) | self._slashes()
         self.items = self._scanned()
         self._divide()
@@ -115,6 +120,15 @@ class Scan:
     def text_of(self, start: int, end: int) -> str:
         """Return the text from one token to before another one, as written."""
         return self.chart.text[self.tokens[start].start : self.tokens[end - 1].end] if end > start else ""
+
+    def _join_names(self, words: Words) -> None:
+        """Take the digits of names such as "web-3" and "db01.example.org" for words; those of "June-3" are a date."""
+        known = known_words(words) | {part for phrase in self.labels for part in phrase}
+        for match in _NAME.finditer(self.chart.text[:MAX_READ]):
+            if fold(match["first"]) not in known and re.search(r"\d", match[0]):
+                for index, token in enumerate(self.tokens):
+                    if match.start() <= token.start < match.end() and token.kind != "mark":
+                        self.tokens[index] = msgspec.structs.replace(token, kind="word")
 
     def _corrected(self, words: Words) -> set[int]:
         known = known_words(words) | {part for spelling in self.options for part in spelling.split()}
@@ -228,7 +242,7 @@ class Scan:
                 for field, side in places:
                     found.append(Item(kind="label", start=at, end=end, field=field, side=side))
         if not found:
-            return []
+            return self._unit_at(at)
         longest = max(it.end for it in found)
         found = [it for it in found if it.end == longest]
         names = {it.field for it in found}
@@ -236,6 +250,18 @@ class Scan:
             return [Item(kind="words", start=at, end=longest, classes=frozenset({"neutral"}))]
         sides = {it.side for it in found}
         return [found[0] if len(sides) == 1 else msgspec.structs.replace(found[0], side="")]
+
+    def _unit_at(self, at: int) -> list[Item]:
+        """Return a label for an abbreviation of it after a number: "40 GB" of a field named ``gigabytes``."""
+        low = self.tokens[at].low
+        if not at or self.tokens[at - 1].kind != "number" or self.tokens[at].kind != "word" or len(low) > MAX_UNIT:
+            return []
+        named = [it.name for it in self.wanted.values() if it.kind in ("whole", "number") and _abbreviates(low, it.name)]
+        return (
+            [Item(kind="label", start=at, end=at + 1, field=named[0])]
+            if len(named) == 1 and low not in known_words(self.chart.words)
+            else []
+        )
 
     def _words_at(self, at: int) -> list[Item]:
         words = self.chart.words.phrases["words"]
@@ -263,6 +289,15 @@ class Scan:
         """Return True for the dash of "at 10 - sorry, at 11" and "at 10 - for two", which joins no range."""
         dash, after = self.tokens[self.items[at].start], self.items[at + 1] if at + 1 < len(self.items) else None
         return not dash.glued and after is not None and not self.tokens[after.start].glued and after.kind in ("words", "label")
+
+
+def _abbreviates(low: str, name: str) -> bool:
+    """Return True if a word has the first character of a word of a name, and others of it in order: "gb" of "gigabytes"."""
+    for word in name.split("_"):
+        rest = iter(word)
+        if len(word) > MAX_UNIT and word[0] == low[0] and all(sign in rest for sign in low):
+            return True
+    return False
 
 
 def _options(words: Words, wanted: Sequence[Wanted]) -> dict[str, str]:

@@ -53,7 +53,5 @@ def zone_of(name: str) -> zoneinfo.ZoneInfo:
     """
     try:
         return zoneinfo.ZoneInfo(name)
-    except (ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
-        raise InvalidInput(f"{name!r} is no time zone; write it as Europe/Berlin or UTC") from None
-    except KeyError:
+    except (ValueError, OSError, KeyError):  # ZoneInfoNotFoundError is a KeyError
         raise InvalidInput(f"there is no time zone {name!r}; write it as Europe/Berlin or UTC") from None
