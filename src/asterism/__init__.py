@@ -11,10 +11,12 @@ crash. The packages in reading order; imports point to earlier lines only (``.im
     machines                              pure: the tables of the machines, and their moves
     runtime                               the ports, and the driver that moves the runs
     planner, devices, stores, telemetry   the adapters, which do not import each other
+    schedules, notifications              runs at their due times, and messages to people
     views                                 pure: a journal as rows and lines for display
     constellations, loops, flows          for each kind of run: its Python API, its performers
+    servers                               tokens, the HTTP API, and its client
     simulation                            runs in virtual time, with seeded faults
-    settings, bootstrap, cli              configuration, assembly, commands
+    settings, bootstrap, connection, cli  configuration, assembly, clients, commands
     schemas                               JSON Schemas of the files that people write
 
 The public names of all packages are available here, for example ``asterism.OrchestrationLoop``.
@@ -27,9 +29,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names for type checkers; a test compares the two lists
-    from asterism.bootstrap import connect as connect
     from asterism.bootstrap import open as open  # noqa: A004 - `asterism.open()` is its name
     from asterism.bootstrap import run as run
+    from asterism.connection import connect as connect
     from asterism.constellation.constellation import TaskConstellation as TaskConstellation
     from asterism.constellation.line import TaskStarLine as TaskStarLine
     from asterism.constellation.parameters import Param as Param
@@ -46,6 +48,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.constellations.rounds import Round as Round
     from asterism.constellations.rounds import follow as follow
     from asterism.constellations.rounds import submit as submit
+    from asterism.devices.file_text import read_text as read_text
     from asterism.devices.python_fleet import Device as Device
     from asterism.devices.python_fleet import Fleet as Fleet
     from asterism.devices.skill import File as File
@@ -94,9 +97,15 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.runtime.client import Client as Client
     from asterism.runtime.registration import Registration as Registration
     from asterism.runtime.runtime import Runtime as Runtime
+    from asterism.servers.remote_app import Followed as Followed
+    from asterism.servers.remote_app import RemoteApp as RemoteApp
+    from asterism.servers.remote_app import RemoteRun as RemoteRun
+    from asterism.servers.remote_conversation import RemoteConversation as RemoteConversation
+    from asterism.servers.remote_schedule import RemoteSchedule as RemoteSchedule
 
 _PUBLIC = {
-    "asterism.bootstrap": ("connect", "open", "run"),
+    "asterism.bootstrap": ("open", "run"),
+    "asterism.connection": ("connect",),
     "asterism.constellation.constellation": ("TaskConstellation",),
     "asterism.constellation.line": ("TaskStarLine",),
     "asterism.constellation.parameters": ("Param",),
@@ -109,6 +118,7 @@ _PUBLIC = {
     "asterism.constellations.handle": ("RunHandle", "RunResult"),
     "asterism.constellations.reference": ("Task",),
     "asterism.constellations.rounds": ("Round", "follow", "submit"),
+    "asterism.devices.file_text": ("read_text",),
     "asterism.devices.python_fleet": ("Device", "Fleet"),
     "asterism.devices.skill": ("File", "SkillContext", "skill"),
     "asterism.errors": (
@@ -148,10 +158,13 @@ _PUBLIC = {
     "asterism.runtime.client": ("Client",),
     "asterism.runtime.registration": ("Registration",),
     "asterism.runtime.runtime": ("Runtime",),
+    "asterism.servers.remote_app": ("Followed", "RemoteApp", "RemoteRun"),
+    "asterism.servers.remote_conversation": ("RemoteConversation",),
+    "asterism.servers.remote_schedule": ("RemoteSchedule",),
 }
 _HOME_OF = {name: home for home, names in _PUBLIC.items() for name in names}
 """Public name -> the module that defines it, which is imported on first use of the name."""
-_EXTRA_OF = {"pydantic_ai": "llm"}
+_EXTRA_OF = {"httpx2": "client", "pydantic_ai": "llm"}
 """Package that a public name may need -> the extra that installs it."""
 
 

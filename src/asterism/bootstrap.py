@@ -1,7 +1,6 @@
-"""The composition root: the only module that knows every concrete class.
+"""The composition root: the only module that knows every concrete class. It builds runtimes and closes them.
 
-It builds runtimes and closes them. Devices, planners and the driver are imported where they are
-opened, so a program that only reads runs starts in half the time.
+Devices, planners and the driver are imported where they are opened: a program that only reads starts in half the time.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from asterism.constellation.profile import HERE
 from asterism.constellation.profile import Fleet as Profiles
 from asterism.devices.worker_ledger import reap_orphans, without_leftovers, workers_folder
 from asterism.errors import InvalidInput, MissingExtra
-from asterism.kernel.machine import Effect, Machine
+from asterism.kernel.machine import Effect, Event, Machine
 from asterism.machines.constellation_agent.events import AskPlanner
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
@@ -55,11 +54,7 @@ MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CO
 
 @contextlib.asynccontextmanager
 async def open_store(database: Path, *, create: bool) -> AsyncIterator[Store]:
-    """Open the store at a path.
-
-    Raises:
-        StoreUnavailable: it cannot be opened, or is not an asterism database; nothing was written.
-    """
+    """Open the store at a path. Raises StoreUnavailable if it is no asterism database, or cannot be opened; nothing was written."""
     store = SqliteStore.open(database, create=create)
     try:
         yield store
@@ -75,11 +70,19 @@ def run_files(store: Store, database: Path) -> Files:
 
 
 @contextlib.asynccontextmanager
-async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncIterator[tuple[Profiles, Mapping[str, Device]]]:
+async def open_devices(
+    fleet: Path | Fleet | None, database: Path | None = None, *, every: bool = False, within_s: float | None = None
+) -> AsyncIterator[tuple[Profiles, Mapping[str, Device]]]:
     """Open the devices of a fleet, or of a fleet file; yield their profiles, and the devices together with the device ``here``.
 
+    Args:
+        fleet: the fleet.
+        database: path of the database of their runs; None for devices that are only described.
+        every: False if a device that cannot be opened shall be lost, without skills.
+        within_s: seconds in which each remote device must have been opened.
+
     Raises:
-        InvalidInput: the fleet file cannot be used; no file is left behind.
+        InvalidInput, MissingExtra: the fleet cannot be used, or with ``every`` one of its devices; no file is left behind.
     """
     from asterism.devices.fleet import open_fleet
     from asterism.devices.here import HereDevice
@@ -91,30 +94,34 @@ async def open_devices(fleet: Path | Fleet | None, database: Path) -> AsyncItera
 
     if not isinstance(fleet, Path | Fleet | None):
         raise InvalidInput(f"fleet: expected a fleet file or a Fleet(…), not {fleet!r}")
-    with without_leftovers(database):
-        async with contextlib.AsyncExitStack() as stack:
-            pools: list[WorkerPool] = []
+    async with contextlib.AsyncExitStack() as stack:
+        path = database or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="asterism-")), "none.db")
+        stack.enter_context(without_leftovers(path))
+        pools: list[WorkerPool] = []
 
-            def pool() -> WorkerPool:
-                if not pools:
-                    pools.append(WorkerPool(workers_folder(database)))
-                    stack.push_async_callback(pools[0].close)
-                return pools[0]
+        def pool() -> WorkerPool:
+            if not pools:
+                pools.append(WorkerPool(workers_folder(path)))
+                stack.push_async_callback(pools[0].close)
+            return pools[0]
 
-            here = HereDevice(pool)
-            if fleet is None:
-                yield {}, {HERE: here}
-                return
-            kinds = {**await device_kinds(pool(), stack, database), "agent": AGENT_KIND, "flow": FLOW_KIND}
-            devices = await (fleet.open_devices(kinds) if isinstance(fleet, Fleet) else open_fleet(fleet, kinds))  # noqa: ASYNC240 - no disk
-            yield (fleet if isinstance(fleet, Fleet) else Fleet()).described(devices), {**devices, HERE: here}
+        here = HereDevice(pool)
+        if fleet is None:
+            yield {}, {HERE: here}
+            return
+        kinds = {**await device_kinds(pool(), stack, path), "agent": AGENT_KIND, "flow": FLOW_KIND}
+        declared = fleet if isinstance(fleet, Fleet) else Fleet()
+        if isinstance(fleet, Path):
+            devices = await open_fleet(fleet, kinds, every=every, within_s=within_s)
+        else:
+            devices = await declared.open_devices(kinds, every=every)
+        yield declared.described(devices), {**devices, HERE: here}
 
 
-async def read_fleet(fleet: Path | Fleet | None) -> Profiles:
-    """Return the profiles of the devices of a fleet, or of a fleet file. Raises InvalidInput if it cannot be used."""
-    with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
-        async with open_devices(fleet, Path(folder, "none.db")) as (profiles, _):
-            return profiles
+async def read_fleet(fleet: Path | Fleet | None, *, every: bool = False) -> Profiles:
+    """Return the profiles of the devices of a fleet, or of a fleet file; errors as of ``open_devices``."""
+    async with open_devices(fleet, every=every) as (profiles, _):
+        return profiles
 
 
 class ModelServices(NamedTuple):
@@ -129,9 +136,7 @@ class ModelServices(NamedTuple):
 async def open_model_services(choice: ModelChoice | None) -> AsyncIterator[ModelServices]:
     """Open the services of a model over the same connections; the offline planner without one.
 
-    Raises:
-        MissingExtra: the model's client is not installed.
-        InvalidInput: an API key is missing, or the examples cannot be used.
+    Raises InvalidInput if an API key or examples are missing, and MissingExtra without the model's client.
     """
     from asterism.flows.models import ModelExtractor, ModelRouter
     from asterism.planner.offline.planner import OfflinePlanner
@@ -150,7 +155,7 @@ async def open_model_services(choice: ModelChoice | None) -> AsyncIterator[Model
 
 @contextlib.asynccontextmanager
 async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
-    """Open the planner with a model, or the offline planner. Raises the errors of ``open_model_services``."""
+    """Open the planner with a model, or the offline planner; errors as of ``open_model_services``."""
     async with open_model_services(choice) as services:
         yield services.planner
 
@@ -168,18 +173,21 @@ async def open_runtime(
     profiles: Profiles | None = None,
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
+    device_listener: Callable[[Event, str], None] | None = None,
+    measured: bool = False,
 ) -> AsyncIterator[App]:
     """Open a runtime that can drive every machine, constellations on these devices.
 
-    ``profiles`` describe the devices; by default their own profiles.
+    ``profiles`` of the devices: by default their own. ``device_listener`` hears of lost and found devices. ``measured``: with metrics.
 
-    Raises:
-        InvalidInput: another machine has the name of a registered one.
+    Raises InvalidInput if another machine has the name of a registered one.
     """
     from asterism.constellations.app import App
     from asterism.constellations.performers import PlannerPerformer, attempt_performers
     from asterism.devices.attempt_files import with_files
     from asterism.devices.dispatcher import Dispatcher
+    from asterism.devices.file_text import reading_files
+    from asterism.devices.fleet import fleet_name
     from asterism.devices.here import here_of
     from asterism.devices.logged_performers import open_logs
     from asterism.devices.places import places_of
@@ -189,23 +197,17 @@ async def open_runtime(
     from asterism.planner.offline.planner import OfflinePlanner
     from asterism.runtime.driver import Driver
 
-    clock = SystemClock()
+    clock, here = SystemClock(), here_of(devices)
     fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
-    here = here_of(devices)
-    if profiles is None:
-        profiles = {name: device.profile for name, device in devices.items() if device is not here}
+    profiles = {name: it.profile for name, it in devices.items() if it is not here} if profiles is None else profiles
     planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
     files = run_files(store, database)
     serving = Dispatcher(devices, clock.now, places=places_of(devices, profiles, fleet_file, database))
     async with open_logs(store, clock.now) as logged, serving as dispatcher, open_performers() as loops, planning:
-        performers: dict[type[Effect], Performer] = {
-            **with_files(attempt_performers(dispatcher), files, store, devices, database),
-            AskPlanner: planning,
-            **loops,
-            **flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet),
-        }
-        telemetry = _telemetry(lambda: driver, dispatcher, devices, clock) if telemetry_wanted(os.environ) else None
-        if telemetry:
+        flows = flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet, here=here)
+        attempts = with_files(attempt_performers(dispatcher), files, store, devices, database)
+        performers: dict[type[Effect], Performer] = {**attempts, AskPlanner: planning, **reading_files({**loops, **flows}, files, store)}
+        if telemetry := _telemetry(lambda: driver, dispatcher, devices, clock) if measured or telemetry_wanted(os.environ) else None:
             performers[AskPlanner] = telemetry.within(performers[AskPlanner])
         driver = Driver(
             store=store,
@@ -219,13 +221,13 @@ async def open_runtime(
             owner=f"process {os.getpid()} on {socket.gethostname()}",
         )
         with contextlib.ExitStack() as stack:
-            stack.callback(dispatcher.subscribe(driver.announce))
-            if telemetry:
-                stack.callback(telemetry.close)
-            if here:
-                stack.callback(here.close)
+            for listener in (it for it in (driver.announce, device_listener) if it):
+                stack.callback(dispatcher.subscribe(listener))
+            for close in (it.close for it in (telemetry, here) if it):
+                stack.callback(close)
             async with driver.opened():
-                yield App(store, driver, clock, fleet=profiles, fleet_file=fleet, here=here, files=files)
+                name = fleet_name(fleet_file, profiles)
+                yield App(store, driver, clock, fleet=profiles, fleet_file=fleet, fleet_name=name, here=here, files=files, devices=devices)
 
 
 def _telemetry(driver: Callable[[], Driver], dispatcher: Dispatcher, devices: Iterable[str], clock: SystemClock) -> Telemetry:
@@ -250,12 +252,10 @@ async def open_driver_for(
         root: row of a run without a parent.
         database: path of the database.
         fleet_file: replaces the fleet file of the run.
-        model: replaces the model of the run. A conversation has none; its default is the model of
-            the environment.
+        model: replaces the model of the run; by default that of the environment for a conversation.
 
     Raises:
-        InvalidInput: the fleet file, the definition of a loop, or the class of a conversation is
-            missing or has changed; names the run.
+        InvalidInput: the fleet file, a loop, or the class of a conversation is missing or has changed.
         JournalMismatch: a journal cannot be replayed.
         MissingExtra: the model's client is not installed.
     """
@@ -290,23 +290,24 @@ async def connect(
 
     Args:
         database: file with the journals; by default that of the commands.
-        fleet: the devices of submitted constellations, as a fleet file or a ``Fleet``; the devices
-            are described, and not kept open.
+        fleet: the devices of submitted constellations, as a fleet file or a ``Fleet``; they are only described.
         machines: the program's own machines, in addition to the built-in ones.
         create: make the database if it does not exist.
 
     Raises:
-        InvalidInput: the fleet file cannot be used, another machine has the name of a registered one,
-            or a module that is being imported calls this.
+        InvalidInput: a bad fleet file, another machine of a registered name, or a module under import calls this.
         StoreUnavailable: the database cannot be used, or it does not exist and ``create`` is False.
     """
+    from asterism.devices.fleet import fleet_name
     from asterism.devices.source import refuse_during_import
 
     refuse_during_import()
     known = registered(MACHINES, machines)  # refused before a database is made
     profiles = await read_fleet(Path(fleet) if isinstance(fleet, str) else fleet)
     async with open_store(database_path(database), create=create) as store:
-        client = Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet) if isinstance(fleet, Path | str) else "")
+        file = Path(fleet) if isinstance(fleet, Path | str) else None
+        name = fleet_name(file, profiles)
+        client = Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(file or ""), fleet_name=name)
         client.files = run_files(store, database_path(database))
         yield client
 
@@ -338,10 +339,11 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         machines: the program's own machines, in addition to the built-in ones.
 
     Raises:
-        InvalidInput: the fleet file cannot be used, another machine has the name of a registered one,
-            the time limit is not above 0, or a module that is being imported calls this.
+        InvalidInput: a bad fleet file, another machine of a registered name, a time limit that is not above 0,
+            or a module under import calls this.
         StoreUnavailable: the database cannot be used.
     """
+    from asterism.constellations.program import interrupts_in_words
     from asterism.devices.source import refuse_during_import
     from asterism.runtime.runtime import CURRENT
 
@@ -368,6 +370,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
                 machines=machines,
             )
         )
+        stack.enter_context(interrupts_in_words(lambda: runtime.driver.driven, database))
         token = CURRENT.set(runtime)
         stack.callback(CURRENT.reset, token)
         yield runtime

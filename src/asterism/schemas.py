@@ -22,16 +22,17 @@ from asterism.constellation.parameters import Param, ParamType
 from asterism.constellation.profile import HERE, AgentProfile
 from asterism.constellation.references import INPUTS
 from asterism.constellation.task import TaskStar
-from asterism.devices.a2a import A2aEntry
+from asterism.devices.a2a.kind import A2aEntry
 from asterism.devices.fleet import DeviceEntry
 from asterism.devices.local import LocalEntry
-from asterism.devices.mcp_entry import McpEntry
-from asterism.devices.ssh import SshEntry
+from asterism.devices.mcp.entry import McpEntry
+from asterism.devices.ssh.device import SshEntry
 from asterism.flows.source import FlowEntry
 from asterism.loops.device import AgentEntry
 from asterism.loops.server import McpServer
 from asterism.loops.toml import LoopDocument, WorkerTable
 from asterism.loops.worker import ModelWorker
+from asterism.runtime.ports.notices import Channel
 
 Json = dict[str, Any]
 FileKind = Literal["plan", "fleet", "loop"]
@@ -181,7 +182,7 @@ def _line(line: Json) -> Json:
 
 
 def _fleet() -> Json:
-    defs = _definitions(*DEVICE_TABLES.values())
+    defs = _definitions(*DEVICE_TABLES.values(), Channel)
     for kind, table in DEVICE_TABLES.items():
         shown = defs[table.__name__]
         _describe(shown, AgentProfile)
@@ -204,6 +205,7 @@ def _fleet() -> Json:
         "properties": {
             "name": {"type": "string", "description": "Name by which processes know the fleet; by default that of the file."},
             "devices": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/device"}},
+            "notify": {"type": "array", "items": {"$ref": "#/$defs/Channel"}},
         },
         "additionalProperties": False,
         "$defs": {"device": device, **defs},

@@ -11,6 +11,8 @@ from asterism.planner.model_choice import MODEL_VARIABLES, ModelChoice, choose_m
 
 DATABASE_VARIABLE = "ASTERISM_DATABASE"
 FILES_VARIABLE = "ASTERISM_FILES"
+SERVER_VARIABLE = "ASTERISM_SERVER"
+TOKEN_VARIABLE = "ASTERISM_TOKEN"  # noqa: S105 - the name of a variable
 REPLAY = "replay:"
 
 
@@ -30,6 +32,32 @@ def database_path(given: Path | str | None = None, environment: Mapping[str, str
         return Path(named)
     state = Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return state / "asterism" / "asterism.db"
+
+
+def server_url(given: str | None, database: Path | None, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the URL of the server that commands use: as given, else that of the environment, unless a database is given; empty for none.
+
+    Raises:
+        InvalidInput: a server and a database are given.
+    """
+    if given and database is not None:
+        raise InvalidInput("--server and --database exclude each other: a server has a database of its own")
+    return given or ("" if database is not None else environment.get(SERVER_VARIABLE, ""))
+
+
+def server_token(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the token for a server: that of the environment, else the one that a server of the database has written for its user.
+
+    Raises:
+        InvalidInput: there is neither.
+    """
+    if given := environment.get(TOKEN_VARIABLE):
+        return given.strip()
+    file = Path(f"{os.path.realpath(database_path(None, environment))}.token")
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError):
+        raise InvalidInput(f"the server needs a token; set {TOKEN_VARIABLE} (there is none in {file})") from None
 
 
 def files_url(environment: Mapping[str, str] = os.environ) -> str:

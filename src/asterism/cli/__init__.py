@@ -1,16 +1,22 @@
 """The command line. Each command is a function in one of these modules, which is imported when the command is called.
 
-- ``run_commands``: run, follow, resume, pause, unpause, cancel. ``plan_commands``: plan, fleet check, diagram. ``schema_command``: schema.
-  ``completion_command``: completion.
+- ``run_commands``: run, follow, resume, pause, unpause. ``cancel_command``: cancel.
+- ``plan_commands``: plan, fleet check, diagram. ``schema_command``: schema. ``completion_command``: completion.
+- ``fleet_commands``: fleet show. ``fleet_add``: fleet add.
 - ``show_commands``: runs, show, log. ``logs_command``: logs. ``files_command``: files. ``why_command``: why.
 - ``inquiry_commands``: inbox, answer. ``edit_command``: mcp edit.
-- ``loop_command``: loop run. ``flow_commands``: chat, flow run.
-- ``journal_commands``: fork, export, import, prune. ``retry_command``: retry.
+- ``serve_command``: serve. ``status_command``: status. ``loop_command``: loop run. ``flow_commands``: chat, flow run.
+- ``schedule_commands``: schedule.
+- ``journal_commands``: fork, export, import, prune. ``backup_command``: backup.
+- ``retry_command``: retry.
+- ``token_commands``: token create, token list, token revoke.
 
-Shared by the commands: ``options`` declares parameters, ``plan_values`` reads those of a plan, ``run_access`` opens
-the database and reads a run, ``foreground`` drives a run and handles signals, ``reporters`` show its progress,
-``questions`` asks a person at the terminal, ``keyboard`` reads input, ``output`` prints lines of
-``asterism.views.text``, and ``exit_codes`` names the exit codes.
+Shared by the commands: ``options`` and ``api_options`` declare parameters, ``plan_values`` reads those of a plan,
+``run_access`` opens the database and reads a run, ``foreground`` drives a run and handles signals, ``served_runs``
+follows one that a server drives, ``remote_commands`` run, answer and cancel on a server, ``reporters`` show its
+progress, ``questions`` asks a person at the terminal, ``file_previews`` shows the files of a question, ``keyboard``
+reads input, ``time_zone`` is that of the machine, ``output`` prints lines of ``asterism.views.text``, and
+``exit_codes`` names the exit codes.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a
 person, 130 cancelled or interrupted.
@@ -22,6 +28,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
@@ -53,24 +60,38 @@ app = App(
     result_action="return_value",
     default_parameter=Parameter(show_default=_shown_default),
 )
-_WORK, _LOOK, _STEER, _JOURNALS = (
-    Group(name, sort_key=place) for place, name in enumerate(("Run", "Inspect", "Control and answer", "Journals"))
+_WORK, _LOOK, _STEER, _JOURNALS, _SERVE = (
+    Group(name, sort_key=place) for place, name in enumerate(("Run", "Inspect", "Control and answer", "Journals", "Serve"))
 )
 _commands = Group("Commands")  # of the apps below; the first app's own are in the groups above
-_fleet = App(name="fleet", help="Check a fleet file.", group=_LOOK, group_commands=_commands)
+_fleet = App(name="fleet", help="Show, check and add the devices of a fleet.", group=_LOOK, group_commands=_commands)
+_fleet.command("asterism.cli.fleet_commands:show", name="show", help="Show the devices of a fleet; the default.")
 _fleet.command("asterism.cli.plan_commands:check_fleet", name="check", help="Check a fleet file and list its devices and skills.")
+_add = App(name="add", help="Add a device to a fleet file, after asking it what it can do.", group_commands=_commands)
+_add.command("asterism.cli.fleet_add:mcp", name="mcp", help="Add an MCP server: -- COMMAND ARGUMENT…, or --url URL.")
+_add.command("asterism.cli.fleet_add:a2a", name="a2a", help="Add an A2A agent.")
+_add.command("asterism.cli.fleet_add:ssh", name="ssh", help="Add a host that SSH reaches.")
+_fleet.command(_add)
 _mcp = App(name="mcp", help="Let MCP clients edit runs and plans.", group=_WORK, group_commands=_commands)
 _mcp.command("asterism.cli.edit_command:edit", name="edit", help="Serve an unfinished run, or a plan file, to MCP clients for editing.")
 _flow = App(name="flow", help="Run a flow agent.", group=_WORK, group_commands=_commands)
 _flow.command(
     "asterism.cli.flow_commands:run_flow", name="run", help="Run a flow agent with given fields; missing ones become open questions."
 )
+_schedule = App(name="schedule", help="Start runs at times of a cron expression.", group=_WORK, group_commands=_commands)
 _loop = App(name="loop", help="Run a loop that is defined in Python or TOML.", group=_WORK, group_commands=_commands)
 _loop.command("asterism.cli.loop_command:run", name="run", help="Run a request through a loop.")
 
+_token = App(name="token", help="Manage the tokens of a server.", group=_SERVE, group_commands=_commands)
+_token.command("asterism.cli.token_commands:create", name="create", help="Create a token and print it.")
+_token.command("asterism.cli.token_commands:list_tokens", name="list", help="List the tokens, without their secrets.")
+_token.command("asterism.cli.token_commands:revoke", name="revoke", help="Revoke a token.")
+
 app.command("asterism.cli.run_commands:run", name="run", help="Run a request or a plan file.", group=_WORK)
+app.command("asterism.cli.serve_command:serve", name="serve", help="Drive all runs of a database until it is stopped.", group=_WORK)
 app.command("asterism.cli.plan_commands:plan", name="plan", help="Show the plan for a request or a file without running it.", group=_LOOK)
 app.command("asterism.cli.show_commands:runs", name="runs", help="List the runs, newest first.", group=_LOOK)
+app.command("asterism.cli.status_command:status", name="status", help="Show the servers of a database and their work.", group=_LOOK)
 app.command("asterism.cli.show_commands:show", name="show", help="Show a run: its plan, states, tasks and metrics.", group=_LOOK)
 app.command("asterism.cli.why_command:why", name="why", help="Explain why a task exists and what happened to it.", group=_LOOK)
 app.command("asterism.cli.show_commands:log", name="log", help="Print the journal of a run in words.", group=_LOOK)
@@ -98,27 +119,55 @@ app.command(
     group=_STEER,
 )
 app.command(
-    "asterism.cli.run_commands:cancel", name="cancel", help="Cancel a run: running tasks are killed, no new ones start.", group=_STEER
+    "asterism.cli.cancel_command:cancel", name="cancel", help="Cancel a run: running tasks are killed, no new ones start.", group=_STEER
 )
 app.command("asterism.cli.inquiry_commands:inbox", name="inbox", help="List the open questions to people.", group=_STEER)
 app.command("asterism.cli.inquiry_commands:answer", name="answer", help="Answer a question and resume its run.", group=_STEER)
 app.command(
     "asterism.cli.journal_commands:fork", name="fork", help="Start a new run as a copy of another, up to an entry.", group=_JOURNALS
 )
-app.command("asterism.cli.journal_commands:export", name="export", help="Export the journals of a run and its child runs.", group=_JOURNALS)
+app.command(
+    "asterism.cli.journal_commands:export",
+    name="export",
+    help="Export a run and its child runs: journals, or a page for a browser.",
+    group=_JOURNALS,
+)
 app.command(
     "asterism.cli.journal_commands:import_journal", name="import", help="Import a run from a file that export wrote.", group=_JOURNALS
 )
+app.command("asterism.cli.backup_command:backup", name="backup", help="Copy the database while processes use it.", group=_JOURNALS)
 app.command(
     "asterism.cli.journal_commands:prune",
     name="prune",
     help="Delete ended runs that the options choose, and reclaim space.",
     group=_JOURNALS,
 )
+for _name, _function, _help in (
+    ("add", "add", "Add a schedule."),
+    ("list", "show", "List the schedules."),
+    ("next", "upcoming", "Print the next due times of a schedule."),
+    ("history", "history", "List the past due times of a schedule, with their runs."),
+    ("run", "run", "Start a run of a schedule now."),
+    ("pause", "pause", "Pause a schedule."),
+    ("resume", "resume", "Resume a schedule."),
+    ("remove", "remove", "Remove a schedule; its runs stay."),
+):
+    _schedule.command(f"asterism.cli.schedule_commands:{_function}", name=_name, help=_help)
+app.command(_schedule)
+
+
+@_fleet.default
+def _show_fleet(*given: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]) -> int:
+    """Show the devices of a fleet; cyclopts imports only named commands when they are called."""
+    done = app(["fleet", "show", *given])
+    return done if isinstance(done, int) else 0
+
+
 app.command(_fleet)
 app.command(_mcp)
 app.command(_loop)
 app.command(_flow)
+app.command(_token)
 app.command("asterism.cli.flow_commands:chat", name="chat", help="Chat with flow agents.", group=_WORK)
 app.command("asterism.cli.schema_command:schema", name="schema", help="Print the JSON Schema of a kind of file, for editors.", group=_LOOK)
 app.command("asterism.cli.completion_command:completion", name="completion", help="Print the completion script of a shell.", group=_LOOK)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json as json_text
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine, Sequence
@@ -24,12 +23,15 @@ from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
 from asterism.cli.questions import can_ask
 from asterism.cli.run_access import actor, connected
+from asterism.cli.time_zone import local_zone
+from asterism.constellations.app import App
 from asterism.constellations.resumption import fleet_file_below
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable, first_of
 from asterism.flows.agent import StandardAgent
 from asterism.flows.agent_state import AgentResult
 from asterism.flows.conversation import Conversation
 from asterism.flows.orchestrator import Orchestrator
+from asterism.flows.plans import check_on_fleet
 from asterism.flows.slot_filling import value_words
 from asterism.flows.source import agent_of, agents_of
 from asterism.machines.flow_agent.events import AgentStatus
@@ -55,9 +57,11 @@ Language = Annotated[
     str | None, Parameter(help="Language of your messages: de, en or es, or a language file (.toml) [default: the agent's].")
 ]
 TimeZone = Annotated[str | None, Parameter(help="Your time zone, as Europe/Berlin [default: the agent's, else the machine's].")]
-Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, ModelServices]]
+Opened = contextlib.AbstractAsyncContextManager[tuple[App, ModelServices]]
 MAX_SHOWN = 2000
 """Characters of an answer that are printed at most."""
+_CODES = {AgentStatus.COMPLETED: FINISHED, AgentStatus.ERROR: FAILED, AgentStatus.CANCELLED: INTERRUPTED}
+PAUSED = -1
 HELP = """\
 /pause    pause the conversation
 /resume   resume a paused conversation
@@ -76,17 +80,6 @@ class Heard(NamedTuple):
     local_zone: str = ""
 
 
-def local_zone() -> str:
-    """Return the name of the machine's time zone; UTC if it has no name."""
-    place = str(Path("/etc/localtime").resolve())
-    for name in (os.environ.get("TZ", "").lstrip(":"), place.partition("/zoneinfo/")[2], "UTC"):
-        with contextlib.suppress(InvalidInput):
-            if name:
-                zone_of(name)
-                return name
-    return DEFAULT_ZONE
-
-
 def chat(
     source: Agents,
     /,
@@ -103,7 +96,8 @@ def chat(
     """Chat with flow agents. An open conversation continues; /quit leaves it open.
 
     Ctrl-C while the agent works pauses the conversation; a second one stops at once.
-    At a terminal, a line typed before an approval is shown does not answer it. Lines from a pipe are read in order.
+    At a terminal, a line typed before an approval is shown does not answer it. Lines from a pipe are read in order, and the
+    exit code is that of the last conversation: 0 completed, 1 failed, 3 waiting, 130 cancelled.
     """
     if sys.stdin is None:
         raise InvalidInput("standard input is closed; chat reads your messages from it")
@@ -132,6 +126,8 @@ async def _fleet_of(user: str, database: Path) -> Path | None:
 
 async def _chat(agents: Sequence[type[StandardAgent]], user: str, heard: Heard, opened: Opened) -> int:
     async with opened as (runtime, services):
+        for known in agents:
+            await check_on_fleet(known, runtime.fleet, runtime.here, runtime.devices)
         orchestrator = Orchestrator(
             agents,
             runtime=runtime,
@@ -143,26 +139,29 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, heard: Heard, 
         put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. Type /help for commands.")
         for run, agent in (await orchestrator.missing(user)).items():
             put(f"(run {run} waits: the agent {plain(agent)} cannot be found; restore it, or cancel the run: asterism cancel {run})")
+        code = FINISHED
         if conversation := await orchestrator.current(user):
-            _print_result(await conversation.settle())  # an interrupted answer is completed first
+            code = _print_result(await conversation.settle()) or code  # an interrupted answer is completed first
         while (line := await _next_message(orchestrator, runtime, user)) is not None:  # until the person leaves
             if line.strip() == "/quit":
-                break
+                return FINISHED
             try:
-                is_paused = await _interruptible(_handle(orchestrator, runtime, user, line), orchestrator, user)
+                done = await _interruptible(_handle(orchestrator, runtime, user, line), orchestrator, user)
             except AsterismError as error:
                 put(f"({plain(str(error).partition(chr(10))[0], MAX_SHOWN)})")
+                code = FAILED
                 continue
-            if is_paused:
+            if done == PAUSED:
                 return INTERRUPTED
-    return FINISHED
+            code = code if done is None else done
+    return FINISHED if sys.stdin.isatty() else code
 
 
-async def _interruptible(turn: Coroutine[Any, Any, None], orchestrator: Orchestrator, user: str) -> bool:
+async def _interruptible(turn: Coroutine[Any, Any, int | None], orchestrator: Orchestrator, user: str) -> int | None:
     """Take a turn. The first Ctrl-C pauses the conversation after the running handler, a second one stops at once.
 
     Returns:
-        True if Ctrl-C has paused the conversation.
+        The result of the turn; ``PAUSED`` if Ctrl-C has paused the conversation.
     """
     pressed, before = asyncio.Queue[None](), signal.getsignal(signal.SIGINT)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, pressed.put_nowait, None)
@@ -183,12 +182,12 @@ async def _interruptible(turn: Coroutine[Any, Any, None], orchestrator: Orchestr
     for run in paused:
         if (await orchestrator.runtime.describe(run)).status == "paused":
             put(f"paused; nothing is lost. Continue with the same command, or with: asterism resume {run}")
-            return True
-    return False
+            return PAUSED
+    return taken.result()
 
 
 async def _pause_at_ctrl_c(
-    pressed: asyncio.Queue[None], taken: asyncio.Task[None], orchestrator: Orchestrator, user: str, paused: list[str]
+    pressed: asyncio.Queue[None], taken: asyncio.Task[int | None], orchestrator: Orchestrator, user: str, paused: list[str]
 ) -> None:
     await pressed.get()
     put("pausing: the running handler finishes first; press Ctrl-C again to stop now")
@@ -207,7 +206,7 @@ async def _next_message(orchestrator: Orchestrator, runtime: Runtime, user: str)
 
 
 @contextlib.asynccontextmanager
-async def _open(database: Path | None, fleet: Path | None, choice: ModelChoice | None) -> AsyncIterator[tuple[Runtime, ModelServices]]:
+async def _open(database: Path | None, fleet: Path | None, choice: ModelChoice | None) -> AsyncIterator[tuple[App, ModelServices]]:
     async with (
         open_model_services(choice) as services,
         open_all(database, fleet=fleet, planner=services.planner, extractor=services.extractor) as runtime,
@@ -215,10 +214,10 @@ async def _open(database: Path | None, fleet: Path | None, choice: ModelChoice |
         yield runtime, services
 
 
-async def _handle(orchestrator: Orchestrator, runtime: Runtime, user: str, line: str) -> None:
+async def _handle(orchestrator: Orchestrator, runtime: Runtime, user: str, line: str) -> int | None:
+    """Handle a line, and print the answer; return the exit code of a conversation that has answered."""
     if not line.startswith("/"):
-        _print_result(await orchestrator.handle(line, user=user))
-        return
+        return _print_result(await orchestrator.handle(line, user=user))
     conversation = await orchestrator.current(user)
     command = line.strip()[1:]
     if command not in ("pause", "resume", "cancel", "fields", "history"):
@@ -232,13 +231,17 @@ async def _handle(orchestrator: Orchestrator, runtime: Runtime, user: str, line:
         for said in await conversation.history(runtime):
             put(f"{plain(said.by)}: {plain(said.text, MAX_SHOWN)}")
     else:
-        _print_result(await getattr(conversation, command)())
+        return _print_result(await getattr(conversation, command)())
+    return None
 
 
-def _print_result(result: AgentResult) -> None:
+def _print_result(result: AgentResult) -> int | None:
+    """Print a result; return the exit code of its status, or None if no agent has answered."""
     put(plain(result.raw_message, MAX_SHOWN))
-    if result.run_id:  # else no agent has answered
-        put(f"  [{result.status}]")
+    if not result.run_id:
+        return None
+    put(f"  [{result.status}]")
+    return _CODES.get(result.status, WAITING)
 
 
 def run_flow(
@@ -280,6 +283,7 @@ def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:
 
 async def _run(agent: type[StandardAgent], values: dict[str, Any], text: str, opened: Opened, *, as_json: bool) -> int:
     async with opened as (runtime, _):
+        await check_on_fleet(agent, runtime.fleet, runtime.here, runtime.devices)
         conversation = Conversation(agent, runtime=runtime, user=actor())
         if as_json:
             result = await conversation.say(text, values)
@@ -297,5 +301,4 @@ async def _run(agent: type[StandardAgent], values: dict[str, Any], text: str, op
             _print_result(result)
             for asked in await runtime.store.inquiries(root=result.run_id):
                 put(f"  {answer_line(asked, result.run_id)}")
-    codes = {AgentStatus.COMPLETED: FINISHED, AgentStatus.ERROR: FAILED, AgentStatus.CANCELLED: INTERRUPTED}
-    return codes.get(result.status, WAITING)
+    return _CODES.get(result.status, WAITING)

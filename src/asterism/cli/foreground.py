@@ -233,7 +233,7 @@ async def print_end(
     result = result_data(history, row)
     if result_file is not None:
         write_atomically(result_file, json.dumps(result, indent=2) + "\n")
-    lines = await _end_lines(store, history, row, stopped=driven is None)
+    lines = await _end_lines(store, history, row, stopped=driven is None, was_asked=can_ask() and not as_json)
     if as_json:
         put(json.dumps(result))
         if row.status != "ended":
@@ -244,7 +244,8 @@ async def print_end(
         put_line(out, StyledLine(line))
 
 
-async def _end_lines(store: Store, history: RunHistory, row: RunRow, *, stopped: bool) -> list[str]:
+async def _end_lines(store: Store, history: RunHistory, row: RunRow, *, stopped: bool, was_asked: bool) -> list[str]:
+    """Return the last lines of a command; a question that was asked at the terminal is not shown in full again."""
     run = row.run_id
     if row.status == "ended":
         result = history.run.memory.result()
@@ -265,7 +266,7 @@ async def _end_lines(store: Store, history: RunHistory, row: RunRow, *, stopped:
     lines, inquiries = [], await store.inquiries(root=run)
     for asked in inquiries:
         lines.append(f"waits for a person: {plain(asked.prompt, 1000)}")
-        lines += [f"  {line}" for line in proposal_lines(subject_of(asked))]
+        lines += [f"  {line}" for line in proposal_lines(subject_of(asked))] if not was_asked else []
         lines.append(f"  {answer_line(asked, run)}")
     if sum("approve" in asked.verbs for asked in inquiries) > 1:
         lines.append(f"answer all: asterism answer {run} approve|reject --all")

@@ -12,17 +12,20 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import MACHINES
 from asterism.cli.exit_codes import FINISHED
-from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
+from asterism.cli.file_previews import previews_of
+from asterism.cli.options import Database, Here, Json, JsonEvents, OtherFleet, ServerUrl
 from asterism.cli.output import local_time, message, put
+from asterism.cli.remote_commands import answer_remote, refuse_with_server
 from asterism.cli.run_access import actor, check_sendable, connected, reading, resume_hint
 from asterism.cli.run_commands import drive_unowned
+from asterism.cli.served_runs import is_served, reserved
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.machines.run_control import Answered
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow
-from asterism.settings import database_path
+from asterism.settings import database_path, server_url
 from asterism.views.text.history import MOMENT
 from asterism.views.text.proposals import ALWAYS, answer_line, answered_line, edit_hint, subject_lines, subject_of
 from asterism.views.text.rows import PendingAnswer
@@ -46,19 +49,21 @@ async def _inbox(database: Path | None, *, as_json: bool) -> int:
         if not asked:
             put("no open questions")
         answers = pending_answers(await store.inbox([row.run_id for row in asked]))
+        previews = await previews_of(asked, store, database_path(database))
         for row in asked:
             run = await store.run(row.run_id)
             root = await store.run(run.root)
-            for line in _lines(row, plain(run.title, 100), root, answers.get(row.inquiry_id)):
+            files = previews.get(row.inquiry_id, [])
+            for line in _lines(row, plain(run.title, 100), root, answers.get(row.inquiry_id), files):
                 put(line)
         return FINISHED
 
 
-def _lines(row: InquiryRow, title: str, root: RunRow, answer: PendingAnswer | None) -> list[str]:
+def _lines(row: InquiryRow, title: str, root: RunRow, answer: PendingAnswer | None, files: list[str]) -> list[str]:
     now = SystemClock().now()
     lines = [f"{plain(row.inquiry_id)}  {plain(row.prompt, 1000)}", f"    run        {plain(row.run_id)}  {title}"]
     lines += [f"    part of    {plain(root.run_id)}  {plain(root.title, 100)}"] if root.run_id != row.run_id else []
-    lines += [f"    {line}" for line in (*subject_lines(row), edit_hint(subject_of(row))) if line]
+    lines += [f"    {line}" for line in (*subject_lines(row), *files, edit_hint(subject_of(row))) if line]
     lines.append(f"    asked      {local_time(row.asked_at, MOMENT)}, {duration(max(0.0, now - row.asked_at))} ago; risk {row.risk}")
     if row.expires_at:
         left_s = row.expires_at - now
@@ -92,7 +97,9 @@ def answer(
     no_drive: Annotated[bool, Parameter(negative=(), help="Record the answer, but do not drive the run.")] = False,
     fleet: OtherFleet = None,
     database: Database = None,
+    server: ServerUrl = None,
     json: JsonEvents = False,
+    here: Here = False,
 ) -> int:
     """Answer a question, and resume its run if no other process drives it."""
     if value is not None and verb not in ("edit", "respond"):
@@ -105,11 +112,14 @@ def answer(
         raise InvalidInput(f"--all works with approve and reject, not with {verb}: each question needs its own value")
     given = _json(value) if value is not None else ALWAYS if always else None
     said = Answered(effect_id="", verb=verb, value=given, reason=reason)
-    return asyncio.run(_answer(inquiry, said, fleet, database, every=every, drive_on=not no_drive, as_json=json))
+    if url := server_url(server, database):
+        refuse_with_server(fleet=fleet, no_drive=no_drive, json=json, here=here)
+        return asyncio.run(answer_remote(url, inquiry, said, every=every))
+    return asyncio.run(_answer(inquiry, said, fleet, database, every=every, drive_on=not no_drive, as_json=json, here=here))
 
 
 async def _answer(
-    named: str, said: Answered, fleet: Path | None, database: Path | None, *, every: bool, drive_on: bool, as_json: bool
+    named: str, said: Answered, fleet: Path | None, database: Path | None, *, every: bool, drive_on: bool, as_json: bool, here: bool
 ) -> int:
     path = database_path(database)
     async with connected(database) as client:
@@ -120,15 +130,18 @@ async def _answer(
         for it in await store.runs(root=(await store.run(asked[0].run_id)).root, limit=MAX_RUNS):
             check_sendable(it)
         answers = _Answers(client, said)
-        for row in asked:  # all are written before the run is driven
-            try:
-                await answers.post(row)
-            except Refused as refused:  # another person has answered it meanwhile; the others are still open
-                if not every:
-                    raise
-                put(message(refused))
         root = await store.run((await store.run(asked[0].run_id)).root)
-        if root.owner:
+        async with reserved(client, root, here=here):
+            for row in asked:  # all are written before the run is driven
+                try:
+                    await answers.post(row)
+                except Refused as refused:  # another person has answered it meanwhile; the others are still open
+                    if not every:
+                        raise
+                    put(message(refused))
+        root = await store.run(root.run_id)
+        served = not (here or fleet) and await is_served(store, root.fleet)
+        if root.owner and not (served and drive_on):
             return await answers.report(f"delivered to {root.owner}")
         if root.machine not in MACHINES:
             known = "the program that registers its machine"
@@ -138,7 +151,7 @@ async def _answer(
         if not drive_on:
             return await answers.report(f"recorded; it takes effect with: asterism resume {root.run_id}", delivered=False)
         try:
-            code = await drive_unowned(client, root, path, fleet, unpause=False, as_json=as_json)
+            code = await drive_unowned(client, root, path, fleet, unpause=False, as_json=as_json, here=here)
         except RunOwned as owned:  # another process has started to drive it, and reads the answers
             return await answers.report(f"delivered to {owned.owner}")
         except InvalidInput as error:  # a definition or the fleet is missing

@@ -13,20 +13,25 @@ from cyclopts import Parameter
 from asterism.bootstrap import connect, run_files
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.foreground import write_atomically
-from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
+from asterism.cli.options import Database, EveryItem, Here, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import put
-from asterism.cli.run_access import actor, connected, machine_of, reading
+from asterism.cli.run_access import actor, connected, garbage_collection_off, machine_of, reading
 from asterism.cli.run_commands import drive_unowned
+from asterism.console.export import LogTails, PageRun, machine_data, run_page
 from asterism.errors import InvalidInput
+from asterism.kernel.journal import check_whole
+from asterism.kernel.packing import packer
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.journal_file import journal_lines, read_export
 from asterism.runtime.log_stream import continued, follow_logs
 from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.store import RunRow
+from asterism.runtime.retention import DAY_S
+from asterism.runtime.runtime import RESERVED_S
 from asterism.settings import database_path
+from asterism.views.registry import unread_view
 from asterism.views.words import count, plain
 
-DAY_S = 86_400.0
 MEGABYTE = 1_000_000
 
 
@@ -39,37 +44,49 @@ def fork(
     fleet: OtherFleet = None,
     database: Database = None,
     json: JsonEvents = False,
+    every_item: EveryItem = False,
+    here: Here = False,
 ) -> int:
     """Start a new run as a copy of another, up to an entry, and drive it. The other run does not change."""
-    return asyncio.run(_fork(named, at, fleet, database, drive_on=not no_drive, as_json=json))
+    return asyncio.run(_fork(named, at, fleet, database, drive_on=not no_drive, as_json=json, every_item=every_item, here=here))
 
 
-async def _fork(named: str, at: int, fleet: Path | None, database: Path | None, *, drive_on: bool, as_json: bool) -> int:
+async def _fork(
+    named: str, at: int, fleet: Path | None, database: Path | None, *, drive_on: bool, as_json: bool, every_item: bool, here: bool
+) -> int:
     path = database_path(database)
     async with connected(database) as client:
         origin = await find_run(client.store, named)
+        client.reserved_s = RESERVED_S if here or fleet else 0.0
         new = await client.fork(origin.run_id, at, actor=actor())
         if not as_json:
             put(f"run {new}  forked from {origin.run_id} at entry {at}\n")
         row = await client.describe(new)
-        return await drive_unowned(client, row, path, fleet, as_json=as_json) if drive_on and row.status != "ended" else FINISHED
+        if not drive_on or row.status == "ended":
+            return FINISHED
+        return await drive_unowned(client, row, path, fleet, as_json=as_json, every_item=every_item, here=here)
 
 
 def export(
     named: RunId,
+    file: Annotated[Path | None, Parameter(name="FILE", help="File to write; run.html is a page that shows the run in a browser.")] = None,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="File to write [default: standard output].")] = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="The same as FILE [default: standard output].")] = None,
     no_logs: Annotated[bool, Parameter(negative=(), help="Leave out what the tasks have printed.")] = False,
     database: Database = None,
 ) -> int:
-    """Export the journals of a run and its child runs and their logs to one file, each line with a checksum."""
-    row, text = asyncio.run(_journal_of(named, database, logs=not no_logs))
-    if output is None:
+    """Export a run and its child runs to one file: their journals and logs, or a page for a browser if its name ends in .html."""
+    if file is not None and output is not None:
+        raise InvalidInput("name the file once: as FILE, or with --output")
+    target = file or output
+    as_page = target is not None and target.suffix.lower() in (".html", ".htm")
+    row, text = asyncio.run(_page_of(named, database, logs=not no_logs) if as_page else _journal_of(named, database, logs=not no_logs))
+    if target is None:
         print(text, end="")  # noqa: T201 - the output; an error must end the command
         return FINISHED
-    write_atomically(output, text)
-    put(f"run {row.run_id}: {row.seq} entries in {plain(output, 1000)}")
+    write_atomically(target, text)
+    put(f"run {row.run_id}: {row.seq} entries in {plain(target, 1000)}")
     return FINISHED
 
 
@@ -79,6 +96,26 @@ async def _journal_of(named: str, database: Path | None, *, logs: bool) -> tuple
         journals = await client.export(row.run_id)
         chunks = [chunk async for chunk in follow_logs(client.store, row.run_id, until_now=True)] if logs else []
         return row, "".join(journal_lines(journals, chunks))
+
+
+async def _page_of(named: str, database: Path | None, *, logs: bool) -> tuple[RunRow, str]:
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
+        journals = await client.export(row.run_id)
+        tails: dict[str, LogTails] = {}
+        if logs:
+            async for chunk in follow_logs(client.store, row.run_id, until_now=True):
+                if chunk.key:
+                    tails.setdefault(chunk.run_id, LogTails()).add(chunk.key, chunk.data, chunk.skipped)
+    runs = []
+    for it, records in journals:
+        machine = machine_of(it)
+        check_whole(it.run_id, it.seq, records[-1].seq if records else 0)
+        with garbage_collection_off():
+            deltas = unread_view(machine, it.run_id).read(map(packer(machine).unpack, records))
+        own = tails[it.run_id].logs() if it.run_id in tails else {}
+        runs.append(PageRun(it.run_id, it.parent, machine_data(machine), deltas, own))
+    return row, run_page(runs)
 
 
 def import_journal(

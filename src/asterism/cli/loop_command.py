@@ -10,9 +10,10 @@ import msgspec
 from cyclopts import Parameter
 
 from asterism.bootstrap import open_devices, open_runtime, open_store
-from asterism.cli.options import Database, JsonEvents, ResultFile
+from asterism.cli.options import Database, Here, JsonEvents, ResultFile
 from asterism.cli.run_access import actor, check_database
 from asterism.cli.run_commands import begin
+from asterism.cli.served_runs import is_served
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.run import Run
 from asterism.loops.definition import OrchestrationLoop, find_loop
@@ -37,6 +38,7 @@ def run(
     max_tokens: Annotated[
         int | None, Parameter(help="Fail the run when its models have used more than this many tokens [default: the limit of the loop].")
     ] = None,
+    here: Here = False,
 ) -> int:
     """Run a request through a loop that is defined in Python or TOML."""
     if not request.strip():
@@ -49,11 +51,19 @@ def run(
     except msgspec.ValidationError as error:
         raise InvalidInput(f"invalid limit of the loop: {error}") from None
     fleet = fleet.absolute() if fleet else None
-    return asyncio.run(_run(loop, named, request, fleet, database_path(database), as_json=json, result_file=result_file))
+    return asyncio.run(_run(loop, named, request, fleet, database_path(database), as_json=json, result_file=result_file, here=here))
 
 
 async def _run(
-    loop: OrchestrationLoop, named: str, request: str, fleet: Path | None, database: Path, *, as_json: bool, result_file: Path | None
+    loop: OrchestrationLoop,
+    named: str,
+    request: str,
+    fleet: Path | None,
+    database: Path,
+    *,
+    as_json: bool,
+    result_file: Path | None,
+    here: bool,
 ) -> int:
     await check_database(database)
     first = loop.submitted(request, definition=named, fleet_file=str(fleet or ""))
@@ -69,5 +79,6 @@ async def _run(
         open_store(database, create=True) as store,
         open_runtime(store, devices, database, fleet_file=fleet) as runtime,
     ):
+        runtime.is_served = not here and await is_served(store, runtime.fleet_name)
         submitted = await runtime.submit(ORCHESTRATION_LOOP, first, title=plain(request), actor=actor())
         return await begin(runtime, submitted, as_json=as_json, result_file=result_file)

@@ -17,6 +17,14 @@ Database = Annotated[
         name=["--database", "-d"], help="Database file with the journals [default: $ASTERISM_DATABASE, else in the user's state folder]."
     ),
 ]
+ServerUrl = Annotated[
+    str | None,
+    Parameter(
+        name="--server",
+        help="URL of a server whose runs are meant, instead of those of a database; its token is $ASTERISM_TOKEN, "
+        "or the one that a server of the database on this computer has written [default: $ASTERISM_SERVER].",
+    ),
+]
 WhatToRun = Annotated[
     str,
     Parameter(
@@ -36,6 +44,7 @@ EveryItem = Annotated[
 ]
 Mermaid = Annotated[bool, Parameter(name="--mermaid", negative=(), help="Print a Mermaid flowchart.")]
 RunId = Annotated[str, Parameter(name="RUN", help="Id of a run, or the first characters of the id or of its part after the hyphen.")]
+Here = Annotated[bool, Parameter(name="--here", negative=(), help="Drive the run in this command, also if a server could.")]
 ResultFile = Annotated[Path | None, Parameter(name="--result-file", help="Also write the result to this file, as one JSON object.")]
 Model = Annotated[
     str | None,
@@ -86,6 +95,13 @@ class RunFlags:
     max_cost: MaxCost = None
     wall_limit_s: Annotated[float, Parameter(help="Fail the run after this many seconds.")] = RunOptions().wall_limit_s
     inquiry_timeout_s: Annotated[float | None, Parameter(help="Seconds that a question to a person stays open [default: no limit].")] = None
+    notify: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative=(),
+            help="Channel of the fleet file for the messages of a server about the run; may be repeated [default: all channels].",
+        ),
+    ] = ()
 
     def options(self, replan: Replan = "never") -> RunOptions:
         """Return the options of the run.
@@ -109,6 +125,7 @@ class RunFlags:
             max_cost_usd=limits.max_cost_usd,
             wall_limit_s=self.wall_limit_s,
             inquiry_timeout_s=self.inquiry_timeout_s,
+            notify=self.notify,
         )
 
 

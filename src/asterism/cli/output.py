@@ -5,6 +5,7 @@ When the output is closed or cannot be written, printing does nothing, so that a
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import os
@@ -98,8 +99,10 @@ def rich_text(line: StyledLine) -> Text:
 
 
 def complain(text: str) -> None:
-    """Print a message to standard error."""
-    if sys.stderr is not None:  # print would use standard output instead
+    """Print a message to standard error; a log that cannot be written, as on a full disk, is not worth a run."""
+    if sys.stderr is None:  # print would use standard output instead
+        return
+    with contextlib.suppress(OSError):
         print(f"asterism: {message(text)}", file=sys.stderr, flush=True)  # noqa: T201 - for a person
 
 

@@ -9,21 +9,26 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_planner, read_fleet
-from asterism.cli.exit_codes import FINISHED
+from asterism.bootstrap import open_devices, open_planner, read_fleet
+from asterism.cli.exit_codes import FINISHED, UNUSABLE
 from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model, WhatToRun
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.plan_values import Values, with_values
 from asterism.cli.run_access import connected
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
-from asterism.constellation.profile import AgentProfile
-from asterism.constellation.secret_use import texts_of
+from asterism.constellation.profile import AgentProfile, Fleet
+from asterism.constellations.early_check import check_before_opening
 from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
-from asterism.constellations.plans import plan_of, plan_text, rebase_plan
+from asterism.constellations.plans import plan_of, plan_text
 from asterism.constellations.resumption import check_constellation, first_event_of
-from asterism.devices.secrets import missing_secrets
+from asterism.devices.fleet import read_channels
+from asterism.devices.here import here_of
+from asterism.devices.plan_functions import rebase_plan
+from asterism.devices.secrets import missing_secrets, secret
 from asterism.errors import InvalidInput
+from asterism.flows.plans import check_on_fleet
+from asterism.flows.registry import agent_class
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
@@ -31,6 +36,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
+from asterism.notifications.sending import check_channel
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.lookup import find_run
 from asterism.settings import model_choice
@@ -63,7 +69,8 @@ def plan(
         raise InvalidInput("--mermaid and --json exclude each other; choose one")
     goal, choice = with_values(goal_of(what), values), model_choice(model, backup_model)
     check_fleet_given(goal, fleet, "plan", what)
-    document, constellation = asyncio.run(_planned(goal, fleet, choice))
+    check_before_opening(goal, fleet)
+    document, constellation, reasons = asyncio.run(_planned(goal, fleet, choice))
     if json:
         put(plan_text(document).rstrip())
     elif mermaid:
@@ -72,27 +79,41 @@ def plan(
         out = console()
         for line in plan_lines(constellation):
             put_line(out, line)
-    for reason in missing_secrets(text for task in document.tasks for text in texts_of([task.inputs, task.env])):
+    for reason in reasons:
         complain(reason)
-    return FINISHED
+    return UNUSABLE if reasons else FINISHED
 
 
-async def _planned(goal: Goal, fleet_file: Path | None, choice: ModelChoice | None) -> tuple[PlanDocument, TaskConstellation]:
-    async with open_planner(None if goal.plan else choice) as planner:
-        return await rehearse(goal, await fleet_for(goal, await read_fleet(fleet_file)), planner)
+async def _planned(goal: Goal, fleet_file: Path | None, choice: ModelChoice | None) -> tuple[PlanDocument, TaskConstellation, list[str]]:
+    """Return a plan, its constellation, and the reasons why secrets of it cannot be used here."""
+    async with open_planner(None if goal.plan else choice) as planner, open_devices(fleet_file) as (fleet, devices):
+        document, constellation = await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner, devices)
+    return document, constellation, missing_secrets(document, devices)
 
 
 def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")], /) -> int:
     """Check a fleet file and list its devices and skills."""
-    fleet = asyncio.run(read_fleet(file))
+    fleet = asyncio.run(_checked_fleet(file))
     out = console()
     for profile in fleet.values():
-        for line in _device_lines(profile):
+        for line in device_lines(profile):
             put_line(out, line)
         out.print()
+    for channel in read_channels(file):
+        check_channel(channel, secret)
+        put_line(out, StyledLine(f"notify {channel.name}: {', '.join(channel.on)}", "dim"))
     skills = sum(len(profile.skills) for profile in fleet.values())
     out.print(f"{count(len(fleet), 'device')}, {count(skills, 'skill')}: {plain(file)} is valid")
     return FINISHED
+
+
+async def _checked_fleet(file: Path) -> Fleet:
+    """Return the profiles of a fleet file. Raises InvalidInput, also for a plan of a flow agent that cannot run on it."""
+    fleet = await read_fleet(file, every=True)
+    for profile in fleet.values():
+        if profile.child is not None and profile.child.machine == FLOW_AGENT.name:
+            await check_on_fleet(agent_class(profile.child.definition["agent"]), fleet, None)
+    return fleet
 
 
 def diagram(
@@ -107,7 +128,8 @@ def diagram(
     return FINISHED
 
 
-def _device_lines(profile: AgentProfile) -> list[StyledLine]:
+def device_lines(profile: AgentProfile) -> list[StyledLine]:
+    """Return the lines that describe a device and its skills."""
     head = StyledLine(plain(profile.device_id), "bold").append(f"  {plain(profile.description)}" if profile.description else "", "dim")
     lines = [head]
     known_as = ", ".join(plain(alias) for alias in profile.aliases)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
-from asterism.constellation.parameters import Param, missing_of, value_of_text
-from asterism.constellations.goal import Goal, with_files
-from asterism.errors import InvalidInput, did_you_mean
+from asterism.constellation.parameters import missing_of
+from asterism.constellations.goal import Goal, with_texts
+from asterism.errors import InvalidInput
 from asterism.views.words import plain
 
 Values = Annotated[
@@ -36,28 +35,28 @@ def with_values(goal: Goal, given: Iterable[str], *, asks: bool = False) -> Goal
         InvalidInput: a value is missing, of another type, or of an unknown name.
     """
     params = goal.plan.params if goal.plan else {}
-    values: dict[str, Any] = {}
-    for one in given:
-        name, equals, text = one.partition("=")
-        if not equals or not name:
-            raise InvalidInput(f"--set {one}: write name=value")
-        if goal.plan is None:
-            raise InvalidInput(f"--set {one}: a request in words has no parameters; write the value into the request")
-        if name in values:
-            raise InvalidInput(f"--set {one}: {name} is set twice; give one value")
-        if name not in params:
-            has = f"; it has {', '.join(params)}" if params else ""
-            raise InvalidInput(f"--set {one}: the plan has no parameter {name!r}{did_you_mean(name, params) or has}")
-        values[name] = _value(name, params[name], text)
-    missing = missing_of(params, values) if asks else []
+    texts = texts_of(given)
+    if texts and goal.plan is None:
+        raise InvalidInput(f"--set {min(texts)}: a request in words has no parameters; write the value into the request")
+    goal = with_texts(goal, texts)
+    missing = missing_of(params, texts) if asks else []
     if missing and not (sys.stdin and sys.stdin.isatty()):
         wanted = ", ".join(f"{name} ({params[name].type})" for name in missing)
         raise InvalidInput(f"the plan needs {wanted}; give each with --set name=value")
     for name in missing:
         about = f", {plain(params[name].description)}" if params[name].description else ""
-        values[name] = _value(name, params[name], input(f"{name} ({params[name].type}{about}): "))
-    return with_files(msgspec.structs.replace(goal, params=values))
+        goal = with_texts(goal, {name: input(f"{name} ({params[name].type}{about}): ")})
+    return goal
 
 
-def _value(name: str, param: Param, text: str) -> Any:
-    return text if param.type == "file" else value_of_text(name, param, text)
+def texts_of(given: Iterable[str]) -> dict[str, str]:
+    """Return values by name. Raises InvalidInput if one is not ``name=value``, or a name is set twice."""
+    texts: dict[str, str] = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals or not name:
+            raise InvalidInput(f"--set {one}: write name=value")
+        if name in texts:
+            raise InvalidInput(f"--set {one}: {name} is set twice; give one value")
+        texts[name] = text
+    return texts

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.cli.file_previews import file_lines
 from asterism.cli.keyboard import discard_typed_ahead, terminal_line
 from asterism.cli.output import complain, message, put
 from asterism.cli.run_access import actor
@@ -100,11 +101,16 @@ class Questions:
         return typing is not None or self._is_editing
 
     async def _next(self) -> InquiryRow | None:
-        for row in await self._runtime.inquiries(root=self._root):
+        rows = [row for row in await self._runtime.inquiries(root=self._root) if row.inquiry_id not in self._left]
+        for row in rows:
             sent = self._sent.get(row.inquiry_id)
-            if row.inquiry_id not in self._left and not (sent and await self._is_unread(*sent)):
+            if not (sent and await self._is_unread(*sent)) and not await self._is_answered(row):
                 return row
         return None
+
+    async def _is_answered(self, row: InquiryRow) -> bool:
+        """Return True for an answer that its run has not read, such as that of ``asterism answer``."""
+        return row.inquiry_id in pending_answers(await self._runtime.store.inbox([row.run_id]))
 
     async def _is_unread(self, run_id: str, key: str) -> bool:
         return not await self._runtime.store.verdict(run_id, key)
@@ -116,7 +122,7 @@ class Questions:
         if (await self._runtime.store.run(asked.run_id)).machine == FLOW_AGENT.name:
             return await self._converse(asked)
         put(plain(asked.prompt, MAX_PROMPT))
-        put("\n".join(f"  {it}" for it in subject_lines(asked)))
+        put("\n".join(f"  {it}" for it in (*subject_lines(asked), *await file_lines(asked, self._runtime.store, self._runtime.files))))
         choices = [*asked.verbs, *(["always"] if "tool" in subject_of(asked) and "approve" in asked.verbs else []), _LATER]
         discard_typed_ahead()
         for _ in range(MAX_TRIES):
@@ -225,8 +231,7 @@ class Questions:
         """Return when the question has been answered elsewhere, or has expired."""
         while True:
             row = await self._runtime.inquiry(asked.inquiry_id)
-            sent = await self._runtime.store.inbox([asked.run_id])
-            if row.answer or asked.inquiry_id in pending_answers(sent) or 0 < row.expires_at <= self._runtime.clock.now():
+            if row.answer or await self._is_answered(asked) or 0 < row.expires_at <= self._runtime.clock.now():
                 return
             await asyncio.sleep(CLOSED_POLL_S)
 

@@ -9,17 +9,20 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asterism.bootstrap import MACHINES, connect, open_store
-from asterism.errors import StoreUnavailable
+from asterism.errors import MissingExtra, StoreUnavailable
 from asterism.kernel.machine import Machine
 from asterism.runtime import registration
 from asterism.runtime.client import Client
 from asterism.runtime.ports.store import RunRow, Store
-from asterism.settings import database_path
+from asterism.settings import database_path, server_token, server_url
 from asterism.views.text.history import HistoryLine, RunHistory
 from asterism.views.text.show import read_tree
+
+if TYPE_CHECKING:
+    from asterism.servers.remote_app import RemoteApp
 
 
 def actor() -> str:
@@ -30,10 +33,33 @@ def actor() -> str:
 
 
 @contextlib.asynccontextmanager
-async def reading(database: Path | None) -> AsyncIterator[Store]:
-    """Open the store for reading; raises StoreUnavailable where there is none."""
+async def reading(database: Path | None, server: str | None = "") -> AsyncIterator[Store]:
+    """Open the store for reading, or the runs of a server; raises StoreUnavailable where there is none.
+
+    ``server`` is as in ``server_url``, or empty for a command that reads databases only.
+    """
+    if server != "" and (url := server_url(server, database)):
+        async with remote_runs(url) as (_, store):
+            yield store
+        return
     async with open_store(database_path(database), create=False) as store:
         yield store
+
+
+@contextlib.asynccontextmanager
+async def remote_runs(url: str) -> AsyncIterator[tuple[RemoteApp, Store]]:
+    """Open the runs of a server, to change and to read them.
+
+    Raises:
+        MissingExtra: the HTTP client is not installed.
+        InvalidInput: there is no token, or the URL is none.
+    """
+    try:
+        from asterism.servers.remote_store import open_remote_store  # noqa: PLC0415 - only --server needs an HTTP client
+    except ImportError as error:
+        raise MissingExtra("client", "--server") from error
+    async with open_remote_store(url, server_token()) as opened:
+        yield opened
 
 
 def connected(database: Path | None) -> AbstractAsyncContextManager[Client]:

@@ -1,12 +1,10 @@
-"""Commands that drive a run, or signal the process that drives it: run, follow, resume, pause, unpause, cancel."""
+"""Commands that drive a run, or signal the process that drives it: run, follow, resume, pause, unpause."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from cyclopts import Parameter
@@ -19,6 +17,7 @@ from asterism.cli.options import (
     Database,
     EveryItem,
     FleetFile,
+    Here,
     JsonEvents,
     Model,
     NewMaxCost,
@@ -29,26 +28,32 @@ from asterism.cli.options import (
     ResultFile,
     RunFlags,
     RunId,
+    ServerUrl,
     WhatToRun,
     raised_limits,
 )
-from asterism.cli.output import message, put
+from asterism.cli.output import put
 from asterism.cli.plan_values import Values, with_values
+from asterism.cli.remote_commands import refuse_with_server, run_remote
 from asterism.cli.run_access import actor, check_database, check_sendable, connected, resume_hint
+from asterism.cli.served_runs import follow_served, is_served, make_due
+from asterism.constellations.early_check import check_before_opening
 from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
-from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of, has_finally_tasks, stops_elsewhere
+from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of
 from asterism.constellations.rounds import round_after, submit
+from asterism.devices.fleet import check_channels
 from asterism.devices.here import here_of
-from asterism.errors import InvalidInput, MissingExtra, Refused, RunOwned, UnknownMachine
+from asterism.devices.secrets import check_secrets_set
+from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
 from asterism.kernel.machine import Event, kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions
-from asterism.machines.run_control import Cancel, Pause, Unpause
+from asterism.machines.run_control import Pause, Unpause
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
 from asterism.runtime.lookup import find_run, unowned_runs
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
-from asterism.settings import database_path, model_choice
+from asterism.settings import database_path, model_choice, server_url
 from asterism.views.words import count, plain
 
 WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
@@ -67,6 +72,8 @@ def run(
     model: Model = None,
     backup_model: BackupModel = None,
     record: Record = None,
+    here: Here = False,
+    server: ServerUrl = None,
     values: Values = (),
     behaviour: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
@@ -74,13 +81,19 @@ def run(
     if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
         problem = "it is a folder" if result_file.is_dir() else f"there is no folder {result_file.parent}"
         raise InvalidInput(f"--result-file {result_file}: {problem}")
+    if url := server_url(server, database):
+        refuse_with_server(fleet=fleet, model=model, backup_model=backup_model, record=record, here=here)
+        goal, options = with_values(goal_of(what), values, asks=True), behaviour.options("never")
+        return asyncio.run(run_remote(url, goal, options, as_json=json, every_item=every_item, result_file=result_file))
     choice = model_choice(model, backup_model, record)
     if choice is None and behaviour.replan not in (None, "never"):
         raise InvalidInput(f"--replan {behaviour.replan} needs a model; choose one with --model")
     options = behaviour.options("when_needed" if choice else "never")
     goal = with_values(goal_of(what), values, asks=True)
     check_fleet_given(goal, fleet, "run", what)
-    how = {"as_json": json, "every_item": every_item}
+    check_channels(fleet, behaviour.notify)
+    check_before_opening(goal, fleet)
+    how = {"as_json": json, "every_item": every_item, "here": here}
     return asyncio.run(_run(goal, fleet, database_path(database), options, choice, result_file=result_file, **how))
 
 
@@ -94,27 +107,42 @@ async def _run(
     as_json: bool,
     every_item: bool,
     result_file: Path | None,
+    here: bool,
 ) -> int:
     if goal.plan is not None and options.replan == "never":
         choice = None  # the run never asks it
     await check_database(database)
     async with open_planner(choice) as planner, open_devices(fleet_file, database) as (fleet, devices):
+        plan = None
         if goal.plan is not None or choice is None:
-            await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner)
+            plan, _ = await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner, devices)
         async with (
             open_store(database, create=True) as store,
             open_runtime(store, devices, database, planner=planner, fleet_file=fleet_file) as runtime,
         ):
             goal = msgspec.structs.replace(goal, title=plain(goal.title))
+            runtime.is_served = not here and await is_served(store, runtime.fleet_name)
+            if plan is not None and not runtime.is_served:  # a server has secrets of its own
+                check_secrets_set(plan, devices)
             submitted = await submit(runtime, goal, options=options, model=choice, here=runtime.here, actor=actor())
             return await begin(runtime, submitted, as_json=as_json, result_file=result_file, every_item=every_item)
 
 
 async def begin(runtime: Runtime, submitted: str, *, as_json: bool, result_file: Path | None, every_item: bool = False) -> int:
-    """Print the id of a new run, and drive it."""
+    """Print the id of a new run, and drive it, or follow it if a server does."""
     if not as_json:
         put(f"run {submitted}\n")
+    if runtime.is_served:
+        return await follow_served(runtime, submitted, as_json=as_json, result_file=result_file, every_item=every_item)
     return await drive(runtime, submitted, as_json=as_json, result_file=result_file, every_item=every_item)
+
+
+class _Shown(NamedTuple):
+    """How a run is shown while it is driven, as the options of the command say."""
+
+    as_json: bool
+    result_file: Path | None
+    every_item: bool
 
 
 def follow(
@@ -127,29 +155,33 @@ def follow(
     fleet: OtherFleet = None,
     database: Database = None,
     json: JsonEvents = False,
+    every_item: EveryItem = False,
     result_file: ResultFile = None,
+    here: Here = False,
     values: Values = (),
 ) -> int:
     """Run the next round of a session, with the fleet, model and options of an ended run. The planner knows the earlier rounds."""
     goal = with_values(goal_of(what), values, asks=True)
-    return asyncio.run(_follow(named, goal, fleet, database, as_json=json, result_file=result_file))
+    return asyncio.run(_follow(named, goal, fleet, database, how=_Shown(json, result_file, every_item), here=here))
 
 
-async def _follow(
-    named: str, goal: Goal, fleet_file: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None
-) -> int:
+async def _follow(named: str, goal: Goal, fleet_file: Path | None, database: Path | None, *, how: _Shown, here: bool) -> int:
     path = database_path(database)
     async with connected(database) as client:
         row = await find_run(client.store, named)
         after = await round_after(client, row)
         file = fleet_file or fleet_file_of(await first_event_of(client, row), row)
         async with open_planner(after.model) as planner, open_devices(file or await declared_fleet(client, row), path) as (fleet, devices):
+            plan = None
             if goal.plan is not None or after.model is None:
-                await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner)
+                plan, _ = await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner, devices)
             async with open_runtime(client.store, devices, path, planner=planner, fleet_file=file, profiles=fleet) as runtime:
                 goal = msgspec.structs.replace(goal, title=plain(goal.title))
+                runtime.is_served = not here and await is_served(client.store, runtime.fleet_name)
+                if plan is not None and not runtime.is_served:
+                    check_secrets_set(plan, devices)
                 submitted = await submit(runtime, goal, after=after, here=runtime.here, actor=actor())
-                return await begin(runtime, submitted, as_json=as_json, result_file=result_file)
+                return await begin(runtime, submitted, **how._asdict())
 
 
 def resume(
@@ -169,19 +201,22 @@ def resume(
     model: OtherModel = None,
     database: Database = None,
     json: JsonEvents = False,
+    every_item: EveryItem = False,
     result_file: ResultFile = None,
+    here: Here = False,
 ) -> int:
-    """Resume a run that was paused, or whose process ended.
+    """Resume a run that was paused, or whose process ended. If a server drives its runs, the command follows it.
 
     A run that has used its planning budget needs --max-tokens or --max-cost with a higher limit.
     """
     limits = raised_limits(max_tokens, max_cost)
     choice = model_choice(model) if model else None
+    how = _Shown(as_json=json, result_file=result_file, every_item=every_item)
     if limits == RaiseLimits():
-        return asyncio.run(_resume(named, fleet, database, choice, as_json=json, result_file=result_file))
+        return asyncio.run(_resume(named, fleet, database, choice, how=how, here=here))
     if named is None:
         raise InvalidInput("--max-tokens and --max-cost apply to one run; give its id")
-    return asyncio.run(_resume_with(limits, named, fleet, database, choice, as_json=json, result_file=result_file))
+    return asyncio.run(_resume_with(limits, named, fleet, database, choice, how=how, here=here))
 
 
 async def _resume_with(
@@ -191,12 +226,12 @@ async def _resume_with(
     database: Path | None,
     choice: ModelChoice | None,
     *,
-    as_json: bool,
-    result_file: Path | None,
+    how: _Shown,
+    here: bool,
 ) -> int:
     """Raise the limits of a run, and drive it here if no other process does."""
     async with connected(database) as client:
-        row = await _unfinished(client, named)
+        row = await unfinished_run(client, named)
         if row.owner:
             await client.send(row.run_id, limits, actor=actor())
             put(f"the limits of run {row.run_id} are raised")
@@ -204,12 +239,12 @@ async def _resume_with(
         (await client.load(row.run_id)).take(
             limits, at=row.updated_at, actor=actor()
         )  # a rehearsal: refused here rather than by the driver
-        await _post(client, row, limits)
-    return await _resume(row.run_id, fleet, database, choice, as_json=as_json, result_file=result_file)
+        await post_event(client, row, limits)
+    return await _resume(row.run_id, fleet, database, choice, how=how, here=here)
 
 
 async def _resume(
-    named: str | None, fleet: Path | None, database: Path | None, choice: ModelChoice | None, *, as_json: bool, result_file: Path | None
+    named: str | None, fleet: Path | None, database: Path | None, choice: ModelChoice | None, *, how: _Shown, here: bool
 ) -> int:
     async with connected(database) as client:
         rows = [await find_run(client.store, named)] if named is not None else await _interrupted(client)
@@ -217,10 +252,10 @@ async def _resume(
         for row in rows:
             if row.status == "ended":
                 raise Refused(f"run {row.run_id} has already ended ({row.outcome}); see: asterism show {row.run_id}")
-            if row.owner:
+            if row.owner and (here or not await is_served(client.store, row.fleet)):
                 raise RunOwned(row.run_id, row.owner)
             client.machine_of(row)
-            if not as_json:
+            if not how.as_json:
                 put(f"run {row.run_id}  {plain(row.title, 100)}")
                 put(f"this run is part of run {row.root}, which is resumed\n" if row.parent else "")
             code = await drive_unowned(
@@ -230,8 +265,10 @@ async def _resume(
                 fleet,
                 choice=choice,
                 unpause=named is not None,
-                as_json=as_json,
-                result_file=result_file,
+                as_json=how.as_json,
+                result_file=how.result_file,
+                every_item=how.every_item,
+                here=here,
             )
             codes.append(code)
             if code == INTERRUPTED:
@@ -268,8 +305,10 @@ async def drive_unowned(
     unpause: bool = True,
     as_json: bool = False,
     result_file: Path | None = None,
+    every_item: bool = False,
+    here: bool = False,
 ) -> int:
-    """Drive a run that no process owns; for a child run, drive its root.
+    """Drive a run that no process owns, or follow it if a server drives its runs; for a child run, its root.
 
     Args:
         client: client of the database.
@@ -280,20 +319,31 @@ async def drive_unowned(
         unpause: also unpause a run that a person has paused.
         as_json: print JSON.
         result_file: file to write the result to.
+        every_item: in a pipe, print each event of the items of a fan-out.
+        here: drive it here, also if a server could; so does another fleet or model.
 
     Raises:
         RunOwned: another process drives the run; nothing was changed.
     """
     paused = [row.run_id] if unpause and row.parent and row.status == "paused" else []
     row = await client.describe(row.root)
-    if row.owner:
+    served = not (here or fleet or choice) and await is_served(client.store, row.fleet)
+    if row.owner and not served:
         raise RunOwned(row.run_id, row.owner)
+    if unpause and (row.status == "paused" or any(it.kind == kind_of(Pause) for it in await client.store.inbox([row.run_id]))):
+        paused.append(row.run_id)
+    if served:
+        await _unpause_all(client, paused)
+        await make_due(client, row)
+        return await follow_served(client, row.run_id, as_json=as_json, result_file=result_file, every_item=every_item)
     async with open_driver_for(client, row, database, fleet_file=fleet, model=choice) as runtime:
-        if unpause and (row.status == "paused" or any(it.kind == kind_of(Pause) for it in await client.store.inbox([row.run_id]))):
-            paused.append(row.run_id)
-        for run in paused:
-            await runtime.post(run, Unpause(), actor=actor(), key=runtime.clock.new_id())
-        return await drive(runtime, row.run_id, as_json=as_json, result_file=result_file)
+        await _unpause_all(runtime, paused)
+        return await drive(runtime, row.run_id, as_json=as_json, result_file=result_file, every_item=every_item)
+
+
+async def _unpause_all(client: Client, runs: list[str]) -> None:
+    for run in runs:
+        await client.post(run, Unpause(), actor=actor(), key=client.clock.new_id())
 
 
 def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "", database: Database = None) -> int:
@@ -303,14 +353,14 @@ def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="Reason, for
 
 async def _pause(named: str, reason: str, database: Path | None) -> int:
     async with connected(database) as client:
-        row = await _unfinished(client, named)
+        row = await unfinished_run(client, named)
         if row.status == "paused":
             put(f"run {row.run_id} is already paused; resume with: {resume_hint(row)}")
         elif row.owner:
             await client.send(row.run_id, Pause(reason=reason), actor=actor())
             put(f"pausing run {row.run_id}: running tasks continue to their end, no new ones start; resume with: {resume_hint(row)}")
         else:
-            await _post(client, row, Pause(reason=reason))
+            await post_event(client, row, Pause(reason=reason))
             asks = await client.inquiries(root=row.root)
             effect = "it stays paused when its questions are answered" if asks else "the pause waits in its inbox"
             put(f"no process drives run {row.run_id}; {effect}. Resume with: {resume_hint(row)}")
@@ -324,7 +374,7 @@ def unpause(named: RunId, /, *, fleet: OtherFleet = None, database: Database = N
 
 async def _unpause(named: str, fleet: Path | None, database: Path | None, *, as_json: bool) -> int:
     async with connected(database) as client:
-        row = await _unfinished(client, named)
+        row = await unfinished_run(client, named)
         if not row.owner:
             return await drive_unowned(client, row, database_path(database), fleet, as_json=as_json)
         await client.send(row.run_id, Unpause(), actor=actor())
@@ -332,50 +382,8 @@ async def _unpause(named: str, fleet: Path | None, database: Path | None, *, as_
         return FINISHED
 
 
-def cancel(named: RunId, /, *, reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "", database: Database = None) -> int:
-    """Cancel a run: its work in progress is stopped, and nothing new starts. A cancelled run cannot be resumed."""
-    return asyncio.run(_cancel(named, reason, database))
-
-
-async def _cancel(named: str, reason: str, database: Path | None) -> int:
-    async with connected(database) as client:
-        row = await _unfinished(client, named)
-        path = database_path(database)
-        is_unowned, goes_on = not (await client.describe(row.root)).owner, await has_finally_tasks(client, row)
-        if is_unowned and (row.parent or goes_on):  # the rest of its tree, and these, need devices
-            await _post(client, row, Cancel(reason=reason))
-            return await drive_unowned(client, row, path, None, unpause=False)
-        async with _open_to_cancel(client, row, path, is_unowned=is_unowned) as runtime:
-            await runtime.send(row.run_id, Cancel(reason=reason), actor=actor())
-        put(_cancel_words(await client.store.run(row.run_id), goes_on=goes_on))
-        return FINISHED
-
-
-@contextlib.asynccontextmanager
-async def _open_to_cancel(client: Client, row: RunRow, path: Path, *, is_unowned: bool) -> AsyncIterator[Runtime]:
-    """Open a runtime that drives a run without an owner to its end; with devices only if it has to stop an attempt there."""
-    async with contextlib.AsyncExitStack() as stack:
-        runtime: Runtime | None = None
-        if is_unowned and await stops_elsewhere(client, row):
-            put(f"stopping the work of run {row.run_id} on its devices; Ctrl-C leaves the rest to: {resume_hint(row)}")
-            try:
-                runtime = await stack.enter_async_context(open_driver_for(client, row, path))
-            except (InvalidInput, MissingExtra) as error:
-                put(message(f"nothing is stopped on the devices of run {row.run_id}, which cannot be opened: {error}"))
-        if runtime is None:
-            runtime = await stack.enter_async_context(open_runtime(client.store, {}, path))
-        yield runtime
-
-
-def _cancel_words(row: RunRow, *, goes_on: bool) -> str:
-    """Return the effect of a cancel so far; ``goes_on``: the run has ``finally`` tasks."""
-    if row.status == "ended":
-        return f"run {row.run_id} is cancelled" if row.outcome == "cancelled" else f"run {row.run_id} has ended ({row.outcome})"
-    rest = "its finally tasks run now; cancel it again to end it at once" if goes_on else "its process stops the work under way"
-    return f"run {row.run_id} is being cancelled: {rest}"
-
-
-async def _unfinished(client: Client, named: str) -> RunRow:
+async def unfinished_run(client: Client, named: str) -> RunRow:
+    """Return the row of a run; raises Refused if it has ended."""
     row = await find_run(client.store, named)
     if row.status == "ended":
         raise Refused(f"run {row.run_id} has already ended ({row.outcome})")
@@ -383,5 +391,6 @@ async def _unfinished(client: Client, named: str) -> RunRow:
     return row
 
 
-async def _post(client: Client, row: RunRow, event: Event) -> None:
+async def post_event(client: Client, row: RunRow, event: Event) -> None:
+    """Put an event of the user into the inbox of a run."""
     await client.post(row.run_id, event, actor=actor(), key=client.clock.new_id())

@@ -11,15 +11,18 @@ import msgspec
 from cyclopts import Parameter
 
 from asterism.cli.exit_codes import FINISHED
-from asterism.cli.options import Database, Json, Mermaid, RunId
+from asterism.cli.file_previews import previews_of
+from asterism.cli.options import Database, Json, Mermaid, RunId, ServerUrl
 from asterism.cli.output import console, json_line, local_time, put, put_line, put_paged
 from asterism.cli.run_access import garbage_collection_off, machine_of, read_run, reading
 from asterism.errors import InvalidInput, RunNotFound
+from asterism.kernel.journal import JournalMismatch
 from asterism.kernel.packing import packer
 from asterism.runtime import journal_stream
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_run
 from asterism.runtime.ports.store import RunRow, Store
+from asterism.settings import database_path, server_url
 from asterism.views.text.graph import mermaid_flowchart
 from asterism.views.text.history import RunHistory, log_line
 from asterism.views.text.registry import unread_history
@@ -34,16 +37,17 @@ def runs(
     limit: Annotated[int, Parameter(help="Maximum number of runs to list; the last line says how many there are.")] = 20,
     every: Annotated[bool, Parameter(name="--all", negative=(), help="Include child runs.")] = False,
     database: Database = None,
+    server: ServerUrl = None,
     json: Json = False,
 ) -> int:
     """List the runs, newest first."""
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, not {limit}")
-    return asyncio.run(_runs(limit, database, roots_only=not every, as_json=json))
+    return asyncio.run(_runs(limit, database, server, roots_only=not every, as_json=json))
 
 
-async def _runs(limit: int, database: Path | None, *, roots_only: bool, as_json: bool) -> int:
-    async with reading(database) as store:
+async def _runs(limit: int, database: Path | None, server: str | None, *, roots_only: bool, as_json: bool) -> int:
+    async with reading(database, server) as store:
         rows = await store.runs(limit=limit, roots_only=roots_only)
         there = len(await store.runs(limit=MAX_RUNS, roots_only=roots_only)) if len(rows) == limit and not as_json else len(rows)
     if as_json:
@@ -64,6 +68,7 @@ def show(
     /,
     *,
     database: Database = None,
+    server: ServerUrl = None,
     mermaid: Mermaid = False,
     no_pager: Annotated[bool, Parameter(negative=(), help="Print at once, also what is longer than the terminal.")] = False,
     plan: Annotated[bool, Parameter(name="--plan", negative=(), help="Print its plan, as a plan file for the current folder.")] = False,
@@ -76,23 +81,31 @@ def show(
     if mermaid + plan + json > 1:
         raise InvalidInput("--mermaid, --plan and --json exclude each other; choose one")
     if plan:
+        if server_url(server, database):
+            raise InvalidInput("--plan does not work with a server; its API has the plan in the entries of the run")
         from asterism.cli.plan_commands import plan_of_run  # noqa: PLC0415 - loads the planner
 
         put(asyncio.run(plan_of_run(named, database)))
         return FINISHED
-    return asyncio.run(_show(named, database, as_mermaid=mermaid, as_json=json, paged=not no_pager))
+    return asyncio.run(_show(named, database, server, as_mermaid=mermaid, as_json=json, paged=not no_pager))
 
 
-async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json: bool, paged: bool) -> int:
-    async with reading(database) as store:
+async def _show(named: str, database: Path | None, server: str | None, *, as_mermaid: bool, as_json: bool, paged: bool) -> int:
+    async with reading(database, server) as store:
         row = await find_run(store, named)
         if as_mermaid:
             from asterism.constellations.resumption import check_constellation  # noqa: PLC0415 - loads the planner
 
             check_constellation(row)
-        tree = await _read_tree(store, row)
+        try:
+            tree = await _read_tree(store, row)
+        except JournalMismatch:  # its row still says whether it is stuck, and what to do
+            for line in () if as_json else run_lines([row], local_time):
+                put_line(console(), line)
+            raise
         asked = await (store.inquiries(run_id=row.run_id) if row.parent else store.inquiries(root=row.run_id))
         inbox = await store.inbox([question.run_id for question in asked])
+        previews = {} if as_mermaid or as_json or server_url(server, database) else await previews_of(asked, store, database_path(database))
         origin = await _origin_of(store, tree.history)
     now = SystemClock().now()
     if as_mermaid:
@@ -101,7 +114,7 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
         put(json_text.dumps(show_data(tree, now, asked=asked, origin=origin), indent=2))
     else:
         with garbage_collection_off():
-            lines = list(show_lines(tree, now, local_time, asked=asked, inbox=inbox, origin=origin))
+            lines = list(show_lines(tree, now, local_time, asked=asked, inbox=inbox, previews=previews, origin=origin))
         put_paged(lines, paged=paged)
     return FINISHED
 

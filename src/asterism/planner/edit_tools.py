@@ -48,7 +48,7 @@ _TASK = {
     "description": "What is to be done, in words.",
     "device": "Id of the device that does it.",
     "skill": "Name of a skill of that device.",
-    "tips": "Advice for the device that carries it out.",
+    "tips": "Notes for people about the task; the device does not receive them.",
     "inputs": "Arguments. A text may hold ${task_id.field}: that field of the result of a task upstream.",
     "priority": "Higher goes first on a busy device.",
     "timeout_s": "Bound on one attempt, in seconds.",

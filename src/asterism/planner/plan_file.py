@@ -24,7 +24,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, PlanDocument, as_file, parse_plan
 from asterism.constellation.edits import Applied, Edit, EditRefused, parse_actions, with_index
 from asterism.constellation.profile import Fleet
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, did_you_mean
 from asterism.kernel.data import each_once
 from asterism.planner.draft import Accepted, apply
 
@@ -35,6 +35,11 @@ LOCK_TRIES, LOCK_WAIT_S = 500, 0.02
 """Attempts to lock a file that another process holds, and the seconds between them."""
 
 _TOO_LARGE = f"a plan file may have at most {MAX_FILE // 1024**2} MiB; move large data to files that the tasks read"
+_TYPE_AS_VALUE = re.compile(r"\.when: .* applied to '\(.*?type\((\w+)")
+_ON_AS_TRUE = re.compile(r"\.retry: .* unknown field `true`")
+_UNKNOWN = re.compile(r"unknown field [`'](?P<name>[^`']+)[`']; (?:its fields are|a plan has) (?P<names>[^;]+)$")
+SUFFIXES = (".json", ".yaml", ".yml")
+"""Suffixes of plan files."""
 _NAMED_AS_FILE = re.compile(r"\S+\.(?:json|ya?ml)", re.IGNORECASE)
 
 
@@ -42,10 +47,12 @@ def plan_path(named: str) -> Path | None:
     """Return the plan file that a command line names; None if the argument is a request in words.
 
     Raises:
-        InvalidInput: the argument looks like a file name, and no such file exists.
+        InvalidInput: the argument looks like a file name, and no such file exists, or it is a TOML file.
     """
     path = Path(named)
-    if path.suffix.lower() not in (".json", ".yaml", ".yml"):
+    if path.suffix.lower() == ".toml" and len(named.split()) == 1:
+        raise InvalidInput(f"{named}: a plan file is JSON or YAML, with the suffix .json, .yaml or .yml; fleets and loops are TOML")
+    if path.suffix.lower() not in SUFFIXES:
         return None
     with contextlib.suppress(OSError):  # a name too long for a file is no file
         if path.is_file() or path.is_dir():  # read_plan reports a folder
@@ -80,11 +87,21 @@ def read_plan(path: Path) -> PlanDocument:
     except RecursionError as error:
         raise InvalidInput(f"{path}: lists and objects are nested too deeply") from error
     except InvalidInput as error:
-        raise InvalidInput(f"{path}: {error}") from error
+        raise InvalidInput(f"{path}: {error}{_hint(str(error))}") from error
     except (ValueError, KeyError, AttributeError, TypeError) as error:  # PyYAML raises these for a tag that does not fit its value
         form = "JSON" if path.suffix.lower() == ".json" else "YAML"
         hint = "; JSON has its names and texts in double quotes, and neither comments nor a comma after the last item"
         raise InvalidInput(f"{path}: not {form}: {error}{hint if form == 'JSON' else ''}") from error
+
+
+def _hint(error: str) -> str:
+    """Return what to do about an error in a plan, in words; empty where its own words suffice."""
+    if named := _TYPE_AS_VALUE.search(error):
+        return f"; {named[1]} is a type there, so give the input another name"
+    if _ON_AS_TRUE.search(error):
+        return '; the program that wrote the plan has read on as true: it must read "on", in quotes'
+    unknown = _UNKNOWN.search(error)
+    return did_you_mean(unknown["name"], unknown["names"].split(", ")) if unknown else ""
 
 
 def _text_of(path: Path) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 
 import msgspec
 
 from asterism.errors import AsterismError, RunStuck
+from asterism.simulation.clock import EPOCH
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.people import StoreFaults
 from asterism.simulation.process import Process, ProcessEnvironment
 
+SETTLED_POLL_S = 5.0
+"""Seconds between two looks whether servers have anything left to do."""
 MAX_PROCESSES = 200
 """Processes allowed in one world; more means that the run makes no progress."""
 
@@ -26,6 +30,7 @@ class DriverProcesses(msgspec.Struct, eq=False, kw_only=True):
         store_faults: random faults of their store handles.
         at_once: number of processes started whenever none is running.
         restart_s: seconds from a crash to the next process.
+        limit_s: seconds until the run must have ended; a later timer of a parked run is not waited for.
         has_pending: returns True while an event from outside is still to come.
         changed: set when there may be work, or a process has ended.
         processes: all processes in order of their start.
@@ -37,6 +42,7 @@ class DriverProcesses(msgspec.Struct, eq=False, kw_only=True):
     store_faults: StoreFaults
     at_once: int
     restart_s: float
+    limit_s: float
     has_pending: Callable[[], bool]
     changed: asyncio.Event
     processes: list[Process] = msgspec.field(default_factory=list)
@@ -59,6 +65,11 @@ class DriverProcesses(msgspec.Struct, eq=False, kw_only=True):
             InvariantViolated: too many processes were needed.
         """
         while not self.has_failed:
+            if self.world.program.serves:
+                if self._has_settled():
+                    break
+                await self._keep_serving(run_id, group)
+                continue
             if self.running or self._is_waiting_for_people(run_id):
                 if not self.running and not self.has_pending():
                     return
@@ -77,6 +88,27 @@ class DriverProcesses(msgspec.Struct, eq=False, kw_only=True):
                 self.start(run_id, group)
         for process in self.processes:
             process.crash()
+
+    async def _keep_serving(self, run_id: str, group: asyncio.TaskGroup) -> None:
+        """Start a server for each one that has ended; return when something may have changed."""
+        if self.processes and self.processes[-1].exit_reason == "crashed":
+            await asyncio.sleep(self.restart_s)
+        if len(self.processes) >= MAX_PROCESSES:
+            raise InvariantViolated(8, f"{MAX_PROCESSES} servers have driven the run, and it has not ended")
+        for _ in range(self.at_once - len(self.running)):
+            self.start(run_id, group)
+        self.changed.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLED_POLL_S):
+                await self.changed.wait()
+
+    def _has_settled(self) -> bool:
+        """Return True if nothing more happens by itself: no event is to come, and no run is owned or due within the limit."""
+        memory = self.world.memory
+        roots = [row for row in memory.runs.values() if row.root == row.run_id]
+        is_owned = any(row.owner in memory.living or (row.owner and row.status != "ended") for row in roots)
+        is_due = any(row.due_at is not None and row.due_at <= EPOCH + self.limit_s for row in roots)
+        return not (is_owned or is_due or self.has_pending() or self._has_inbox_rows())
 
     def start(self, run_id: str, group: asyncio.TaskGroup) -> None:
         """Start another process that tries to drive a run."""

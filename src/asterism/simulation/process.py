@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
+import functools
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -27,6 +30,7 @@ from asterism.machines.flow_agent.requests import HandlerCall, HandlerNotificati
 from asterism.machines.orchestration_loop.requests import ModelCall, ToolUse, WorkerCall
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
+from asterism.runtime.due_runs import DueRunsEngine
 from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.performer import Performer, Report
 from asterism.runtime.ports.planner import Planner, PlannerRequest, Proposal
@@ -34,10 +38,17 @@ from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.runtime.registration import Registration
 from asterism.simulation.checks.checker import MACHINES, Checker
 from asterism.simulation.device import PerformanceLog, PerformanceStatus
+from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.people import StoreFaults
 from asterism.simulation.program import CountingObserver, Program
 from asterism.stores.memory import Memory, MemoryStore
 
+GRACE_S = 3.0
+"""Seconds for the work under way when a server is stopped."""
+LOOK_S = 2.0
+"""Seconds between two looks of a server at the store, if nothing wakes it; a timer may fire so much later."""
+IDLE_LOOK_S = 30.0
+"""The longest time between two looks if nothing is due before: looks that would find nothing are left out."""
 POLL_S = 1.0
 """Seconds between two reads of the inbox; polling is most of the work of an idle world."""
 
@@ -93,6 +104,7 @@ class Process:
         observer: observer of its entries.
         exit_reason: reason why it ended; empty while it runs.
         store_failures: number of failed writes.
+        is_stopping: True if it is a server that is being stopped: it starts nothing new, whatever is due.
     """
 
     def __init__(
@@ -101,6 +113,7 @@ class Process:
         self.name = name
         self.exit_reason: ExitReason = ""
         self.store_failures = 0
+        self.is_stopping = False
         self.world = world
         self.store = _StoreHandle(self, store_faults, rng)
         self.observer = CountingObserver(world.program.observer_fails_after)
@@ -131,7 +144,8 @@ class Process:
         """Drive a run as far as possible. Raises errors that no process may end with."""
         self._task = asyncio.current_task()
         try:
-            await self._run_driver(run_id)
+            if not self.crashed:  # it may be killed before it has begun
+                await self._run_driver(run_id)
         except (asyncio.CancelledError, AsterismError, BaseExceptionGroup):
             if not self.crashed:
                 raise
@@ -171,8 +185,34 @@ class Process:
             self._driver = driver
             driver.observe(self.observer)
             async with driver.opened():
-                self._end(await self._drive(driver, run_id))
+                self._end(await (self._serve(driver) if world.program.serves else self._drive(driver, run_id)))
             driver.unobserve(self.observer)
+
+    async def _serve(self, driver: Driver) -> ExitReason:
+        """Drive what is due, until this server is stopped."""
+        world, rng = self.world, random.Random(f"{self.name} serves")
+        engine = DueRunsEngine(self.store, world.clock, ("",), lambda _: None, look_s=LOOK_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(rng.choice((None, 3.0, 20.0, 100.0))):
+                await engine.serve(functools.partial(self._drive_due, driver), concurrency=rng.choice((1, 10)))
+        world.checker.released.add(self.name)
+        return "done"
+
+    async def _drive_due(self, driver: Driver, row: RunRow) -> None:
+        try:
+            await driver.drive_acquired(row, _is_drivable, grace_s=self._stopping)
+        finally:
+            now = self.world.memory.runs[row.run_id]
+            if now.tries > row.tries and not self.crashed:
+                self.world.checker.released.add(self.name)
+                self.world.counts["stuck"] += 1
+                if not self.store_failures:
+                    raise InvariantViolated(8, f"run {row.run_id} is stuck: {now.problem}", self.world.checker.history(row.run_id))
+
+    def _stopping(self) -> float:
+        """Note that this server stops; return the seconds for the work under way."""
+        self.is_stopping = True
+        return 0.0 if self.crashed else GRACE_S
 
     def _registered(self, registration: Registration) -> Registration:
         """Return a registered machine with performers that belong to this process."""
@@ -194,6 +234,10 @@ class Process:
         if not self.exit_reason:
             self.exit_reason = reason
             self._changed()
+
+
+async def _is_drivable(row: RunRow) -> None:
+    """Check nothing: every process of a world can drive all of its runs."""
 
 
 class _StoreHandle(MemoryStore):
@@ -222,6 +266,20 @@ class _StoreHandle(MemoryStore):
         if self._rng.random() < self._faults.lost_reply:
             self._process.store_failures += 1
             raise StoreUnavailable("simulated: the write succeeded but its reply was lost")
+
+    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
+        await self._delay()
+        found = await super().acquire_due(limit, fleets=fleets, now=now)
+        await self._delay()
+        return found
+
+    async def wait_for_work(self, timeout_s: float) -> None:
+        """Wait as the base class does, but leave out the looks before the next time at which a run is due."""
+        memory = self._process.world.memory
+        left_behind = any(row.owner and row.owner not in memory.living for row in memory.runs.values())
+        due_at = min((row.due_at for row in memory.runs.values() if row.due_at is not None), default=math.inf)
+        due_s = 0.0 if left_behind else max(0.0, due_at - self._process.world.clock.now())
+        await super().wait_for_work(min(due_s + timeout_s * self._rng.random(), IDLE_LOOK_S))
 
     async def inbox(self, runs: Any) -> list[InboxRow]:
         found = await super().inbox(runs)

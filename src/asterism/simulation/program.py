@@ -59,7 +59,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         failing: random defects for commands, messages and effect results of every kind.
         observer_fails_after: number of entries after which the observer raises an error; 0 for never.
         planner_timeout_s: seconds for one answer of the planner, as in ``asterism.open``; None for no limit.
-        starts: True to drive runs in the background, as a server does.
+        starts: True to drive runs in the background.
+        serves: True for servers: each process drives whatever is due, until it is stopped or killed.
     """
 
     queue_limit: int = DEFAULT_QUEUE_LIMIT
@@ -69,6 +70,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     observer_fails_after: int = 0
     planner_timeout_s: float | None = PLANNER_TIMEOUT_S
     starts: bool = False
+    serves: bool = False
 
     def machine(self, sound: Machine[Any]) -> Machine[Any]:
         """Return a machine with the defects of this program."""

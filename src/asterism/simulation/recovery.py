@@ -15,7 +15,8 @@ def killed_at_every_entry(world: Callable[[Sequence[Crash]], World], run: Callab
     """Crash a run after each of its entries and those of its child runs, and compare each ending with the undisturbed one.
 
     The comparison covers state, status, outcome, result and the performed effects. An effect counts once, however
-    often it was started::
+    often it was started. A handler of a flow agent counts under the name of its first start: after a crash, it
+    continues in the state that it had reached::
 
         killed_at_every_entry(
             lambda crashes: World(7, machines=[REGISTRATION], crashes=crashes),
@@ -57,11 +58,14 @@ def killed_at_every_entry(world: Callable[[Sequence[Crash]], World], run: Callab
 
 def _end_of(world: World, ending: Ending) -> dict[str, Any]:
     """Return the compared parts of an ending, by name."""
-    done = {it.key: (it.task_id, it.device_id, it.skill) for it in world.performance_log.performances if it.status == "done"}
+    names = dict[str, str]()
+    for it in world.performance_log.performances:
+        names.setdefault(it.key, " ".join(filter(None, (it.task_id, it.device_id, it.skill))))
+    done = {it.key for it in world.performance_log.performances if it.status == "done"}
     return {
         "state": ending.row.state,
         "status": ending.row.status,
         "outcome": ending.outcome,
         "result": ending.memory.result(),
-        "performed": dict(sorted(collections.Counter(" ".join(filter(None, what)) for what in done.values()).items())),
+        "performed": dict(sorted(collections.Counter(names[key] for key in done).items())),
     }

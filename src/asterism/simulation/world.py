@@ -29,14 +29,13 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile
 from asterism.flows.conversation import Conversation
 from asterism.flows.secret_store import SecretStore
 from asterism.kernel.journal import Record, history_line
 from asterism.kernel.machine import Event, Machine
 from asterism.loops.definition import OrchestrationLoop
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
+from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.client import Client
@@ -56,6 +55,7 @@ from asterism.simulation.loop import Endless
 from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.simulation.people import Answer, Answerer, Crash, Line, ScheduledEvent, StoreFaults, check_answerer, check_lines, nobody
 from asterism.simulation.planner import ScriptedPlanner
+from asterism.simulation.plans import AnyPlan, submission
 from asterism.simulation.process import Process
 from asterism.simulation.program import Program
 from asterism.simulation.remote import RemoteFaults
@@ -152,7 +152,6 @@ class World:
         self._crashes = check_each("crashes", crashes, Crash)
         self._scheduled_events = check_each("scheduled_events", scheduled_events, ScheduledEvent)
         self.checker.max_store_outage_s = MAX_STORE_OUTAGE_S if store else 0.0
-        self._limit_s = limit_s
         self._pending = 0
         self._processes = DriverProcesses(
             world=self,
@@ -160,6 +159,7 @@ class World:
             store_faults=check_type("store", store or StoreFaults(), StoreFaults),
             at_once=check_int("drivers", drivers, least=1),
             restart_s=restart_s,
+            limit_s=limit_s,
             has_pending=lambda: self._pending > 0,
             changed=self._changed,
         )
@@ -171,15 +171,15 @@ class World:
     # -- running --------------------------------------------------------------------------------------
 
     def run(
-        self, plan: PlanDocument | Mapping[str, Any] | None = None, *, request: str = "simulated", options: RunOptions | None = None
+        self, plan: AnyPlan | None = None, *, request: str = "simulated", options: RunOptions | None = None, params: Mapping[str, Any] = {}
     ) -> Ending:
-        """Submit a plan, or a request for the planner, and run until the end or until no person will act any more.
+        """Submit a plan with its parameters, or a request, and run until the end or until no person will act any more.
 
         Raises:
             InvariantViolated: an invariant does not hold.
-            InvalidInput, EditRefused: the plan is invalid.
+            InvalidInput, EditRefused: the plan or a parameter is invalid.
         """
-        return self._run_to_end(self.execute(plan, request=request, options=options))
+        return self._run_to_end(self.execute(plan, request=request, options=options, params=params))
 
     def run_loop(self, loop: OrchestrationLoop, request: str = "simulated", *, context: Mapping[str, Any] | None = None) -> Ending:
         """Run a loop; ``ending.memory.answer`` is its answer.
@@ -226,13 +226,10 @@ class World:
         return self._run_to_end(self._drive(lambda _: self._client.fork(origin, at, new)))
 
     async def execute(
-        self, plan: PlanDocument | Mapping[str, Any] | None = None, *, request: str = "simulated", options: RunOptions | None = None
+        self, plan: AnyPlan | None = None, *, request: str = "simulated", options: RunOptions | None = None, params: Mapping[str, Any] = {}
     ) -> Ending:
         """Run a plan as ``run`` does, inside a loop in virtual time that is already running (``simulation.loop``)."""
-        document = plan if isinstance(plan, PlanDocument) or plan is None else parse_plan(plan)
-        submitted = ConstellationSubmitted(
-            request=request, fleet=tuple(self.fleet.values()), options=options or RunOptions(), plan=document
-        )
+        submitted = submission(plan, params, self.fleet.values(), request, options)
         return await self._drive(lambda client: client.submit(CONSTELLATION_AGENT, submitted, title=request, actor="user"))
 
     def _run_to_end(self, execution: Coroutine[Any, Any, Ending]) -> Ending:
@@ -341,18 +338,18 @@ class World:
 
     async def _watch(self) -> None:
         """Check what quiet runs wait for, and fail the world when its time limit passes."""
-        loop = asyncio.get_running_loop()
-        seen = -1
-        while loop.time() < self._limit_s and not self._processes.has_failed:
+        loop, seen = asyncio.get_running_loop(), -1
+        while loop.time() < self._processes.limit_s and not self._processes.has_failed:
             await asyncio.sleep(QUIET_S)
             written = sum(row.seq for row in self.memory.runs.values())
             if written == seen:
-                for process in self._processes.processes:
-                    for run in self.memory.runs if not process.exit_reason and not process.store_failures else ():
-                        self.checker.check_quiet(run, process.name, process.live(run))
+                for process in (it for it in self._processes.running if not it.store_failures and not it.is_stopping):
+                    for run, row in self.memory.runs.items():
+                        self.checker.check_quiet(row, process.name, process.live(run))
             seen = written
         if not self._processes.has_failed:
-            self._processes.fail(InvariantViolated(8, f"the run has not ended after {self._limit_s:g} s (limit_s)", self._last_entries()))
+            why = f"the run has not ended after {self._processes.limit_s:g} s (limit_s)"
+            self._processes.fail(InvariantViolated(8, why, self._last_entries()))
         self._changed.set()
 
     # -- events from outside ---------------------------------------------------------------------

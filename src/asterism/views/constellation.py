@@ -155,6 +155,7 @@ class ConstellationRunView(BaseView):
         return {
             "name": task.name,
             "order": constellation.ordinal(task.task_id),
+            "role": task.role if task.role != "task" else None,
             "device": task.device,
             "skill": task.resolved_skill or task.skill,
             "inputs": brief(task.inputs),
@@ -229,6 +230,12 @@ class ConstellationRunView(BaseView):
             yield f"attempt:{entry.event.of}", {"queued": False, "begun_at": entry.at}
         elif isinstance(entry.event, AttemptQueued):
             yield f"attempt:{entry.event.of}", {"queued": True}
+
+    def repeats(self, effect_id: str, effect: Effect) -> bool:
+        """Return True if a resumed run performs an open effect again; False if it may be under way elsewhere."""
+        if isinstance(effect, Dispatch):
+            return effect.repeatable and effect_id not in self.memory.queued
+        return super().repeats(effect_id, effect)
 
     # -- words -------------------------------------------------------------------------------------
 

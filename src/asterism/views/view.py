@@ -170,6 +170,15 @@ class BaseView:
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if begun := self.begun(effect_id, effect, entry.seq):
                 yield row_id(begun[0], effect_id), {"began_at": entry.at, **begun[1]}
+        if isinstance(event, OwnershipAcquired) and event.epoch > 1:
+            for effect_id in event.retried:
+                again = self.run.outstanding.get(effect_id)
+                if again is not None and self.repeats(effect_id, again) and (begun := self.begun(effect_id, again, entry.seq)):
+                    yield row_id(begun[0], effect_id), {"retried_at": entry.at}
+
+    def repeats(self, effect_id: str, effect: Effect) -> bool:  # noqa: ARG002 - for machines whose effects may go on without a driver
+        """Return True if a resumed run performs an open effect again; False if it may be under way elsewhere."""
+        return not isinstance(effect, AskPerson | StartChild)
 
     # -- words -------------------------------------------------------------------------------------
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from asterism.constellation.profile import JsonSchema, Skill
+from asterism.language.tokens import tokens
+from asterism.planner.offline.arguments import Arguments
 from asterism.planner.offline.mentions import FleetWords
 from asterism.planner.offline.refusal import ClauseRefused
 
@@ -28,10 +30,11 @@ def advice(request: str, refusals: Sequence[ClauseRefused], fleet_words: FleetWo
 
 
 def _wordings(request: str, refusals: Sequence[ClauseRefused], fleet_words: FleetWords) -> Iterator[str]:
-    written = {f"{device}.{skill.name}": _written(skill, device) for device, skill, _ in fleet_words.skills}
+    skills = {f"{device}.{skill.name}": (skill, device) for device, skill, _ in fleet_words.skills}
 
     def of_nearest(refused: ClauseRefused) -> str:
-        return next((written[label] for label in refused.nearest if label in written), "")
+        label = next((label for label in refused.nearest if label in skills), "")
+        return _written(*skills[label], Arguments(skills[label][0], tokens(request[refused.start : refused.end])).inputs) if label else ""
 
     def added(refused: ClauseRefused) -> str:
         return f"{request[refused.start : refused.end]} {refused.needs} {refused.needs.upper()!r}" if refused.needs else ""
@@ -43,9 +46,9 @@ def _wordings(request: str, refusals: Sequence[ClauseRefused], fleet_words: Flee
     left_out = _replaced(request, refusals, lambda _: "")
     if 2 * len(left_out) >= len(request):
         yield left_out
-    for refused in known:
+    for refused in (*known, *refusals):
         yield of_nearest(refused)
-    yield from written.values()
+    yield from (_written(skill, device, {}) for skill, device in skills.values())
 
 
 def _replaced(request: str, refusals: Sequence[ClauseRefused], by: Callable[[ClauseRefused], str]) -> str:
@@ -54,11 +57,18 @@ def _replaced(request: str, refusals: Sequence[ClauseRefused], by: Callable[[Cla
     return _DANGLING.sub("", _GAP.sub(",", " ".join(request.split())))
 
 
-def _written(skill: Skill, device: str) -> str:
-    """Return a request for a skill with its required arguments, in the simplest words."""
+def _written(skill: Skill, device: str, given: Mapping[str, Any]) -> str:
+    """Return a request for a skill with its required arguments, in the simplest words, and with the values that were given."""
     schemas: dict[str, Any] = skill.parameters.get("properties", {})
-    arguments = [f"{name} {_placeholder(name, schemas.get(name, {}))}" for name in skill.required_names()]
+    names = [*skill.required_names(), *(name for name in given if name not in skill.required_names())]
+    values = {name: _value(given[name]) if name in given else _placeholder(name, schemas.get(name, {})) for name in names}
+    arguments = [f"{name} {value}" for name, value in values.items()]
     return " ".join([skill.name, *arguments, "on", device])
+
+
+def _value(given: Any) -> str:
+    text = str(given).replace("'", "’")
+    return f"'{text}'" if isinstance(given, str) else str(given).lower()
 
 
 def _placeholder(name: str, schema: JsonSchema) -> str:

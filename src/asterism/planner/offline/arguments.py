@@ -17,6 +17,7 @@ from asterism.language.vocabulary import DETERMINERS, DEVICE_PREPOSITIONS, FALSE
 _TARGET_PREPOSITIONS = frozenset({"into", "to", "as", "onto", "called", "named"})
 _TARGET_NAMES = frozenset(words("target destination dest output out to into dst name"))
 _SOURCE_NAMES = frozenset(words("source src input folder directory dir path file model from origin archive"))
+_PATH_NAMES = frozenset(words("path file folder directory dir"))
 _NO_UNITS = FILLERS | DETERMINERS | DEVICE_PREPOSITIONS | {"and"}
 """Words that may follow a number which counts nothing."""
 _FARTHEST_PREPOSITION = 4
@@ -25,14 +26,16 @@ _FARTHEST_PREPOSITION = 4
 class Arguments:
     """The arguments that a clause gives to a skill, by the tokens that name no device.
 
-    ``inputs`` has them by name; ``unplaced`` the values that fit no parameter, as written.
+    ``inputs`` has them by name; ``unplaced`` the values that fit no parameter, as written. With ``is_of_list``, the clause is
+    one of several with the same path, which is placed only by its name: each would write the same file.
     """
 
-    def __init__(self, skill: Skill, tokens: Sequence[Token]) -> None:
+    def __init__(self, skill: Skill, tokens: Sequence[Token], *, is_of_list: bool = False) -> None:
         self.inputs: dict[str, Any] = {}
         self.unplaced: list[str] = []
         self._skill = skill
         self._tokens = tokens
+        self._is_of_list = is_of_list
         self._fill()
 
     def _fill(self) -> None:
@@ -44,6 +47,9 @@ class Arguments:
                     self.unplaced.append(" ".join(token.text for token in tokens[max(0, index - 1) : index + 2]))
             elif token.is_value and not self._fill_by_name(index):
                 open_values.append(index)
+        paths = [index for index in open_values if tokens[index].kind == "path" and not self._is_of_list]
+        if len(paths) == 1 and "*" not in tokens[paths[0]].text and self._put(self._only_path(), paths[0]):
+            open_values.remove(paths[0])
         numbers = [index for index in open_values if tokens[index].kind == "number"]
         for index in open_values:
             if index in numbers:
@@ -119,6 +125,11 @@ class Arguments:
             if token.kind != "word" or token.low in DEVICE_PREPOSITIONS | {"of", "and"}:
                 return False
         return False
+
+    def _only_path(self) -> str:
+        """Return the only parameter for a path of a skill that takes no other path."""
+        named = [name for name in self._skill.parameter_names() if set(words(name)) & _PATH_NAMES or class_of(name)]
+        return named[0] if len(named) == 1 and set(words(named[0])) & _PATH_NAMES else ""
 
     def _only_text(self, index: int, *, alone: bool) -> str:
         """Return the only parameter for a text, or, if the text is ``alone``, the only required one."""

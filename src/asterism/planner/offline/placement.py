@@ -140,7 +140,7 @@ def _value_lists(skill: Skill, tokens: Sequence[Token]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for one in lists[0]:
         cut = [token for index, token in enumerate(tokens) if index == one or not lists[0][0] <= index <= lists[0][-1]]
-        arguments = Arguments(skill, cut)
+        arguments = Arguments(skill, cut, is_of_list=True)
         if arguments.unplaced:
             return []
         found.append(arguments.inputs)

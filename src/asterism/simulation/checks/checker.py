@@ -105,10 +105,12 @@ class Checker:
         it = self._runs[job.attempt.run_id]
         self._record(lambda: it.remote_started(job))
 
-    def check_quiet(self, run_id: str, process: str, live: Run[Any] | None) -> None:
+    def check_quiet(self, row: RunRow, process: str, live: Run[Any] | None) -> None:
         """Check a run of a process that has written nothing for a while. Before it owns the run, nothing is checked."""
-        it = self._runs.get(run_id)  # an imported run is not driven
+        it = self._runs.get(row.run_id)  # an imported run is not driven
         if live is None or it is None or it.writer != process or live.ended:
+            return
+        if row.epoch != it.epoch:  # the same process has acquired the run again, and has not recorded that
             return
         waits = bool(live.outstanding or live.memory.paused)
         late = "" if it.is_fenced else it.overdue()  # a fenced owner releases the run as soon as its devices have stopped

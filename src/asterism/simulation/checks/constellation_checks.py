@@ -84,8 +84,11 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         return len(self.replayed.memory.constellation.tasks) <= FULLY_CHECKED_TASKS or self.replayed.seq % STRIDE < written
 
     def unexplained_wait(self, run: Run[ConstellationMemory]) -> str:
-        """Return as the base class does; a run may also wait for a backoff or a lost device."""
-        return unexplained_wait(run, self.now(), self._lost)
+        """Return as the base class does; a run may also wait for a backoff or a lost device.
+
+        A backoff that has just passed counts: the store may be slow to write the retry.
+        """
+        return unexplained_wait(run, self.now() - REACTION_S, self._lost)
 
     def runnable_work(self) -> str:
         """Return the tasks that could start."""
@@ -109,8 +112,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         if ending is None:
             return self.replayed.memory.options.wall_limit_s
         is_stopping = any(isinstance(effect, StopAttempt) for effect in self.replayed.outstanding.values())
-        if not ending.until or self.replayed.cancelled_effects or self.replayed.abandoned or is_stopping:
-            return None  # handlers wait for what was cancelled, and for what is being stopped
+        if not ending.until or ending.asking_since or self.replayed.cancelled_effects or self.replayed.abandoned or is_stopping:
+            return None  # handlers wait for a person, for what was cancelled, or for what is being stopped
         return ending.until - self.began_at
 
     def overdue(self) -> str:
@@ -282,6 +285,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
                 and not task.retry.retries(event.error.code, repeatable=False)
             ):
                 self._uncertain.add(effect.task_id)
+                if self._ending is not None:  # else of the original of a fork, in which a person may have approved it since
+                    self._approved.discard(canonical(subject_of(effect, task)))
 
     def _check_effects(self, entry: Entry) -> None:
         memory = self.replayed.memory
@@ -307,7 +312,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
                 shown = subject_of(memory.attempts[effect_id] if nested else effect, task)
                 if task.requires_approval and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']} without an approval")
-                is_new = memory.attempts[effect_id].attempt == 1  # a new task under the id of a removed one
+                # A new task under the id of a removed one
+                is_new = memory.attempts[effect_id].attempt == 1 and task_id not in self._retried
                 if task_id in self._uncertain and not is_new and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} repeats {task_id}, which may have finished, without an approval")
                 self._uncertain.discard(task_id)

@@ -46,7 +46,7 @@ class FlowChecks(RunChecks[FlowMemory]):
     def performance_started(self, performance: Performance) -> None:
         """Record that a handler which had entered ``on_running`` is repeated although the agent does not allow it."""
         agent = agent_class(self.replayed.memory.agent)
-        if performance.key in self._entered and not (agent.idempotent or agent.resumable or self.is_fenced):
+        if performance.key in self._entered and not (agent._is_repeatable() or self.is_fenced):  # noqa: SLF001 - as the performer decides
             self._uncertain.add(performance.key)
 
     def before(self, entry: Entry) -> None:

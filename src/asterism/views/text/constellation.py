@@ -70,8 +70,7 @@ class ConstellationHistory(RunHistory):
 
     def summary(self) -> str:
         """Return the number of tasks by status."""
-        tasks = self.constellation.tasks
-        return status_counts(self.constellation, sum(1 for task_id in self.queued_since() if not tasks[task_id].item_of))
+        return status_counts(self.constellation, self.queued_since())
 
     def queued_since(self) -> dict[str, float]:
         """Return the time since when each task waits in the queue of its device, for those that do."""

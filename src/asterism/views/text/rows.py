@@ -60,6 +60,18 @@ class RunSummary(Protocol):
     def updated_at(self) -> float:
         """Return the time of its last entry, in seconds since the epoch."""
 
+    @property
+    def problem(self) -> str:
+        """Return why its last drive ended early; empty if it did not."""
+
+    @property
+    def tries(self) -> int:
+        """Return the number of drives in a row that ended with a problem."""
+
+    @property
+    def due_at(self) -> float | None:
+        """Return when it is driven again by itself, in seconds since the epoch; None for never."""
+
 
 class OpenQuestion(Protocol):
     """The row of an open question to a person."""

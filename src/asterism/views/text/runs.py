@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from asterism.views.text.history import MOMENT
 from asterism.views.text.rows import RunSummary
 from asterism.views.text.styled_line import StyledLine, TimeFormat
 from asterism.views.words import plain
@@ -17,11 +18,23 @@ def status_words(row: RunSummary) -> tuple[str, str]:
         return row.outcome, {"finished": "green", "failed": "red"}.get(row.outcome, "yellow")
     if row.owner:
         return f"{'paused' if row.status == 'paused' else 'running'} in {plain(row.owner)}", "cyan"
+    if row.problem:
+        return "stuck", "red"
     return {"paused": ("paused", "yellow"), "waiting": ("waiting for a person", "magenta")}.get(row.status, ("interrupted", "yellow"))
+
+
+def stuck_words(row: RunSummary, local_time: TimeFormat) -> str:
+    """Return why a run that nobody drives is stuck, and when it is tried again; empty if it is not stuck."""
+    if row.status == "ended" or row.owner or not row.problem:
+        return ""
+    again = "" if row.due_at is None else f", again at {local_time(row.due_at, MOMENT)}"
+    return f"{plain(row.problem, 1000)} (tried {row.tries} time{'s' * (row.tries > 1)}{again})"
 
 
 def run_lines(rows: Sequence[RunSummary], local_time: TimeFormat, *, header: bool = False) -> list[StyledLine]:
     """Return a line for each run, with its status, creation time and title, below a header if wanted.
+
+    A stuck run has a second line with the reason.
 
     A terminal cuts them at its edge: the title, which is last, may be long.
     """
@@ -36,4 +49,6 @@ def run_lines(rows: Sequence[RunSummary], local_time: TimeFormat, *, header: boo
         is_round = row.session not in ("", row.run_id) and "/" not in row.session
         line.append(f"  (part of {plain(row.parent)})" if row.parent else f"  (session {plain(row.session)})" if is_round else "", "dim")
         lines.append(line)
+        if stuck := stuck_words(row, local_time):
+            lines.append(StyledLine(f"    {stuck}", "red"))
     return lines

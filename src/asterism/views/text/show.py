@@ -20,7 +20,7 @@ from asterism.views.text.metrics import measure
 from asterism.views.text.proposals import answer_line, answered_line, proposal_lines, subject_of
 from asterism.views.text.registry import unread_history
 from asterism.views.text.rows import OpenQuestion, PendingAnswer, RunSummary
-from asterism.views.text.runs import status_words
+from asterism.views.text.runs import status_words, stuck_words
 from asterism.views.text.styled_line import StyledLine, TimeFormat
 from asterism.views.text.task_details import MAX_LISTED, metric_lines, task_lines
 from asterism.views.view import RunView
@@ -96,6 +96,7 @@ def show_lines(
     *,
     asked: Sequence[OpenQuestion] = (),
     inbox: Iterable[PendingAnswer] = (),
+    previews: Mapping[str, Sequence[str]] = {},
     origin: RunHistory | None = None,
 ) -> Iterator[StyledLine]:
     """Yield the lines that ``asterism show`` prints.
@@ -106,10 +107,12 @@ def show_lines(
         local_time: format of times.
         asked: open questions of the run and of the runs below it.
         inbox: answers to them that are not delivered yet.
+        previews: lines about the files that they name, by question.
         origin: history of the run that this one was forked from; None if that run does not exist.
     """
-    yield from _head_lines(tree)
-    yield from _question_lines(asked, pending_answers(inbox), tree.row.root)
+    now = _until(tree, now)
+    yield from _head_lines(tree, local_time)
+    yield from _question_lines(asked, pending_answers(inbox), previews, tree.row.root)
     yield from _next_lines(tree, asked)
     yield from (StyledLine(), *_start_lines(tree, now, local_time))
     history = tree.history
@@ -131,12 +134,26 @@ def show_lines(
     yield from _origin_lines(history, origin)
 
 
-def _head_lines(tree: RunTree) -> Iterator[StyledLine]:
+def _is_interrupted(row: RunSummary) -> bool:
+    return row.status == "active" and not row.owner
+
+
+def _until(tree: RunTree, now: float) -> float:
+    """Return the time until which a run is measured: its last entry if it is interrupted, as nobody works then."""
+    return tree.history.last_at if _is_interrupted(tree.row) else now
+
+
+def _head_lines(tree: RunTree, local_time: TimeFormat) -> Iterator[StyledLine]:
     """Yield the status of a run, its title, and how it has ended."""
     row, history = tree.row, tree.history
     words, style = status_words(row)
     yield StyledLine(f"run {plain(row.run_id)}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
     yield StyledLine(plain(row.title))
+    if stuck := stuck_words(row, local_time):
+        yield StyledLine(f"stuck: {stuck}", "red")
+        yield StyledLine(f"a server tries it again by itself; to try now: asterism resume {plain(row.root)}", "dim")
+    elif _is_interrupted(row):
+        yield StyledLine(f"interrupted: no process has worked on it since {local_time(history.last_at, MOMENT)}", "yellow")
     if row.status == "ended":
         result = history.run.memory.result()
         if "summary" in result:  # a program's own machine may have none
@@ -247,10 +264,12 @@ def pending_answers(inbox: Iterable[PendingAnswer]) -> dict[str, PendingAnswer]:
     return {str(row.key).partition("#")[0]: row for row in inbox}  # a key that was edited by hand may not be text
 
 
-def _question_lines(asked: Sequence[OpenQuestion], answers: Mapping[str, PendingAnswer], root: str) -> Iterator[StyledLine]:
+def _question_lines(
+    asked: Sequence[OpenQuestion], answers: Mapping[str, PendingAnswer], previews: Mapping[str, Sequence[str]], root: str
+) -> Iterator[StyledLine]:
     for question in asked:
         yield from (StyledLine(), StyledLine(f"waits for a person: {plain(question.prompt, 1000)}", "magenta"))
-        yield from (StyledLine(f"  {line}") for line in proposal_lines(subject_of(question)))
+        yield from (StyledLine(f"  {line}") for line in (*proposal_lines(subject_of(question)), *previews.get(question.inquiry_id, ())))
         answer = answers.get(question.inquiry_id)
         yield StyledLine(f"  {answered_line(answer, f'asterism resume {root}') if answer else answer_line(question, root)}")
 
@@ -277,7 +296,7 @@ def result_data(history: RunHistory, row: RunSummary) -> dict[str, Any]:
 
 def show_data(tree: RunTree, now: float, *, asked: Sequence[OpenQuestion] = (), origin: RunHistory | None = None) -> dict[str, Any]:
     """Return the JSON data that ``asterism show --json`` prints; the arguments are those of ``show_lines``."""
-    data = _tree_data(tree, now) | {"questions": [question.inquiry_id for question in asked]}
+    data = _tree_data(tree, _until(tree, now)) | {"questions": [question.inquiry_id for question in asked]}
     if forked := tree.history.forked:
         found = differences(tree.history, origin) if origin else None
         data["origin"] = {"run": forked.origin, "at": forked.seq, "differences": found}
@@ -293,6 +312,7 @@ def _tree_data(tree: RunTree, now: float) -> dict[str, Any]:
         "title": row.title,
         "actor": row.actor,
         "owner": row.owner,
+        **({"problem": row.problem, "tries": row.tries, "due_at": row.due_at} if row.problem else {}),
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "states": state_history(tree.records, **named),

@@ -6,7 +6,7 @@ All foreign text goes through ``words.plain``, so a device cannot control the te
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -116,31 +116,32 @@ def status_lines(
     return [*lines, StyledLine(f"… and {count(left, 'task')} more", "dim")] if left else lines
 
 
-def status_counts(constellation: TaskConstellation, queued: int) -> str:
-    """Return the number of tasks by status: ``3 of 5 done, 1 running, 1 queued``; ``queued`` of the running ones have not begun.
+def status_counts(constellation: TaskConstellation, queued: Collection[str]) -> str:
+    """Return the number of tasks by status: ``3 of 5 done, 1 running, 1 queued``; the ``queued`` ones have not begun.
 
     Items are not counted, except those that wait for a person. Handlers are counted apart, once they
-    have run: ``; handlers: 1 done``.
+    run: ``; handlers: 1 done, 1 running``.
     """
     everything = constellation.in_order()
     tasks = [task for task in everything if task.role == "task"]
-    number = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
-    waiting = sum(1 for task in constellation.tasks.values() if task.inquiry_id)
-    parts = [f"{number[TaskStatus.COMPLETED]} of {len(tasks)} done"]
-    running = sum(1 for task in everything if task.status is TaskStatus.RUNNING and not task.inquiry_id) - queued
-    parts += [f"{running} running"] if running > 0 else []
-    parts += [f"{queued} queued"] if queued else []
-    parts += [f"{waiting} waiting for a person"] if waiting else []
+    done = sum(1 for task in tasks if task.status is TaskStatus.COMPLETED)
+    waiting = Counter(task.role == "task" for task in constellation.tasks.values() if task.inquiry_id)
+    words = ", ".join((f"{done} of {len(tasks)} done", *_counts(tasks, queued, waiting[True])))
+    handlers = [task for task in everything if task.role != "task" and task.status is not TaskStatus.SKIPPED]
+    done = sum(1 for task in handlers if task.status is TaskStatus.COMPLETED)
+    parts = [*([f"{done} done"] if done else []), *_counts(handlers, queued, waiting[False])]
+    return f"{words}; handlers: {', '.join(parts)}" if parts else words
+
+
+def _counts(tasks: Sequence[TaskStar], queued: Collection[str], waiting: int) -> list[str]:
+    """Return the number of tasks that have not completed, by status; ``waiting`` for a person."""
+    started = [task for task in tasks if task.status is TaskStatus.RUNNING and not task.inquiry_id]
+    in_queue = sum(1 for task in started if task.task_id in queued)
+    ended = Counter(task.status for task in tasks)
     bad = (TaskStatus.FAILED, TaskStatus.SKIPPED, TaskStatus.CANCELLED)
-    parts += [f"{number[status]} {status.lower()}" for status in bad if number[status]]
-    return ", ".join(parts) + _handler_counts(task.status for task in everything if task.role != "task")
-
-
-def _handler_counts(statuses: Iterable[TaskStatus]) -> str:
-    ended = Counter(statuses)
-    shown = ((TaskStatus.COMPLETED, "done"), (TaskStatus.FAILED, "failed"), (TaskStatus.CANCELLED, "cancelled"))
-    words = [f"{ended[status]} {word}" for status, word in shown if ended[status]]
-    return f"; handlers: {', '.join(words)}" if words else ""
+    numbers = [(len(started) - in_queue, "running"), (in_queue, "queued"), (waiting, "waiting for a person")]
+    numbers += [(ended[status], status.lower()) for status in bad]
+    return [f"{number} {words}" for number, words in numbers if number > 0]
 
 
 def _line(row: GraphRow, words: StyledLine, symbol: str, style: str) -> StyledLine:

@@ -1,0 +1,60 @@
+"""The commands run, answer and cancel on the runs of a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from asterism.bootstrap import MACHINES
+from asterism.cli.exit_codes import FINISHED
+from asterism.cli.output import put
+from asterism.cli.run_access import remote_runs
+from asterism.cli.served_runs import follow_served
+from asterism.constellations.goal import Goal
+from asterism.errors import InvalidInput
+from asterism.machines.constellation_agent.events import RunOptions
+from asterism.machines.run_control import Answered
+from asterism.runtime.client import Client
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.lookup import find_inquiries, find_inquiry, find_run
+from asterism.views.words import plain
+
+
+async def run_remote(url: str, goal: Goal, options: RunOptions, *, as_json: bool, every_item: bool, result_file: Path | None) -> int:
+    """Submit a run to a server, and follow it; return the exit code."""
+    async with remote_runs(url) as (app, store):
+        submitted = await app.start(msgspec.structs.replace(goal, title=plain(goal.title)), options)
+        if not as_json:
+            put(f"run {submitted.run_id}\n")
+        client = Client(store, SystemClock(), MACHINES)
+        return await follow_served(client, submitted.run_id, as_json=as_json, every_item=every_item, result_file=result_file)
+
+
+async def answer_remote(url: str, named: str, said: Answered, *, every: bool) -> int:
+    """Answer a question of a run of a server, or all of a run."""
+    async with remote_runs(url) as (app, store):
+        for asked in await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]:
+            handle = app.run_of(asked.run_id)
+            await handle.answer(said.verb, value=said.value, reason=said.reason, inquiry_id=asked.inquiry_id)
+            put(f"{asked.inquiry_id}: {said.verb}, delivered to the server")
+    return FINISHED
+
+
+async def cancel_remote(url: str, named: str, reason: str) -> int:
+    """Cancel a run of a server."""
+    async with remote_runs(url) as (app, store):
+        row = await find_run(store, named)
+        await app.run_of(row.run_id).cancel(reason)
+        put(f"run {row.run_id} is being cancelled by the server")
+    return FINISHED
+
+
+def refuse_with_server(**given: object) -> None:
+    """Refuse options that are about this computer, or about the driving of a run.
+
+    Raises:
+        InvalidInput: one of them is given.
+    """
+    if found := [name for name, value in given.items() if value]:
+        raise InvalidInput(f"--{found[0].replace('_', '-')} does not work with a server, which drives its runs by its own settings")
