@@ -53,4 +53,4 @@ nightly.on_failure(alert, text="the backup failed: ${run.error}")
 
 if __name__ == "__main__":
     ended = asterism.run(nightly, file=sys.argv[1], offsite=sys.argv[2])
-    sys.exit(0 if ended.outcome == "finished" else 1)
+    sys.exit(ended.exit_code)

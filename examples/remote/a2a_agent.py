@@ -1,4 +1,4 @@
-"""An A2A agent on the official SDK: an editor, which asks for the title of the text that it is sent.
+"""An A2A agent on the official SDK: an editor, which asks for the title of the file that it is sent, and returns another file.
 
 usage: python -m examples.remote.a2a_agent PORT
 """
@@ -19,11 +19,11 @@ from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Message, Part
 from starlette.applications import Starlette
 
-from examples.remote.skills import PACE_S, note
+from examples.remote.skills import PACE_S, digest, note
 
 
 class Editor(AgentExecutor):
-    """Receives a text, asks for its title, and returns the text below the title."""
+    """Receives a text as a file, asks for its title, and returns the text below the title, also as a file."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -39,11 +39,14 @@ class Editor(AgentExecutor):
         await updater.start_work()
         await asyncio.sleep(PACE_S)
         if is_new:
-            self._texts[task_id] = json.loads(message.parts[1].text)["arguments"]["text"]
+            (content,) = (part.raw for part in message.parts if part.raw)
+            note("editor", "file", digest(content))
+            self._texts[task_id] = content.decode()
             await updater.requires_input(new_text_message("What is the title?"))
             return
-        edited = {"text": f"{message.parts[0].text}\n\n{self._texts.pop(task_id)}"}
-        await updater.add_artifact([Part(text=json.dumps(edited), media_type="application/json")])
+        edited = f"{message.parts[0].text}\n\n{self._texts.pop(task_id)}"
+        file = Part(raw=edited.encode(), filename="edited.txt", media_type="text/plain")
+        await updater.add_artifact([Part(text=json.dumps({"text": edited}), media_type="application/json"), file])
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:

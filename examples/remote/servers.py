@@ -43,10 +43,13 @@ keys = ["id"]
 [[devices.commands]]
 name = "count"
 output = "json"
+files = ["text"]
 argv = ["sh", "-c", '''
+sum=$(sha256sum <"$1")
 echo '{{"device": "host", "event": "start"}}' >>"$ASTERISM_REMOTE_DIR/work"
+echo '{{"device": "host", "event": "file", "result": "sha256:'"${{sum%% *}}"'"}}' >>"$ASTERISM_REMOTE_DIR/work"
 sleep {pace}
-printf '{{"words": %d}}' "$(printf %s "$1" | wc -w)"
+printf '{{"words": %d}}' "$(wc -w <"$1")"
 ''', "count", "{{text}}"]
 
 [[devices]]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import time
 from pathlib import Path
 from typing import Any
 
-from asterism import skill
+from asterism import File, SkillContext, skill
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
 from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
 
@@ -21,28 +22,36 @@ MAX_LINE = 100
 
 
 def note(device: str, event: str, result: Any = None) -> None:
-    """Append a line to the file of the devices: work that starts, with its result, or is cancelled."""
+    """Append a line to the file of the devices: work that starts, with its result; a file that was received; work that is cancelled."""
     with Path(os.environ["ASTERISM_REMOTE_DIR"], "work").open("a", encoding="utf-8") as file:
         file.write(json.dumps({"device": device, "event": event, "result": result}) + "\n")
 
 
+def digest(content: bytes) -> str:
+    """Return the digest of a file, as the value that names it has it."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
 @skill
-def draft(topic: str) -> dict[str, str]:
-    """Draft a text about a topic."""
-    drafted = {"text": f"A few words about {topic}, and no more."}
-    note("desk", "start", drafted)
+def draft(topic: str, context: SkillContext) -> File:
+    """Draft a text about a topic, as a file."""
+    path = context.folder / "draft.txt"
+    path.write_text(f"A few words about {topic}, and no more.", encoding="utf-8")
+    note("desk", "start", path.read_text(encoding="utf-8"))
     time.sleep(PACE_S)
-    return drafted
+    return File(path)
 
 
 async def plan(view: LoopView) -> list[dict[str, Any]]:
     """Plan one step: read the text once."""
-    return [{"step_id": "read", "worker": "reader", "intent": "read it", "context": {"text": view.context["text"]}}]
+    context = {name: view.context[name] for name in ("text", "file")}
+    return [{"step_id": "read", "worker": "reader", "intent": "read it", "context": context}]
 
 
 async def read(handoff: Handoff) -> dict[str, Any]:
     """Return the lines of the text that are too long."""
     found = {"too_long": [line for line in handoff.context["text"].splitlines() if len(line) > MAX_LINE]}
+    note("reviewer", "file", handoff.context["file"]["$file"])
     note("reviewer", "start", found)
     await asyncio.sleep(PACE_S)
     return found
@@ -58,7 +67,7 @@ reviewer = OrchestrationLoop(plan=plan, workers={"reader": Worker(read)}, synthe
 
 @flowagent(description="Publish a text")
 class Publisher(StandardAgent):
-    """Writes a text and its catalogue entry to a file."""
+    """Writes a text, its catalogue entry and the digest of its file to a file."""
 
     idempotent = True
 
@@ -66,6 +75,7 @@ class Publisher(StandardAgent):
     author: str = InputField("By whom?")
     number: int = InputField("Under which number?")
     words: int = InputField("How many words does it have?")
+    file: dict[str, Any] = InputField("Which file has it?", default={})
     published = OutputField("path of the file")
 
     def on_running(self, msg: Message) -> AgentResult:  # type: ignore[override]  # noqa: ARG002 - the fields say it all
@@ -74,7 +84,9 @@ class Publisher(StandardAgent):
         time.sleep(PACE_S)
         try:
             with path.open("x", encoding="utf-8") as file:
-                file.write(f"{self.text}\n\n{self.author}, number {self.number}, {self.words} words\n")
+                entry = f"{self.author}, number {self.number}, {self.words} words"
+                file.write(f"{self.text}\n\n{entry}\n{self.file['name']}, {self.file['$file']}\n")
+            note("publisher", "file", self.file["$file"])
             note("publisher", "start")
         except FileExistsError:
             pass

@@ -6,7 +6,6 @@ usage: python -m examples.remote.ssh_host PORT FOLDER
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
 from asyncio.subprocess import PIPE
@@ -45,12 +44,14 @@ async def serve(port: int, folder: Path) -> None:
         )
         if child.stdin is None or child.stdout is None or child.stderr is None:
             return
-        with contextlib.suppress(asyncssh.Error, OSError):
+        try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_feed(process.stdin, child.stdin))
                 group.create_task(_pump(child.stdout, process.stdout))
                 group.create_task(_pump(child.stderr, process.stderr))
             process.exit(await child.wait())
+        except* (asyncssh.Error, OSError):  # the client has closed this session; an error here would end its connection
+            pass
 
     server = await asyncssh.listen(
         "127.0.0.1",
@@ -59,6 +60,7 @@ async def serve(port: int, folder: Path) -> None:
         authorized_client_keys=str(folder / "authorized"),
         process_factory=program,
         encoding=None,
+        sftp_factory=True,
         allow_scp=False,
     )
     await server.wait_closed()
