@@ -67,7 +67,7 @@ def durable_floor(plan: PlanDocument, copies: int = 1) -> Taken:
             return keep
 
         with tempfile.TemporaryDirectory() as folder:
-            writer = threading.Thread(target=_write_all, args=(Path(folder) / "floor.db", rows, loop))
+            writer = threading.Thread(target=write_all, args=(Path(folder) / "floor.db", rows, loop))
             writer.start()
             try:
                 with taking() as taken:
@@ -82,7 +82,7 @@ def durable_floor(plan: PlanDocument, copies: int = 1) -> Taken:
     return asyncio.run(measured())
 
 
-def _write_all(path: Path, rows: queue.SimpleQueue[Row | None], loop: asyncio.AbstractEventLoop) -> None:
+def write_all(path: Path, rows: queue.SimpleQueue[Row | None], loop: asyncio.AbstractEventLoop) -> None:
     """Write what is queued, a group in a commit, until None comes."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")

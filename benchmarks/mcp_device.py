@@ -15,11 +15,12 @@ from pathlib import Path
 
 from mcp import Client, StdioServerParameters
 
-from asterism.devices.mcp import open_mcp_kind
-from asterism.devices.mcp_entry import McpEntry
+from asterism.devices.mcp.entry import McpEntry
+from asterism.devices.mcp.kind import open_mcp_kind
 from asterism.runtime.ports.device import Attempt, Device
 
 SERVER = """
+import asyncio
 import sys
 from mcp.server import MCPServer
 
@@ -27,6 +28,11 @@ server = MCPServer("bench", version="1")
 
 @server.tool()
 def nothing() -> dict[str, int]:
+    return {"n": 1}
+
+@server.tool()
+async def nap(seconds: float) -> dict[str, int]:
+    await asyncio.sleep(seconds)
     return {"n": 1}
 
 server.run("streamable-http", port=int(sys.argv[1])) if sys.argv[1:] else server.run("stdio")
@@ -55,7 +61,8 @@ class _Signs:
 
 
 @contextlib.contextmanager
-def _served(program: Path) -> Iterator[str]:
+def served(program: Path) -> Iterator[str]:
+    """Serve a program over HTTP during the block; yield its URL."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen([sys.executable, str(program), str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -107,7 +114,7 @@ def rows(*, quick: bool) -> Iterator[str]:
         folder = Path(name)
         program = folder / "server.py"
         program.write_text(SERVER, encoding="utf-8")
-        with _served(program) as url:
+        with served(program) as url:
             for how, address in (("stdio", ""), ("HTTP", url)):
                 ours, theirs, times = asyncio.run(_turns(repeats, address, folder, program))
                 yield (
