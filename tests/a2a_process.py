@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from asterism.devices.a2a_content import message_id
+from asterism.devices.a2a.content import message_id
 
 ROOT = Path(__file__).parents[1]
 START_S = 60.0

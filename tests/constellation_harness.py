@@ -21,11 +21,13 @@ from asterism.machines.constellation_agent.events import (
     Dispatch,
     Planned,
     PlanningFailed,
+    Retry,
     RunOptions,
 )
 from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.retry import FAILED
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Answered, AskPerson, Verb
+from asterism.machines.run_control import Answered, AskPerson, Forked, Verb
 from tests.machine_harness import MachineHarness
 
 E = TypeVar("E", bound=Effect)
@@ -132,6 +134,22 @@ def agent_of_rules(rules: int) -> type[Agent]:
         machine = earlier
 
     return Earlier
+
+
+def retried(agent: Agent, *tasks: str) -> Agent:
+    """Let tasks of a run run again in a fork, which has its entries before its end was decided."""
+    machine = agent.run.machine
+    again, copied = agent.__class__.__new__(agent.__class__), Run(machine, "r")
+    before = 0
+    for entry in agent.entries:
+        copied.replay([entry])
+        before = entry.seq if copied.state == "CONTINUE" and copied.memory.ending is None else before
+    again.run, again.entries, again.now = Run(machine, "r"), agent.entries[:before], agent.now
+    again.run.replay(again.entries)
+    failed = any(task.status in FAILED for task in again.constellation.in_order())
+    retry = [Retry(tasks=tasks)] if tasks or failed else []
+    again.batch(Forked(origin="r", seq=again.run.seq, idle_s=0.0), *retry)
+    return again
 
 
 def memory_of(run: Run[ConstellationMemory]) -> dict[str, Any]:

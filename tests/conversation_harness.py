@@ -9,7 +9,8 @@ from typing import Any
 
 from asterism.bootstrap import MACHINES
 from asterism.flows import AgentResult
-from asterism.flows.conversation import Conversation, result_of
+from asterism.flows.conversation import Conversation
+from asterism.flows.conversation_result import result_of
 from asterism.flows.performer import Extractor, flow_performers
 from asterism.flows.secret_store import SecretStore
 from asterism.kernel.journal import Record, state_history

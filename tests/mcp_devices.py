@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from asterism.constellation.profile import AgentProfile
-from asterism.devices.mcp import mcp_kind
-from asterism.devices.mcp_device import McpDevice
-from asterism.devices.mcp_entry import McpEntry
+from asterism.devices.mcp.device import McpDevice
+from asterism.devices.mcp.entry import McpEntry
+from asterism.devices.mcp.kind import mcp_kind
 from asterism.devices.resources import open_resources
 from asterism.devices.worker_ledger import WorkerLedger
 from asterism.runtime.ports.device import Attempt
 
 SCRIPTED = Path(__file__).with_name("mcp_server.py")
+TASKS = Path(__file__).with_name("mcp_task_server.py")
 RAW = Path(__file__).with_name("mcp_raw_server.py")
 
 
@@ -36,13 +37,13 @@ async def open_mcp(tmp_path: Path, **fields: Any) -> AsyncIterator[McpDevice]:
 
 
 @contextlib.contextmanager
-def served(folder: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Run the scripted server over HTTP; yield its URL and its process."""
+def served(folder: Path, port: int = 0, script: Path = SCRIPTED) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run a server over HTTP, by default the scripted one; yield its URL and its process."""
     if not port:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
     silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([sys.executable, str(SCRIPTED), str(folder), str(port)], **silent)  # type: ignore[call-overload]
+    process = subprocess.Popen([sys.executable, str(script), str(folder), str(port)], **silent)  # type: ignore[call-overload]
     try:
         give_up = time.monotonic() + 30
         while time.monotonic() < give_up:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import signal
 import sys
@@ -18,8 +19,18 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp.server.request_state import RequestStateSecurity
-from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
-from pydantic import BaseModel
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    ToolAnnotations,
+)
+from pydantic import Base64Bytes, BaseModel, Field
 
 FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
 SECURITY = RequestStateSecurity(keys=[os.environ.get("STATE_KEY", "k" * 32)], ttl=3600)
@@ -87,6 +98,51 @@ async def count(number: int) -> str:
 def linked() -> CallToolResult:
     link = ResourceLink(uri="file:///tmp/report.txt", name="report", mime_type="text/plain")
     return CallToolResult(content=[TextContent(text="see there"), link])
+
+
+@server.tool()
+def copy(source: Base64Bytes, context: Context[Any, Any]) -> CallToolResult:
+    counted("copy", context)
+    blob = base64.b64encode(source).decode()
+    return CallToolResult(content=[EmbeddedResource(resource=BlobResourceContents(uri="mem:///a/..%2Fcopy.txt?x=1", blob=blob))])
+
+
+@server.tool()
+def take(
+    text: Annotated[str, Field(json_schema_extra={"contentMediaType": "text/plain"})] = "", plain: str = "", rows: tuple[str, ...] = ()
+) -> str:
+    return f"{len(text)} characters"
+
+
+@server.resource("store://reports/q3.csv", mime_type="text/csv")
+def report() -> str:
+    return "a,b\n1,2\n"
+
+
+@server.tool()
+def contents() -> CallToolResult:
+    picture = base64.b64encode(b"picture").decode()
+    return CallToolResult(
+        content=[
+            TextContent(text="see"),
+            ImageContent(data=picture, mime_type="image/png"),
+            AudioContent(data=picture, mime_type="audio/x-wav"),
+            EmbeddedResource(resource=TextResourceContents(uri="mem:///note.txt", text="note", mime_type="text/plain")),
+            ResourceLink(uri="store://reports/q3.csv", name="report"),
+            ResourceLink(uri="store://reports/none.csv", name="none"),
+            ResourceLink(uri="http://169.254.169.254/latest", name="metadata"),
+        ]
+    )
+
+
+@server.tool()
+def links(count: int) -> CallToolResult:
+    return CallToolResult(content=[ResourceLink(uri="store://reports/q3.csv", name="report") for _ in range(count)])
+
+
+@server.tool()
+def bad_image() -> CallToolResult:
+    return CallToolResult(content=[ImageContent(data="no base64!", mime_type="image/png")])
 
 
 @server.tool()

@@ -22,6 +22,8 @@ class SshServer:
         cuts: number of times that they were cut.
         cut_after: bytes of stdout after which the connections are cut, once.
         shell: the shell of the host, in place of ``/bin/sh``.
+        sftp: serves SFTP; None for a host without it.
+        transfer_cut: bytes that are read or written by SFTP before the connections are cut, once.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,6 +36,8 @@ class SshServer:
         self.cut_after: int | None = None
         self.cuts = 0
         self.shell = "/bin/sh"
+        self.sftp: type[SftpServer] | None = SftpServer
+        self.transfer_cut: int | None = None
         self._client = asyncssh.generate_private_key("ssh-ed25519")
         self._client.write_private_key(self.key)
         self._acceptor: asyncssh.SSHAcceptor | None = None
@@ -52,6 +56,7 @@ class SshServer:
             process_factory=self._serve,
             server_factory=lambda: _Login(self),
             encoding=None,
+            sftp_factory=(lambda channel: self.sftp(channel, self)) if self.sftp else None,
             allow_scp=False,
         )
         self.port = self._acceptor.get_port()
@@ -114,6 +119,33 @@ class SshServer:
                     if self.cut_after < 0:
                         self.cut_after = None
                         self.cut()
+
+
+class SftpServer(asyncssh.SFTPServer):
+    """The files of the host, by SFTP."""
+
+    def __init__(self, channel: asyncssh.SSHServerChannel[bytes], server: SshServer) -> None:
+        super().__init__(channel)
+        self._server = server
+
+    def read(self, file_obj: object, offset: int, size: int) -> bytes:
+        data = super().read(file_obj, offset, size)
+        assert isinstance(data, bytes)
+        self._transferred(len(data))
+        return data
+
+    def write(self, file_obj: object, offset: int, data: bytes) -> int:
+        written = super().write(file_obj, offset, data)
+        assert isinstance(written, int)
+        self._transferred(written)
+        return written
+
+    def _transferred(self, size: int) -> None:
+        if self._server.transfer_cut is not None:
+            self._server.transfer_cut -= size
+            if self._server.transfer_cut < 0:
+                self._server.transfer_cut = None
+                self._server.cut()
 
 
 class _Login(asyncssh.SSHServer):

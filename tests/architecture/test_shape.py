@@ -33,7 +33,7 @@ def _tail(node: ast.AST | None) -> str:
 
 
 def _mentions_task_group(node: ast.AST | None) -> bool:
-    return node is not None and any(_tail(part) == "TaskGroup" for part in ast.walk(node))
+    return node is not None and any(_tail(part) in ("TaskGroup", "task_group") for part in ast.walk(node))
 
 
 def long_functions(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -42,7 +43,8 @@ def printed(program: str, folder: Path) -> list[str]:
     (folder / "program.py").write_text(program + LOADED, encoding="utf-8")
     for name, (beginning, language) in FILES.items():
         (folder / name).write_text(block(beginning, language), encoding="utf-8")
-    done = subprocess.run([sys.executable, "program.py"], cwd=folder, capture_output=True, text=True, check=False)
+    own = {**os.environ, "XDG_STATE_HOME": str(folder)}  # the default database of this computer may be newer
+    done = subprocess.run([sys.executable, "program.py"], cwd=folder, env=own, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split("\n")[:-1]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,3 +159,30 @@ def test_only_their_user_may_read_the_contents_in_a_folder(tmp_path: Path) -> No
         assert all(it.stat().st_mode & 0o077 == 0 for it in [tmp_path / "contents", *(tmp_path / "contents").iterdir()])
 
     asyncio.run(scenario())
+
+
+def test_a_file_whose_sender_is_cancelled_at_its_beginning_leaves_nothing_open(tmp_path: Path) -> None:
+    began, go_on = threading.Event(), threading.Event()
+    drafts: list[Any] = []
+
+    class Slow(FolderContents):
+        def begin(self) -> Any:
+            began.set()
+            assert go_on.wait(10)
+            drafts.append(super().begin())
+            return drafts[0]
+
+    async def scenario() -> None:
+        files = StoredFiles(MemoryStore(), Slow(tmp_path / "contents"), time.time)
+        async with asyncio.TaskGroup() as group:
+            putting = group.create_task(files.put("r1", "a.txt", parts(b"one")))
+            await asyncio.to_thread(began.wait, 10)
+            putting.cancel()
+            await asyncio.sleep(0)
+            go_on.set()
+        assert putting.cancelled()
+
+    asyncio.run(scenario())
+    (draft,) = drafts
+    assert draft.closed
+    assert not Path(draft.name).exists()

@@ -2,7 +2,7 @@
 
 The other side of a world has these skills: ``answer`` returns ``{"answer": 42}``; ``slow`` takes about two seconds and returns
 ``{"slow": true}``; ``wait`` never ends; ``ask`` asks a person one question, and returns ``{"chosen": …}`` with the value of the
-answer; ``large`` returns a text of more than 1 MiB.
+answer; ``large`` returns a text of more than 1 MiB; ``copy`` returns a file with the content of the file ``source``.
 """
 
 from __future__ import annotations
@@ -18,22 +18,25 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellations.performers import AttemptPerformer
-from asterism.devices import a2a_device
-from asterism.devices.a2a import a2a_kind
+from asterism.devices.a2a import device as a2a_device
+from asterism.devices.a2a.kind import a2a_kind
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.fleet import open_fleet
 from asterism.devices.process import group_lives
-from asterism.devices.ssh import ssh_kind
-from asterism.devices.ssh_script import folder_of
+from asterism.devices.ssh.device import ssh_kind
+from asterism.devices.ssh.script import folder_of
 from asterism.kernel.data import MAX_BYTES
+from asterism.kernel.file_value import files_in, safe_name
 from asterism.machines.constellation_agent.events import AttemptEnded
 from asterism.runtime.ports.device import Attempt, AttemptResult, DeviceReply, RemoteDevice
 from asterism.simulation import loop as simulation
 from asterism.simulation.device import Behaviour
 from asterism.simulation.remote import FarSide, RemoteJob, SimulatedRemoteDevice
 from tests.a2a_process import AgentProcess
+from tests.attempt_files import TestFiles
 from tests.device_signs import Heard
-from tests.mcp_devices import calls, open_mcp, served
+from tests.mcp_devices import TASKS, calls, open_mcp, served
+from tests.mcp_task_server import state_of, tasks
 from tests.ssh_server import SshServer, ssh_server
 
 SKILLS = ("answer", "slow", "wait", "ask", "large")
@@ -43,7 +46,7 @@ class RemoteWorld(Protocol):
     """The other side of a remote device, and the devices of processes that reach it.
 
     Attributes:
-        lacks: what the kind cannot do, of ``again`` (find an attempt without a handle), ``handles``, ``legs`` and ``large``.
+        lacks: what the kind cannot do, of ``again`` (find an attempt without a handle), ``handles``, ``legs``, ``large`` and ``files``.
     """
 
     lacks: frozenset[str]
@@ -69,7 +72,7 @@ Play = Callable[[Scenario], None]
 
 
 class SimulatedWorld:
-    lacks: frozenset[str] = frozenset()
+    lacks: frozenset[str] = frozenset({"files"})
 
     def __init__(self) -> None:
         behaviours = {
@@ -113,6 +116,7 @@ PROGRAMS = {
     "wait": "sleep 1000",
     "large": "yes | head -c 2000000",
 }
+COPY = 'files = ["source"]\noutput = "file"\nfile = "copy.txt"\n'
 
 
 class SshWorld:
@@ -128,7 +132,9 @@ class SshWorld:
             f'[[devices.commands]]\nname = "{name}"\nargv = ["sh", "-c", """{COUNTED}{program}"""]\noutput = "json"\n'
             for name, program in PROGRAMS.items()
         )
-        fleet.write_text(self.server.table() + "".join(commands))
+        argv = f'["sh", "-c", """({COUNTED}); cp "$@" """, "sh", "{{source}}", "{{output}}"]'
+        copy = f'[[devices.commands]]\nname = "copy"\nargv = {argv}\n{COPY}'
+        fleet.write_text(self.server.table() + "".join(commands) + copy)
         async with contextlib.AsyncExitStack() as stack:
             device = (await open_fleet(fleet, {"ssh": ssh_kind(stack)}))["d"]
             assert isinstance(device, RemoteDevice)
@@ -223,10 +229,29 @@ def play_mcp(tmp_path: Path, scenario: Scenario) -> None:
         asyncio.run(whole(url))
 
 
+class McpTasksWorld(McpWorld):
+    """A server whose calls become tasks, which are found again by their handle."""
+
+    lacks = frozenset({"again", "legs", "files"})
+
+    def running(self, key: str) -> bool:
+        mine = [task for task in tasks(self._folder) if task["key"] == key]
+        return any(state_of(task, self._folder)["status"] == "working" for task in mine)
+
+
+def play_mcp_tasks(tmp_path: Path, scenario: Scenario) -> None:
+    async def whole(url: str) -> None:
+        await scenario(McpTasksWorld(tmp_path, url))
+
+    with served(tmp_path, script=TASKS) as (url, _):
+        asyncio.run(whole(url))
+
+
 WORLDS: dict[str, Callable[[Path, Scenario], None]] = {
     "a2a": play_a2a,
     "a2a 0.3": play_a2a_legacy,
     "mcp": play_mcp,
+    "mcp tasks": play_mcp_tasks,
     "simulated": play_simulated,
     "ssh": play_ssh,
 }
@@ -413,6 +438,41 @@ def test_nothing_is_reported_after_the_end(play: Play) -> None:
             before = len(heard.reports), list(heard.signs), list(heard.handles)
             await device.perform(attempt("slow", "r:2.0"), Heard())
             assert (len(heard.reports), heard.signs, heard.handles) == before
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\n", b"text " * 100_000])  # the largest file that each kind takes has a test of its own
+def test_a_file_travels_both_ways(play: Play, tmp_path: Path, content: bytes) -> None:
+    async def scenario(world: RemoteWorld) -> None:
+        needs(world, "files")
+        files = TestFiles(tmp_path / "files")
+        with files.current():
+            value = await files.put("$(touch pwned) a.txt", content)
+            async with world.device() as device:
+                end = await device.perform(attempt("copy", arguments={"source": value}), Heard())
+        assert end.error is None, end
+        (returned,) = files_in(end.result)
+        assert await files.content(returned) == content
+        assert returned["name"] == safe_name(returned["name"])
+        assert world.begun("r:1.0") == 1
+
+    play(scenario)
+
+
+def test_a_file_of_another_run_is_refused_before_the_work_begins(play: Play, tmp_path: Path) -> None:
+    async def scenario(world: RemoteWorld) -> None:
+        needs(world, "files")
+        files, heard = TestFiles(tmp_path / "files"), Heard()
+        with files.current():
+            value = await files.put("a.txt", b"hello", root="other")
+            async with world.device() as device:
+                end = await device.perform(attempt("copy", arguments={"source": value}), heard)
+        assert end.error is not None
+        assert end.error.code == "bad_arguments"
+        assert "has no such file" in end.error.message
+        assert heard.signs == []
+        assert world.begun("r:1.0") == 0
 
     play(scenario)
 

@@ -102,6 +102,7 @@ def row(run_id: str = "r1", *, created_at: float = 100.0, status: RunStatus = "a
         actor="ada",
         created_at=created_at,
         updated_at=created_at,
+        due_at=created_at,
     )
 
 
@@ -146,7 +147,7 @@ def test_a_submitted_run_reads_back_with_its_first_record_and_without_an_owner(p
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(msgspec.structs.replace(row(), epoch=7, seq=7, owner="me"), record())
-        assert await store.run("r1") == msgspec.structs.replace(row(), root="r1", epoch=0, seq=1, owner="")
+        assert await store.run("r1") == msgspec.structs.replace(row(), root="r1", epoch=0, seq=1, owner="", due_at=100.0)
         assert await store.records("r1") == [record()]
 
     play(scenario)
@@ -847,6 +848,20 @@ def test_a_root_is_not_released_while_something_unfolded_is_for_a_run_below_it(p
         assert (await store.run("top")).owner
         await store.append(msgspec.structs.replace(commit(name), status="ended", outcome="finished"))
         assert await store.release("top", epochs["top"]), "nobody takes what comes for a child that has ended"
+
+    play(scenario)
+
+
+def test_pruning_deletes_no_more_trees_than_its_limit_oldest_first(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        for number in range(5):
+            await end(store, f"r{number}", at=float(number))
+        assert await store.prune(limit=0) == 0
+        assert await store.prune(limit=2) == 2
+        assert {found.run_id for found in await store.runs()} == {"r2", "r3", "r4"}
+        assert await store.prune(before=4.0, limit=100) == 2
+        assert {found.run_id for found in await store.runs()} == {"r4"}
 
     play(scenario)
 

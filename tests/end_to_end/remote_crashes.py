@@ -2,7 +2,7 @@
 
 Each trial is a run in a database of its own: a process drives it until entry N is durable, and is killed with SIGKILL. Others resume it
 and answer its questions: those of the devices with the prepared answers, and those about interrupted work from what the device has
-counted. Then each device must have worked exactly once, and no process may be left.
+counted. Then each device must have worked exactly once, each must have received the file that it was given, and no process may be left.
 """
 
 from __future__ import annotations
@@ -23,19 +23,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from asterism.bootstrap import run_files
 from asterism.machines.run_control import Verb
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.store import InquiryRow
 from asterism.stores.sqlite import SqliteStore
 from examples.remote.servers import Servers
+from examples.remote.skills import digest
+from tests.attempt_files import parts
 
 OWNER = Path(__file__).with_name("crash_owner.py")
 ROOT = Path(__file__).parents[2]
 PLAN = json.loads((ROOT / "examples" / "remote" / "plan.json").read_text(encoding="utf-8"))
 DEVICES = ("desk", "editor", "catalogue", "host", "reviewer", "publisher")
+TEXT = "A few words about tides, and no more."
 INTERRUPTED = {"draft": "desk", "edit": "editor", "register": "catalogue", "count": "host", "reader": "reviewer", "publish": "publisher"}
 """Device of an interrupted task or worker, by a word of the question about it."""
+DRAFT, EDITED = (digest(text.encode()) for text in (TEXT, f"Tides\n\n{TEXT}"))
+RECEIVED = {"editor": DRAFT, "catalogue": DRAFT, "host": DRAFT, "reviewer": EDITED, "publisher": EDITED}
+"""Digest of the file that each device is given."""
 NEVER, MAX_ENTRIES, MAX_RESUMES = 100_000, 300, 20
 WITHIN_S = 120.0
 GONE_S = 30.0
@@ -168,6 +175,8 @@ class Site:
                 for asked in inquiries:
                     if asked.inquiry_id not in pending:
                         verb, value = self._reply(asked, found)
+                        if value == TEXT:
+                            value = await run_files(store, self.database(number)).put(f"r{number}", "draft.txt", parts(TEXT.encode()))
                         await client.post_answer(asked.inquiry_id, verb, actor="test", value=value)
             finally:
                 await store.close()
@@ -192,9 +201,31 @@ class Site:
         found.faults += [f"{device} began {count} times {when}" for device, count in found.starts.items() if count > 1]
         if exactly:
             found.faults += [f"{device} did not work" for device, count in found.starts.items() if not count]
-            messages = collections.Counter(noted["result"] for noted in self.work() if noted["device"] == "editor")
+            messages = collections.Counter(
+                noted["result"] for noted in self.work() if noted["device"] == "editor" and noted["event"] != "file"
+            )
             if list(messages.values()) != [1, 1]:
                 found.faults.append(f"the editor has received the messages {dict(messages)}")
+
+            found.faults += asyncio.run(self._file_faults(found.die_after))
+
+    async def _file_faults(self, number: int) -> list[str]:
+        """Return what is wrong with the files of a run: those that the devices have received, and those that it has stored."""
+        received = {
+            device: {noted["result"] for noted in self.work() if (noted["device"], noted["event"]) == (device, "file")}
+            for device in RECEIVED
+        }
+        faults = [f"{device} has received {received[device]}" for device, digest in RECEIVED.items() if received[device] != {digest}]
+        store = SqliteStore.open(self.database(number), create=False)
+        try:
+            files = run_files(store, self.database(number))
+            rows = {row.digest for row in await files.rows(f"r{number}")}
+            for row in rows:
+                async for _ in files.read(f"r{number}", row):  # checked by its digest
+                    pass
+        finally:
+            await store.close()
+        return faults if rows == {DRAFT, EDITED} else [*faults, f"the run has the files {rows}"]
 
     def left(self) -> list[str]:
         """Return the processes of the example, other than its servers, that have not ended after a while."""

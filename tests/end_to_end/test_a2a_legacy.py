@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from asterism.devices.a2a import a2a_kind
-from asterism.devices.a2a_content import message_id
+from asterism.devices.a2a.content import message_id
+from asterism.devices.a2a.kind import a2a_kind
 from asterism.devices.fleet import open_fleet
 from asterism.runtime.ports.device import Attempt, DeviceReply, RemoteDevice
 from tests.device_signs import Heard

@@ -69,6 +69,24 @@ def test_what_plan_prints_as_json_is_what_run_takes(desk: Desk) -> None:
     assert desk.performed() == ["task_001"]
 
 
+def test_a_run_whose_working_folder_is_missing_is_not_driven_and_not_changed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, moved = desk.folder / "original", desk.folder / "moved"
+    original.mkdir()
+    with monkeypatch.context() as there:
+        there.chdir(original)
+        desk.do("run", desk.plan({**DEPLOY, "requires_approval": True}), "--fleet", desk.fleet, code=3)
+        (inquiry,) = json.loads(desk.do("inbox", "--json").stdout)
+    original.rename(moved)
+    assert "recorded" in desk.do("answer", inquiry["inquiry"], "approve", code=1).stdout
+    (before,) = desk.runs()
+    refused = desk.do("resume", before["run"], "--fleet", desk.fleet, code=2)
+    assert f"there is no folder {original}, where it was submitted and task {DEPLOY['task_id']} is performed" in refused.stderr
+    assert desk.runs() == [before]
+    moved.rename(original)
+    desk.do("resume", before["run"])
+    assert desk.runs()[0]["outcome"] == "finished"
+
+
 def test_a_task_that_needs_approval_waits_is_answered_from_another_process_and_runs_once(desk: Desk) -> None:
     plan = desk.plan(MEASURE, {**DEPLOY, "requires_approval": True, "inputs": {"where": "moon"}}, dependencies=THEN)
     said = desk.do("run", plan, "--fleet", desk.fleet, code=3).stdout

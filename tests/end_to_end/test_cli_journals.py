@@ -50,6 +50,29 @@ def test_a_run_goes_to_another_database_as_a_file(desk: Desk) -> None:
     assert desk.do("import", "none.jsonl", code=2).stderr == "asterism: none.jsonl: No such file or directory\n"
 
 
+def test_a_run_is_exported_as_a_page_if_the_file_is_named_so(desk: Desk) -> None:
+    desk.do("run", desk.plan({"task_id": "a", "device": "desk", "skill": "fail"}), "--fleet", desk.fleet, code=None)
+    run = str(desk.runs()[0]["run"])
+    page = desk.folder / "run.html"
+    entries = desk.runs()[0]["seq"]
+    assert desk.do("export", run, page).stdout == f"run {run}: {entries} entries in {page}\n"
+    [shown] = json.loads(page.read_text(encoding="utf-8").split('id="runs">')[1].split("</script>")[0])
+    assert (shown["run"], shown["parent"], len(shown["deltas"])) == (run, "", entries)
+    assert shown["machine"]["name"] == "constellation agent"
+    assert "ValueError" in "".join(log["text"] for log in shown["logs"].values())
+    desk.do("export", run, "--no-logs", "--output", page)
+    assert json.loads(page.read_text(encoding="utf-8").split('id="runs">')[1].split("</script>")[0])[0]["logs"] == {}
+    assert page.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_exported_file_is_named_once(desk: Desk) -> None:
+    run = measured(desk)
+    file = desk.folder / "run.jsonl"
+    assert "name the file once" in desk.do("export", run, file, "--output", file, code=2).stderr
+    desk.do("export", run, file)
+    assert desk.do("export", run).stdout == file.read_text(encoding="utf-8")
+
+
 def test_a_journal_file_is_taken_in_whatever_its_texts_have_in_them(desk: Desk) -> None:
     text = "two\u2028lines, \u0085 ümlauts"
     desk.do("run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure", "description": text}), "--fleet", desk.fleet)

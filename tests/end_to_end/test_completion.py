@@ -14,7 +14,7 @@ from asterism.cli import main
 
 CASES = [
     ("asterism sho", ["show"]),
-    ("asterism fleet ", ["check"]),
+    ("asterism fleet ", ["show", "check", "add"]),
     ("asterism show --js", ["--json"]),
     ("asterism show ", ["261122-00000001", "261122-00000002"]),
     ("asterism schema fl", ["fleet"]),
@@ -106,7 +106,7 @@ def test_zsh_completes_commands_runs_and_files_at_a_terminal(folder: Path, capsy
                 ("asterism sho", "show "),
                 ("asterism show ", "261122-0000000"),
                 ("asterism plan pl", "plan.json "),
-                ("asterism fleet ", "check "),
+                ("asterism fleet ch", "check "),
             ):
                 os.write(ours, f"\x15{typed}\t".encode())
                 read_until(ours, shown)

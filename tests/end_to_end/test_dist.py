@@ -11,9 +11,13 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from tests.pages.blocks import Session, blocks_of
+from tests.pages.test_pages import check
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -139,4 +143,19 @@ def test_the_wheel_alone_runs_plans_loops_and_conversations(version: str, dist: 
     assert "a heron" in do("asterism", "loop", "run", "loop.toml", "look")
     assert "3 days" in do("asterism", "chat", "trip.py", typed="book a trip\nthree\nyes\n")
     do("env/bin/python", "-c", "import asterism.simulation.world")
+    shutil.rmtree(tmp_path / "env")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_page_of_the_first_server_runs_with_the_wheel_alone(dist: Path, tmp_path: Path) -> None:
+    page = ROOT / "docs/tutorials/first-server.md"
+    text = page.read_text(encoding="utf-8")
+    extras = re.findall(r"`pip install 'asterism(\[.+?\])'`", text)
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    install = [str(tmp_path / "env/bin/pip"), "install", "--quiet", "--disable-pip-version-check", f"{wheel_of(dist)}{extras[0]}"]
+    subprocess.run(install, check=True)
+    (tmp_path / "home").mkdir()
+    with closing(Session(tmp_path / "home", tmp_path / "env/bin/python")) as session:
+        check(session, blocks_of(text), page)
     shutil.rmtree(tmp_path / "env")

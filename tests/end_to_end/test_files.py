@@ -109,3 +109,24 @@ def test_a_killed_process_leaves_no_copy_of_a_file_for_longer_than_the_next_one_
     desk.do("resume", run)
     assert not any(Path(f"{desk.database}.work").rglob("double.txt"))
     assert json.loads(desk.do("show", run, "--json").stdout)["outcome"] == "finished"
+
+
+def test_a_loop_and_a_conversation_read_the_text_of_a_file(desk: Desk) -> None:
+    agents = SKILLS.with_name("text_agents.py")
+    kinds = f'[[devices]]\nid = "loop"\nkind = "agent"\nloop = "{agents}:reader"\n[[devices]]\nid = "flow"\nkind = "flow"\n'
+    desk.fleet.write_text(f'{FLEET}\n{kinds}flow = "{agents}:Reader"\n', encoding="utf-8")
+    made = {"small": "hello", "large": "x" * (256 * 1024 + 1)}
+    reading = {"loop": ("loop", "small"), "refused": ("loop", "large"), "flow": ("flow", "small")}
+    tasks = [
+        *({"task_id": name, "device": "desk", "skill": "make", "inputs": {"text": text}} for name, text in made.items()),
+        *(
+            {"task_id": name, "device": device, "description": "Read it.", "inputs": {"file": f"${{{source}}}"}}
+            for name, (device, source) in reading.items()
+        ),
+    ]
+    lines = [{"from": source, "to": name} for name, (_, source) in reading.items()]
+    desk.do("run", desk.plan(*tasks, dependencies=lines), "--fleet", desk.fleet)
+    shown = json.loads(desk.do("show", "--json", str(desk.runs()[0]["run"])).stdout)["tasks"]
+    assert shown["loop"]["result"]["answer"] == {"text": "hello"}
+    assert shown["refused"]["result"]["answer"] == {"error": "file made.txt: only 262,144 bytes are read as text, and it has more"}
+    assert shown["flow"]["result"]["text"] == "hello"

@@ -43,6 +43,10 @@ class Settle(Pay):
 """
 
 
+EXIT_CODES = {"COMPLETED": 0, "ERROR": 1, "CANCELLED": 130}
+"""The exit code of a chat from a pipe, by the last status that it prints; 3 for any other."""
+
+
 class Desk:
     """A folder with agents in it, and a person who types."""
 
@@ -70,7 +74,8 @@ class Desk:
         said = "".join(f"{line}\n" for line in lines)
         arguments = ["chat", source, "--user", "ann", *options]
         done = command.run(arguments, cwd=self.folder, env=self.environment, said=said, timeout=100)
-        assert (done.returncode, done.stderr) == (0, "")
+        states = [line.strip(" []") for line in done.stdout.splitlines() if line.startswith("  [")]
+        assert (done.returncode, done.stderr) == (EXIT_CODES.get(states[-1], 3) if states else 0, "")
         return [line for line in done.stdout.splitlines()[1:] if with_states or not line.startswith("  [")]
 
     def do(self, *arguments: str, code: int = 0, cwd: Path | None = None) -> str:

@@ -17,12 +17,18 @@ from tests.http_runs import Lived, Watch, creating, edit, ended, live, one_by_on
 pytestmark = pytest.mark.usefixtures("key")
 
 PLAN = plan("a", "b", lines=["a>b"])
-QUICK: dict[str, Any] = {"timeout_s": 0.2, "attempts": 2, "limit_s": 15.0}
+ATTEMPTS = 2
+
+
+def limits(code: str = "") -> dict[str, Any]:
+    """Settings of a model; only one that never answers reaches the timeout."""
+    return {"timeout_s": 1.0 if code == "timeout" else 10.0, "attempts": ATTEMPTS, "limit_s": 60.0}
+
 
 # -- no answer -------------------------------------------------------------------------------------
 
 PASSING = {
-    "hang": (HANG, "timeout", "no answer in time (0.2 s)"),
+    "hang": (HANG, "timeout", "no answer in time (1 s)"),
     "drop": (DROP, "unreachable", "the connection broke"),
     "drop within the reply": (Say(text=json.dumps(PLAN), drop_at=0.5), "unreachable", "the connection broke"),
     "429": (Fault(status=429, headers={"retry-after": "0"}), "rate_limited", "too many requests (HTTP 429)"),
@@ -42,7 +48,7 @@ lasting = pytest.mark.parametrize(
 
 
 def requests_for(code: str) -> int:
-    return 1 if code == "unauthorized" else QUICK["attempts"]
+    return 1 if code == "unauthorized" else ATTEMPTS
 
 
 def assert_journal_knows_no_key(lived: Lived, key: str) -> None:
@@ -52,7 +58,7 @@ def assert_journal_knows_no_key(lived: Lived, key: str) -> None:
 
 @passing
 def test_what_passes_is_waited_for_and_the_run_is_as_if_it_had_not_been(fault: ModelAnswer, code: str, words: str) -> None:
-    lived = live([fault, PLAN, edit(), edit()], **QUICK)
+    lived = live([fault, PLAN, edit(), edit()], **limits(code))
     assert (lived.outcome, lived.statuses()) == ("finished", {"a": "COMPLETED", "b": "COMPLETED"})
     (created, *_) = lived.events(Planned)
     assert created.usage.requests == 2
@@ -61,7 +67,7 @@ def test_what_passes_is_waited_for_and_the_run_is_as_if_it_had_not_been(fault: M
 
 @lasting
 def test_what_lasts_fails_a_run_that_has_no_plan_yet(fault: ModelAnswer, code: str, words: str, key: str) -> None:
-    lived = live(lambda _: fault, **QUICK)
+    lived = live(lambda _: fault, **limits(code))
     assert (lived.outcome, lived.row.state) == ("failed", "FAIL")
     assert len(lived.requests) == requests_for(code)
     (failed,) = lived.events(PlanningFailed)
@@ -72,7 +78,7 @@ def test_what_lasts_fails_a_run_that_has_no_plan_yet(fault: ModelAnswer, code: s
 
 @lasting
 def test_what_lasts_drops_an_edit_and_the_run_goes_on(fault: ModelAnswer, code: str, words: str, key: str) -> None:
-    lived = live(lambda request: PLAN if creating(request) else fault, **QUICK)
+    lived = live(lambda request: PLAN if creating(request) else fault, **limits(code))
     assert (lived.outcome, lived.statuses()) == ("finished", {"a": "COMPLETED", "b": "COMPLETED"})
     dropped = lived.events(PlanningFailed)
     assert [it.code for it in dropped] == [code, code]
@@ -82,7 +88,7 @@ def test_what_lasts_drops_an_edit_and_the_run_goes_on(fault: ModelAnswer, code: 
 
 @lasting
 def test_what_lasts_is_asked_of_the_backup(fault: ModelAnswer, code: str, words: str) -> None:
-    lived = live(lambda _: fault, backup=[PLAN, edit(), edit()], **QUICK)
+    lived = live(lambda _: fault, backup=[PLAN, edit(), edit()], **limits(code))
     assert lived.outcome == "finished"
     (created, *_) = lived.events(Planned)
     assert created.usage.requests == requests_for(code) + 1
@@ -92,10 +98,10 @@ def test_what_lasts_is_asked_of_the_backup(fault: ModelAnswer, code: str, words:
 
 
 def test_retry_after_is_waited_for_and_one_that_is_too_long_is_not() -> None:
-    lived = live([Fault(status=429, headers={"retry-after": "1"}), PLAN, edit(), edit()], **QUICK)
+    lived = live([Fault(status=429, headers={"retry-after": "1"}), PLAN, edit(), edit()], **limits())
     assert lived.outcome == "finished"
     assert lived.lasted_s >= 1
-    lived = live([Fault(status=429, headers={"retry-after": "3600"})], **QUICK)
+    lived = live([Fault(status=429, headers={"retry-after": "3600"})], **limits())
     assert len(lived.requests) == 1
     assert "it asks for a wait of 3600 s" in lived.reason
 
@@ -106,11 +112,11 @@ HALF = json.dumps("half a character: \ud800")
 
 def test_half_a_character_in_an_error_or_a_reply_breaks_neither_journal_nor_conversation() -> None:
     error = Fault(status=500, body=f'{{"error": {{"message": {HALF}}}}}'.encode())
-    lived = live(lambda request: PLAN if creating(request) else error, **QUICK)
+    lived = live(lambda request: PLAN if creating(request) else error, **limits())
     assert (lived.outcome, [it.code for it in lived.events(PlanningFailed)]) == ("finished", ["server_error"] * 2)
     message = f'{{"role": "assistant", "content": {HALF}}}'
     body = f'{{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [{{"index": 0, "message": {message}}}]}}'
-    lived = live([Fault(status=200, body=body.encode()), PLAN, edit(), edit()], **QUICK)
+    lived = live([Fault(status=200, body=body.encode()), PLAN, edit(), edit()], **limits())
     assert (lived.outcome, len(lived.requests)) == ("finished", 4)
     assert "half a character: ?" in lived.requests[1].text
 

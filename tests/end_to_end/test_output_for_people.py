@@ -121,6 +121,15 @@ def test_every_item_prints_each_event(do: Do) -> None:
     assert all(f"each[{index}]  completed" in said for index in ITEMS if index != 5)
 
 
+def test_fork_and_retry_print_each_event_if_asked(do: Do) -> None:
+    run, _ = started(do, "fan_out")
+    begun = next(line.split()[0] for line in do("log", run, code=0).stdout.splitlines() if "performed for 12 items" in line)
+    forked = do("fork", run, "--at", str(int(begun) - 1), "--every-item", code=0).stdout
+    assert all(f"each[{index}]  completed" in forked for index in ITEMS if index != 5)
+    waiting = do("fork", run, "--at", begun, "--no-drive", code=0).stdout.split()[1]
+    assert "each[7]  completed" in do("resume", waiting, "--every-item", code=0).stdout
+
+
 def test_show_begins_with_the_error_and_the_commands_that_follow(do: Do) -> None:
     run, said = started(do, "failing", code=1)
     assert said.splitlines()[-3] == "3 tasks: 1 failed, 2 skipped"

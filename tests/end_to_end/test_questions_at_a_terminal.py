@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.test_chat import WITHIN_S, Terminal
+from tests.mcp_devices import RAW
 
 SKILLS = """
 import time
@@ -139,11 +141,26 @@ def test_a_question_that_is_left_stays_open_and_is_asked_by_resume(terminals: An
     terminal = run(terminals, "one")
     terminal.read_until(CHOICES)
     terminal.type(keys)
-    assert "asterism answer " in ends(terminal, 3, "approve|edit|reject")
+    said = ends(terminal, 3, "approve|edit|reject")
+    assert "asterism answer " in said
+    assert "waits for a person: Run ship on desk?" in said
+    assert "subject" not in said, "it has just been shown"
     again = terminals("resume")
     again.read_until(CHOICES)
     again.type("a\r")
     ends(again, 0, "1.4 is live in eu")
+
+
+def test_a_question_that_the_command_has_answered_is_not_asked(terminals: Any, folder: Path) -> None:
+    terminal = run(terminals, "one")
+    terminal.read_until(CHOICES)
+    terminal.type("l\r")
+    said = ends(terminal, 3, "approve|edit|reject")
+    question = re.search(r"asterism answer (\S+) ", said)
+    assert question
+    said = ends(terminals("answer", question[1], "approve"), 0, "more: asterism show")
+    assert "1.4 is live in eu" in said
+    assert CHOICES not in said
 
 
 def test_each_question_is_asked_once(terminals: Any) -> None:
@@ -190,3 +207,24 @@ def test_what_was_typed_before_a_question_is_no_answer_to_it(terminals: Any) -> 
     terminal = run(terminals, "one")
     terminal.type("a\r")
     assert "(lines typed before this question are ignored)" in terminal.read_until(CHOICES)
+
+
+def test_an_mcp_server_cannot_write_control_characters_or_lines_of_its_own_to_the_terminal(terminals: Any, folder: Path) -> None:
+    server = f'command = ["{sys.executable}", "{RAW}", "evil"]'
+    (folder / "fleet.toml").write_text(f'[[devices]]\nid = "evil"\nkind = "mcp"\n{server}\n', encoding="utf-8")
+    (folder / "one.json").write_text('{"tasks": [{"task_id": "act", "device": "evil", "skill": "act"}]}', encoding="utf-8")
+    terminal = run(terminals, "one")
+    assert "Name? ]0;owned [2J 31m asterism: all is well" in terminal.read_until("[r]espond  [r]eject  [l]ater > ")
+    terminal.type("x" * 3000 + "\r")
+    terminal.read_until("[r]espond  [r]eject  [l]ater > ")
+    terminal.type("respond\r")
+    terminal.read_until("answer, as JSON or text > ")
+    terminal.type('{"other": 1}\r')
+    assert "not accepted: the answer lacks n\\x1b]0;owned" in terminal.read_until("[r]espond  [r]eject  [l]ater > ")
+    terminal.type("reject\r")
+    terminal.read_until("reason, or Enter for none > ")
+    terminal.type("\r")
+    ends(terminal, 1, "more: asterism show")
+    for sign in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\u202e"):
+        assert sign not in terminal.shown
+    assert not any(line.startswith("asterism: all is well") for line in terminal.shown.splitlines())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,9 +16,10 @@ from typing import Any
 import pytest
 
 from asterism.devices.fleet import open_fleet
-from asterism.devices.ssh import SshDevice, ssh_kind
-from asterism.devices.ssh_script import folder_of
+from asterism.devices.ssh.device import SshDevice, ssh_kind
+from asterism.devices.ssh.script import folder_of
 from asterism.runtime.ports.device import Attempt, AttemptResult
+from tests.attempt_files import TestFiles
 from tests.device_signs import Heard
 from tests.openssh_server import OpensshServer, find_sshd, openssh_server, processes
 
@@ -29,6 +31,12 @@ argv = ["printf", "%s", "{text}"]
 [[devices.commands]]
 name = "sh"
 argv = ["sh", "-c", 'echo "$1" >>~/starts; eval "$2"', "sh", "{name}", "{script}"]
+[[devices.commands]]
+name = "copy"
+argv = ["cp", "{source}", "{output}"]
+files = ["source"]
+output = "file"
+file = "copy.bin"
 """
 GATED = "echo waiting >&2; while [ ! -e ~/go ]; do sleep 0.05; done; echo done"
 
@@ -78,6 +86,19 @@ def test_results_arguments_and_many_attempts_at_once(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_a_file_travels_both_ways(tmp_path: Path) -> None:
+    async def scenario(server: OpensshServer, device: SshDevice) -> None:
+        files = TestFiles(tmp_path)
+        with files.current():
+            value = await files.put("$(touch pwned).bin", *(os.urandom(1 << 20) for _ in range(20)))
+            copy = Attempt(key="s:1.0", run_id="s", task_id="t", device_id="d", skill="copy", arguments={"source": value})
+            end = await device.perform(copy, Heard())
+        assert end.error is None, end
+        assert (end.result["$file"], end.result["size"]) == (value["$file"], 20 << 20)
+
+    play(tmp_path, scenario)
+
+
 def test_a_server_that_is_killed_under_way_and_comes_back_costs_nothing(tmp_path: Path) -> None:
     async def scenario(server: OpensshServer, device: SshDevice) -> None:
         heard = Heard()
@@ -122,6 +143,7 @@ import asyncio, sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tests.end_to_end.test_ssh import attempt, open_fleet, ssh_kind
+from tests.attempt_files import TestFiles
 from tests.device_signs import Heard
 
 async def main():

@@ -332,6 +332,16 @@ def remote() -> Sequence[Record]:
     return told(it)
 
 
+def cancelled_call() -> Sequence[Record]:
+    """A device that confirms no cancel is asked what may still run (journals of version 5)."""
+    document = {"tasks": [{"task_id": name, "device": "tools", "skill": "once"} for name in "ab"]}
+    it = Agent(document, fleet=(AgentProfile(device_id="tools", kind="mcp", skills=(Skill(name="once"),), outlives_cancel=True),))
+    it.batch(Cancel(reason="enough"))
+    it.finish_cancellations()
+    it.batch(AttemptStopped(effect_id=next(iter(it.outstanding(StopAttempt))), error="a may still run on tools: it is not confirmed"))
+    return told(it)
+
+
 def fan_out() -> Sequence[Record]:
     """A task for each item, at most two at once; one fails and is left out, and the process dies on the way."""
     each = {"items": "${a.files}", "max_concurrent": 2, "failed": "omit"}
@@ -364,7 +374,43 @@ def retried() -> Sequence[Record]:
     return told(agent)
 
 
+def rejected() -> Sequence[Record]:
+    """A person rejects running an interrupted task again; a retry asks again, and nobody answers the second time (rules 5)."""
+    once = {"task_id": "a", "device": "s", "skill": "once", "requires_approval": True}
+    agent = Agent({"tasks": [once, {"task_id": "b", "device": "d"}]}, inquiry_timeout_s=60.0)
+    agent.answers("approve")
+    agent.ends("a", error="interrupted")
+    agent.answers("reject", reason="not now")
+    agent.batch(Retry(tasks=("a",)))
+    agent.wait_until(1060.0)
+    agent.finish_cancellations()
+    agent.batch(Retry(tasks=("a",)))
+    agent.answers("approve")
+    agent.ends("a", {"x": 1})
+    agent.ends("b")
+    return told(agent)
+
+
+def notified() -> Sequence[Record]:
+    """A run that names the channel of its messages, and fails."""
+    world = World(1, fleet=fleet_of("d"), script=lambda _: Behaviour(breaks="no luck"))
+    return world.run({"tasks": tasks("a")}, options=RunOptions(notify=("phone",))).records
+
+
+def named_failure() -> Sequence[Record]:
+    """A person rejects a task, then another one fails; the alert names the failure (rules 6)."""
+    alert = {"task_id": "alert", "device": "d", "inputs": {"text": "${run.error}"}}
+    agent = Agent(
+        {"tasks": [{"task_id": "a", "device": "d", "requires_approval": True}, {"task_id": "b", "device": "d"}], "on_failure": [alert]}
+    )
+    agent.answers("reject", reason="not now")
+    agent.ends("b", error="raised")
+    agent.ends("alert")
+    return told(agent)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
-    deadlines, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried,
+    deadlines, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
+    notified, named_failure,
 )  # fmt: skip

@@ -46,9 +46,13 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
         {"a": "COMPLETED", "b": "FAILED", "c": "COMPLETED", "e": "SKIPPED", "f": "FAILED", "alert": "COMPLETED", "clean": "COMPLETED"},
     ),
     "remote": ("cancelled", {"a": "CANCELLED", "b": "FAILED", "c": "COMPLETED"}),
+    "cancelled_call": ("cancelled", {"a": "CANCELLED", "b": "CANCELLED"}),
     "queue": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}),
     "fan_out": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED"}),
     "retried": ("finished", {"b": "COMPLETED", "c": "COMPLETED"}),
+    "rejected": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
+    "notified": ("failed", {"a": "FAILED"}),
+    "named_failure": ("failed", {"a": "CANCELLED", "b": "FAILED", "alert": "COMPLETED"}),
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
 OUTCOMES = {

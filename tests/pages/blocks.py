@@ -5,7 +5,8 @@ A page is one session in a folder of its own, with a copy of the examples. Its b
 - a block after a line that ends with a file name in backticks and a colon: it is saved as that file;
 - a ``console`` block: each line after ``$`` is a command, a line after ``>`` is typed into it, and the other lines are
   what it prints; a command without any must succeed or print nothing. Dates, times, durations, run ids and processes
-  may differ. ``…`` stands for any text, on a line of its own for any lines;
+  may differ. ``…`` stands for any text, on a line of its own for any lines. A command that ends with ``&`` runs until
+  the end of the page; the lines shown are the first ones that it prints;
 - a ``python`` block: a program, which prints the ``text`` block that follows, if one does;
 - a ``json``, ``toml`` or ``yaml`` block: it can be read.
 
@@ -18,8 +19,10 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +30,10 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 60
-"""Seconds that one command may take."""
+TIMEOUT_S = 120
+"""Seconds that one command may take; a schedule of each minute is waited for."""
+PORTS = ("8642", "8700")
+"""Ports of pages; each session replaces them by free ones."""
 
 _BLOCK = re.compile(
     r"^(?P<fence>```+)(?P<language>[\w{}-]*)\n(?P<fenced>.*?)^(?P=fence)$"
@@ -37,7 +42,7 @@ _BLOCK = re.compile(
 )
 _SAVED = re.compile(r"`([\w./-]+\.\w+)`[^`]*:$")
 _NOT_RUN = re.compile(r"^<!-- not run: (.+) -->$")
-_RUN_ID = r"\d{6}-[0-9a-f]{8}"
+_RUN_ID = r"(?:\d{6}|\b[a-z]+-\d{8}T\d{4})-[0-9a-f]{8}"
 _VARYING = re.compile(
     rf"(?P<id>{_RUN_ID})|(?P<time>\d\d:\d\d:\d\d)|(?P<duration>\d+\.\d+ ?s\b)|(?P<date>\d{{4}}-\d\d-\d\d\b(?: \d\d:\d\d(?::\d\d)?\b)?)"
     r"|(?P<process>process \d+ on \S+)|(?P<any>…)"
@@ -107,6 +112,11 @@ class Command:
     shown: list[str] = field(default_factory=list)
 
 
+def _free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return str(listening.getsockname()[1])
+
+
 def commands_of(text: str) -> list[Command]:
     """Return the commands of a console block."""
     found: list[Command] = []
@@ -138,29 +148,48 @@ def pattern_of(shown: list[str]) -> re.Pattern[str]:
 
 
 class Session:
-    """The session of a page in a folder."""
+    """The session of a page in a folder.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: the folder, which is also the home folder.
+        python: the Python of an environment. With another one than that of the tests, the session is bare: without the
+            examples and the settings of the tests.
+    """
+
+    def __init__(self, folder: Path, python: Path = Path(sys.executable)) -> None:
         self._folder = folder
+        self._python = python
         self._ids: dict[str, str] = {}
+        self._ports = {port: _free_port() for port in PORTS}
         self._exit_code = 0
-        shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+        bare = python != Path(sys.executable)
+        inherited = {name: value for name, value in os.environ.items() if not (bare and name.startswith(("ASTERISM", "PYTHON")))}
+        if not bare:
+            shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+            inherited["ASTERISM_DATABASE"] = str(folder / "runs.db")
         self._environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "ASTERISM_DATABASE": str(folder / "runs.db"),
+            **inherited,
+            "PATH": f"{python.parent}:{os.environ['PATH']}",
             "COLUMNS": "80",
             "HOME": str(folder),
             "LOGNAME": "alice",
             "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
         }
+        self._background: list[subprocess.Popen[str]] = []
+
+    def close(self) -> None:
+        """End the commands in the background."""
+        for process in self._background:
+            process.terminate()
+            process.communicate(timeout=TIMEOUT_S)
 
     def run(self, block: Block, shown: Block | None) -> list[str]:
         """Run a block, ``shown`` being the text block that follows; return what differs from the page."""
         if block.saved_as:
             path = self._folder / block.saved_as
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.text, encoding="utf-8")
+            path.write_text(self._as_run(block.text), encoding="utf-8")
             return []
         match block.language:
             case "console":
@@ -168,8 +197,8 @@ class Session:
                     f"$ {command.text}\n{output}" for command in commands_of(block.text) if (output := self.output_of(command)) is not None
                 ]
             case "python":
-                (self._folder / "program.py").write_text(block.text, encoding="utf-8")
-                output, _ = self._do([sys.executable, "-W", "error", "program.py"])
+                (self._folder / "program.py").write_text(self._as_run(block.text), encoding="utf-8")
+                output, _ = self._do([str(self._python), "-W", "error", "program.py"])
                 same = pattern_of(shown.text.splitlines()).fullmatch(output) if shown else self._exit_code == 0
                 return [] if same else [output]
             case "json":
@@ -184,20 +213,46 @@ class Session:
 
     def output_of(self, command: Command) -> str | None:
         """Run a command of a page; return its output if it differs from the page."""
-        text = command.text
-        for of_page, of_run in self._ids.items():
-            text = text.replace(of_page, of_run)
+        text = self._as_run(command.text)
         typed = "".join(f"{line}\n" for line in command.typed)
-        output, lines = self._do(["bash", "-c", f"(exit {self._exit_code}); {text}"], typed)
+        if text.endswith(" &"):
+            output, lines = self._begin(text.removesuffix(" &"), len(command.shown))
+        else:
+            output, lines = self._do(["bash", "-c", f"(exit {self._exit_code}); {text}"], typed)
         shown = "\n".join(command.shown)
         self._ids |= dict(zip(dict.fromkeys(re.findall(_RUN_ID, shown)), dict.fromkeys(re.findall(_RUN_ID, output)), strict=False))
-        same = pattern_of(command.shown).fullmatch(output) if command.shown else self._exit_code == 0 or not output
-        return None if same else "\n".join(self._with_ids_of_page(line) for line in lines)
+        same = pattern_of(command.shown).fullmatch(self._as_page(output)) if command.shown else self._exit_code == 0 or not output
+        return None if same else "\n".join(map(self._as_page, lines))
 
-    def _with_ids_of_page(self, line: str) -> str:
-        for of_page, of_run in self._ids.items():
-            line = line.replace(of_run, of_page)
-        return line
+    def _as_run(self, text: str) -> str:
+        """Return a text of the page with the ids and ports of this session."""
+        for of_page, of_run in {**self._ports, **self._ids}.items():
+            text = text.replace(of_page, of_run)
+        return text
+
+    def _as_page(self, output: str) -> str:
+        for of_page, of_run in {**self._ports, **self._ids}.items():
+            output = output.replace(of_run, of_page)
+        return output
+
+    def _begin(self, text: str, count: int) -> tuple[str, list[str]]:
+        """Run a command in the background; return its first lines."""
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {text}"],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._background.append(process)
+        timer = threading.Timer(TIMEOUT_S, process.kill)  # a command that prints less than the page shows
+        timer.start()
+        assert process.stdout is not None
+        lines = [process.stdout.readline().rstrip() for _ in range(count)]
+        timer.cancel()
+        return "".join(f"{line}\n" for line in lines), lines
 
     def _do(self, command: list[str], typed: str = "") -> tuple[str, list[str]]:
         done = subprocess.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 from tests.pages.blocks import ROOT, Session, blocks_of, commands_of
@@ -37,7 +38,8 @@ def main(named: list[str]) -> None:
     for page in [ROOT / name for name in named] or [it for it in PAGES if str(it.relative_to(ROOT)) not in RUN_ELSEWHERE]:
         with tempfile.TemporaryDirectory() as folder:
             before = page.read_text(encoding="utf-8")
-            after = written(before, Session(Path(folder)))
+            with closing(Session(Path(folder))) as session:
+                after = written(before, session)
         if after != before:
             page.write_text(after, encoding="utf-8")
             print(f"written: {page.relative_to(ROOT)}")

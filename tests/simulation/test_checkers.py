@@ -269,7 +269,7 @@ def test_an_inquiry_open_after_its_expiry_is_found(monkeypatch: pytest.MonkeyPat
         memory._timers = before
         return inquiry
 
-    monkeypatch.setattr(tasks, "ask_person", unwoken)
+    monkeypatch.setattr(questions, "ask_person", unwoken)
     asks = {"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}
     works = {"task_id": "b", "device": "d", "skill": "once"}  # else no process would drive the run
     fleet = [AgentProfile(device_id="d", skills=(Skill(name="once"),))]

@@ -186,6 +186,17 @@ def _program(rng: random.Random, setting: Setting) -> None:
     )
 
 
+def _servers(rng: random.Random, setting: Setting) -> None:
+    """Let several servers take what is due from one store; some are stopped, some are killed."""
+    _crashes(rng, setting)
+    setting.world["program"] = Program(serves=True)
+    setting.world["drivers"] = rng.choice((1, 2, 3))
+    events = setting.world.get("scheduled_events", ())
+    setting.world["scheduled_events"] = [it for it in events if it.what != "fence"]  # servers look for dead owners themselves
+    if likely(rng, 0.3):
+        _store(rng, setting)
+
+
 def _failing_moves(rng: random.Random, setting: Setting) -> None:
     """Let moves raise errors for commands that people send and resend; each kind of run gets every command of its machine."""
     setting.world["program"] = Program(
@@ -318,6 +329,8 @@ PROFILES: Mapping[str, tuple[FaultInjector, ...]] = {
     "mixed": (_devices, _people, _trees, _crashes_during),
     "failing moves": (_devices, _people, _trees, _failing_moves),
     "fan-outs": (_fan_outs, _devices, _people),
+    "servers": (_devices, _people, _editors, _trees, _servers),
+    "servers of any machine": (_devices, _people, _trees, _servers),
     "remote": (_remote,),
     "storm of remote devices": (_remote, _devices, _crashes, _store, _people),
     "storm of fan-outs": (_fan_outs, _devices, _crashes, _planner, _people, _editors, _store),
@@ -350,6 +363,7 @@ SUBJECTS: Mapping[str, Callable[..., Setting]] = {
     "storm of conversations": functools.partial(FlowSetting, children=True),
     "mixed": MixedSetting,
     "failing moves": _of_any_machine,
+    "servers of any machine": _of_any_machine,
 }
 """Kind of run by profile, where it is not a plan."""
 

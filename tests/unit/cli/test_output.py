@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from asterism.cli.output import local_time, message, put_line
+from asterism.cli.output import complain, local_time, message, put_line
 from asterism.views.text.history import DAYTIME, MOMENT
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import MAX_VALUE, count, duration, last_line, plain, preview
@@ -34,6 +37,15 @@ def test_a_message_is_printable_and_all_but_its_first_line_are_indented(text: st
 
 def test_printable_lines_of_a_message_stay_unchanged() -> None:
     assert message("no:\n  'paint': why\nasterism: all is well\r\x1b[2K") == "no:\n  'paint': why\n  asterism: all is well\\r\\x1b[2K"
+
+
+def test_a_full_disk_behind_standard_error_stops_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    returned = False
+    with contextlib.suppress(OSError), Path("/dev/full").open("w", encoding="utf-8") as full:  # closing it fails, too
+        monkeypatch.setattr(sys, "stderr", full)
+        complain("it could not be sent")
+        returned = True
+    assert returned
 
 
 def test_long_text_ends_in_an_ellipsis() -> None:

@@ -132,3 +132,23 @@ def test_resume_without_an_id_takes_a_run_whose_question_has_expired(
     assert "nobody answered in time" in shown
     assert "alert" in shown, "its handlers have run"
     assert [asyncio.run(status(folder / "runs.db", it)) for it in (run, other)] == ["failed", "waiting"]
+
+
+def test_the_retry_of_a_child_run_says_that_its_parent_does_not_get_the_result(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "skills.py").write_text(f"{SKILL}    raise ValueError(text)\n".replace("    return", "    # return"), encoding="utf-8")
+    inner = {"tasks": [{"task_id": "count", "device": "desk", "skill": "count_words", "inputs": {"text": "a b"}}]}
+    (folder / "plan.json").write_text(json.dumps({"tasks": [{"task_id": "outer", "constellation": inner}]}), encoding="utf-8")
+    assert main(["run", "plan.json", "--fleet", "fleet.toml"]) == 1
+    (folder / "skills.py").write_text(SKILL, encoding="utf-8")
+
+    async def ids() -> tuple[str, str]:
+        async with asterism.connect(folder / "runs.db") as client:
+            (child,) = [row for row in await client.runs() if row.parent]
+            return child.run_id, child.parent
+
+    child, parent = asyncio.run(ids())
+    capsys.readouterr()
+    assert main(["retry", child]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.endswith(f"  retries {child}")
+    assert second == f"run {parent}, which started {child}, does not get the new result"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.condition import MAX_LENGTH, Condition
+from asterism.constellation.condition import MAX_LENGTH, Condition, InputCondition
 from asterism.errors import InvalidInput
 
 
@@ -110,6 +110,35 @@ def test_a_condition_that_is_not_met_says_why_and_never_raises(text: str, result
     met, reason = ask(text, result)
     assert not met
     assert reason.lower().startswith(why.lower())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("result.bytes > params.minimum", (True, "")),
+        ('bytes_read > params["the-most"]', (False, 'bytes_read > params["the-most"] is false: bytes_read is 3, params.the-most is 9')),
+        ("params.minimum in [1, 2]", (True, "")),
+        ("params.other > 1", (False, 'params.other > 1: Key not found in map : "other"')),
+        ("params.exists(p, params[p] == 9)", (True, "")),
+        ("result.params == 1", (True, "")),
+    ],
+)
+def test_a_condition_uses_the_parameters_of_the_plan(text: str, expected: tuple[bool, str]) -> None:
+    result = {"bytes": 3, "bytes_read": 3, "params": 1}
+    assert Condition(text).evaluate(result, "COMPLETED", {}, {"minimum": 2, "the-most": 9}) == expected
+
+
+def test_in_a_plan_without_parameters_params_is_a_field() -> None:
+    assert ask("params.rate > 1", {"params": {"rate": 2}}) == (True, "")
+    assert ask("params.rate > 1", {}) == (False, "params.rate > 1: the plan has no parameters, and the result has no params")
+    assert ask("params > 1", {}) == (False, "params > 1: the result has no params; has(result.params) asks")
+
+
+def test_when_uses_the_parameters_unless_an_input_has_their_name() -> None:
+    condition = InputCondition("x > params.minimum")
+    assert condition.evaluate({"x": 3}, {"minimum": 2}) == (True, "")
+    assert condition.evaluate({"x": 3, "params": {"minimum": 4}}, {"minimum": 2})[0] is False
+    assert condition.evaluate({"x": 3}) == (False, "x > params.minimum: there is no input params")
 
 
 def test_a_task_that_is_not_there_is_a_condition_not_met() -> None:

@@ -47,10 +47,14 @@ def test_lists_and_objects_give_the_same_constellation() -> None:
         ),
         (
             {"tasks": [*tasks("a"), *tasks("b", inputs={"x": "${a.y}"})]},
-            r"task b: inputs refer to \$\{a…\}, but a is not upstream of it",
+            r'inputs refer to \$\{a…\}, but a is not upstream of it; add to the plan: "dependencies": \[{"from": "a", "to": "b"}\]$',
         ),
-        ({"tasks": tasks("a", inputs={"x": "${a.y}"})}, "a is not upstream of it"),
-        ({"tasks": tasks("a", inputs={"x": "${nobody.y}"})}, "nobody is not upstream of it"),
+        ({"tasks": tasks("a", inputs={"x": "${a.y}"})}, "a is not upstream of it$"),
+        ({"tasks": tasks("a", inputs={"x": "${nobody.y}"})}, "nobody is not upstream of it$"),
+        (
+            {"tasks": [*tasks("a", inputs={"x": "${b.y}"}), *tasks("b")], "dependencies": lines("a>b")},
+            "b is not upstream of it$",  # the dependency would close a cycle
+        ),
         (
             {**plan("a b c"), "dependencies": [{"from": "a", "to": "b", "condition": 'tasks["c"].result.x > 1'}]},
             'the condition of a->b asks about tasks\\["c"\\], but c is not upstream of it',

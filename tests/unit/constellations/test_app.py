@@ -38,7 +38,7 @@ def test_a_run_returns_its_results_by_task(tmp_path: Path) -> None:
             "count": {"files": 3},
             "publish": "http://x/0 and 2 more",
         }
-        assert ended.raise_for_outcome() is ended
+        assert (ended.raise_for_outcome() is ended, ended.exit_code) == (True, 0)
 
     within(scene, tmp_path)
 
@@ -68,7 +68,7 @@ def test_a_failed_run_raises_only_if_it_is_asked_to(tmp_path: Path) -> None:
         ended = await app.run(plan)
         assert (ended.outcome, ended.results) == ("failed", {})
         assert (ended.errors["fail"].code, ended.errors["fail"].message) == ("raised", "ValueError: no paper (errands.py:32)")
-        assert ended.errors["count"].code == "unsatisfied"
+        assert (ended.errors["count"].code, ended.exit_code) == ("unsatisfied", 1)
         with pytest.raises(RunFailed, match=f"run {ended.run_id} is failed: fail .* is FAILED: ValueError: no paper"):
             ended.raise_for_outcome()
         limited = await app.run(plan, RunOptions(wall_limit_s=60))
@@ -84,7 +84,7 @@ def test_a_run_that_waits_for_a_person_goes_on_from_its_handle(tmp_path: Path) -
     async def scene(app: App) -> None:
         handle = await app.start(plan)
         waiting = await handle.result()
-        assert (waiting.outcome, [it.prompt for it in waiting.inquiries]) == ("waiting", ["Run publish on here?"])
+        assert (waiting.outcome, waiting.exit_code, [it.prompt for it in waiting.inquiries]) == ("waiting", 3, ["Run publish on here?"])
         with pytest.raises(RunFailed, match=r"is waiting: Run publish on here\?"):
             waiting.raise_for_outcome()
         fork = await handle.fork(1)

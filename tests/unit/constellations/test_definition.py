@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from asterism import Constellation, InvalidInput, Param, RetryPolicy, each, skil
 from asterism.constellation.documents import TaskSpec, parse_plan
 from asterism.constellation.fan_out import ForEach
 from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellations.plans import plan_of, plan_text, rebase_plan
+from asterism.constellations.plans import plan_of, plan_text
+from asterism.devices.plan_functions import rebase_plan
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -150,11 +153,18 @@ class Page:
     ("params", "why"),
     [
         (
-            {"a": list[int]},
-            r"params\.a: list\[int\] is no type of a parameter; it is one of str, .*, dict, file, or a Param",
+            {"a": set[int]},
+            r"params\.a: set\[int\] is no type of a parameter; it is one of str, .*, dict, file, or a Param",
         ),
         ({"a": int | None}, r"params\.a: int \| None is no type of a parameter"),
         ({"a": Page}, r"params\.a: <class '.*Page'> is no type of a parameter"),
+        ({"a": {"type": set}}, r"params\.a: .*'set'.* is no type of a parameter"),
+        (
+            {"a": dt.date},
+            r"params\.a: <class 'datetime\.date'> is no type of a parameter; write str, as its values are text in JSON; it is one of str, ",
+        ),
+        ({"a": dt.timedelta}, r"params\.a: <class 'datetime\.timedelta'> is no type of a parameter; write str"),
+        ({"a": Decimal}, r"params\.a: <class 'decimal\.Decimal'> is no type of a parameter; write str"),
         ({"a": 3}, r"params\.a: 3 is no type of a parameter"),
         ({"a": None}, r"params\.a: None is no type of a parameter"),
         (["a"], "params: expected an object of names and types, got list"),
@@ -165,6 +175,18 @@ class Page:
 def test_a_parameter_of_another_type_is_refused_with_the_types_that_there_are(params: Any, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         Constellation("typed", params=params)
+
+
+def test_types_of_python_are_types_of_parameters() -> None:
+    given: dict[str, Any] = {
+        "urls": list[str],
+        "sizes": {"type": dict[str, int], "default": {"a": 1}},
+        "day": Param(type=str, default="today"),  # type: ignore[arg-type]
+        "report": "file",
+    }
+    declared = Constellation("typed", params=given)._params
+    assert {name: it.type for name, it in declared.items()} == {"urls": "list", "sizes": "dict", "day": "str", "report": "file"}
+    assert declared["sizes"].default == {"a": 1}
 
 
 def test_an_unknown_parameter_is_invalid_input_and_no_attribute() -> None:

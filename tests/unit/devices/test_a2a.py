@@ -7,19 +7,22 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
+from a2a.types import ListTasksRequest, ListTasksResponse, Message, Task
 
-from asterism.devices import a2a_device
-from asterism.devices.a2a import a2a_kind
-from asterism.devices.a2a_device import A2aDevice
+from asterism.devices.a2a import device as a2a_device
+from asterism.devices.a2a.client import Agent, AgentError
+from asterism.devices.a2a.device import A2aDevice
+from asterism.devices.a2a.kind import a2a_kind
 from asterism.devices.fleet import open_fleet
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import Attempt, AttemptResult, DeviceReply, RemoteDevice
 from tests.a2a_agent import LINK
 from tests.a2a_process import AgentProcess
+from tests.certificates import Authority
 from tests.device_signs import Heard
 
 
@@ -49,7 +52,12 @@ def legacy(folders: Path) -> Iterator[AgentProcess]:
     yield from started(folders / "legacy", "--legacy")
 
 
-@pytest.fixture(params=["agent", "polled", "legacy"])
+@pytest.fixture(scope="module")
+def rest(folders: Path) -> Iterator[AgentProcess]:
+    yield from started(folders / "rest", "--rest")
+
+
+@pytest.fixture(params=["agent", "polled", "legacy", "rest"])
 def any_agent(request: pytest.FixtureRequest) -> AgentProcess:
     found = request.getfixturevalue(request.param)
     assert isinstance(found, AgentProcess)
@@ -82,6 +90,29 @@ def code_of(end: AttemptResult) -> str:
     assert end.error.message
     assert "\n" not in end.error.message
     return end.error.code
+
+
+def test_an_agent_with_mutual_tls_is_reached_only_with_the_right_certificates(tmp_path: Path) -> None:
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    ours, other = Authority("ours"), Authority("other")
+    ours.write(folder / "ca.pem")
+    ours.issue(folder / "server.pem", "agent")
+    for file, authority in (("client.pem", ours), ("foreign.pem", other)):
+        authority.issue(tmp_path / file, "client")
+    ours.write(tmp_path / "ca.pem")
+    process = AgentProcess(folder, "--mtls", "--rest")
+
+    async def scenario(more: str) -> AttemptResult:
+        async with opened(tmp_path, process.url, more) as device:
+            return await device.perform(attempt("answer"), Heard())
+
+    try:
+        assert asyncio.run(scenario('authority = "ca.pem"\ncertificate = "client.pem"\n')).result == {"answer": 42}
+        for keys in ('authority = "ca.pem"\n', 'authority = "ca.pem"\ncertificate = "foreign.pem"\n', 'certificate = "client.pem"\n'):
+            assert code_of(asyncio.run(scenario(keys))) == "device_lost"
+    finally:
+        process.kill()
 
 
 def test_the_card_describes_the_device_in_bounded_lines(tmp_path: Path, agent: AgentProcess) -> None:
@@ -239,6 +270,40 @@ def test_a_listing_without_messages_rules_nothing_out(tmp_path: Path) -> None:
         asyncio.run(scenario())
     finally:
         process.kill()
+
+
+class ListedAgent:
+    """An agent whose listings have given pages."""
+
+    def __init__(self, *pages: list[str]) -> None:
+        self.pages = pages
+        self.listed = 0
+
+    async def list_tasks(self, request: ListTasksRequest) -> ListTasksResponse:
+        number = int(request.page_token or 0)
+        if request.status:
+            return ListTasksResponse()
+        self.listed += 1
+        tasks = [Task(id=name, history=[Message(message_id=name)], status={"timestamp": {"seconds": 7}}) for name in self.pages[number]]
+        return ListTasksResponse(tasks=tasks, next_page_token=str(number + 1) if number + 1 < len(self.pages) else "")
+
+    async def find(self, message_id: str) -> str:
+        agent = object.__new__(Agent)
+        agent._url, agent._client = "http://agent", cast("Any", self)
+        found = await agent.find(message_id, 0.0)
+        return found.id if found else ""
+
+
+@pytest.mark.parametrize(("pages", "found"), [(([],), ""), (([], []), ""), (([], ["a"]), "a"), ((["b"], ["a"], ["c"]), "a")])
+def test_a_listing_is_read_page_by_page_until_the_task_is_found(pages: tuple[list[str], ...], found: str) -> None:
+    agent = ListedAgent(*pages)
+    assert asyncio.run(agent.find("a")) == found
+    assert agent.listed <= 2
+
+
+def test_a_listing_of_pages_without_the_task_is_read_again_and_given_up() -> None:
+    with pytest.raises(AgentError, match="change faster than they can be listed"):
+        asyncio.run(ListedAgent(["b"], [], ["c"]).find("a"))
 
 
 def test_an_agent_that_forgets_a_task_interrupts_its_attempt(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from a2a.types import AgentCard
 from a2a.utils.signing import create_agent_card_signer
@@ -17,14 +18,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from asterism.devices import a2a_device
-from asterism.devices.a2a import a2a_kind
-from asterism.devices.a2a_content import message_id
-from asterism.devices.a2a_device import A2aDevice
+import asterism
+from asterism.constellation.task import TaskError
+from asterism.devices.a2a import device as a2a_device
+from asterism.devices.a2a.content import message_id
+from asterism.devices.a2a.device import A2aDevice
+from asterism.devices.a2a.kind import a2a_kind
 from asterism.devices.fleet import open_fleet
-from asterism.runtime.ports.device import Attempt, AttemptResult
+from asterism.runtime.ports.device import Attempt, AttemptResult, DeviceReply
 from tests.device_signs import Heard
 
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 Write = Callable[[bytes], Awaitable[None]]
 Answer = Callable[[str, dict[str, str], bytes, Write], Awaitable[None]]
 
@@ -115,6 +119,49 @@ def test_an_invalid_answer_to_a_message_interrupts_the_attempt(tmp_path: Path, b
     assert refused(asyncio.run(performed(tmp_path, raw=raw)))[0] == "interrupted"
 
 
+def task_event(parts: bytes, state: str = "COMPLETED") -> bytes:
+    status = b'{"state": "TASK_STATE_%s", "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [%s]}}' % (state.encode(), parts)
+    return b'data: {"jsonrpc": "2.0", "id": "1", "result": {"task": {"id": "mine", "contextId": "c", "status": %s}}}\n\n' % status
+
+
+@pytest.mark.parametrize("value", [b"NaN", b"-1e999"])
+def test_a_number_that_json_does_not_have_is_a_bad_result(tmp_path: Path, value: bytes) -> None:
+    part = b'{"data": {"n": %s}}' % value
+
+    async def raw(path: str, headers: dict[str, str], sent: bytes, write: Write) -> None:
+        await write(EVENTS + task_event(part, "WORKING") + task_event(part))
+
+    code, message = refused(asyncio.run(performed(tmp_path, raw=raw)))
+    assert (code, "is not JSON" in message) == ("bad_result", True)
+
+
+def test_an_answered_question_that_is_replayed_for_ever_is_asked_again_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(a2a_device, "LAST_POLL_S", 0.05)
+    stamp = "2026-01-01T00:00:00Z"
+    asking = {"id": "mine", "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED", "timestamp": stamp}}
+    methods: list[str] = []
+
+    async def answer(path: str, headers: dict[str, str], body: bytes, write: Write) -> None:
+        if path.startswith("/.well-known"):
+            await write(response(card(f"http://{headers['host']}/")))
+            return
+        call = json.loads(body)
+        methods.append(call["method"])
+        await write(response({"jsonrpc": "2.0", "id": call["id"], "result": {"task": asking} if methods[-1] == "SendMessage" else asking}))
+
+    async def scenario() -> None:
+        async with serving(answer) as url, opened(tmp_path, url) as device:
+            first = await device.perform(ATTEMPT, Heard())
+            assert first.question is not None
+            reply = DeviceReply(verb="respond", value="42")
+            leg = msgspec.structs.replace(ATTEMPT, leg=2, reply=reply, state=first.question.state)
+            assert (await device.perform(leg, Heard())).question == first.question
+
+    asyncio.run(scenario())
+    assert methods.count("SendMessage") == 2
+    assert methods.count("GetTask") == a2a_device.MAX_STALE
+
+
 def test_an_answer_about_another_task_is_not_taken(tmp_path: Path) -> None:
     def reply(call: dict[str, Any]) -> Any:
         if call["method"] == "SendMessage":
@@ -131,7 +178,7 @@ def test_updates_of_other_tasks_in_a_stream_are_ignored(tmp_path: Path) -> None:
         return b"data: " + json.dumps({"jsonrpc": "2.0", "id": "1", "result": result}).encode() + b"\n\n"
 
     async def raw(path: str, headers: dict[str, str], sent: bytes, write: Write) -> None:
-        await write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        await write(EVENTS)
         await write(event("mine", "WORKING", "") + event("another", "COMPLETED", "theirs") + event("mine", "COMPLETED", "ours"))
 
     assert asyncio.run(performed(tmp_path, raw=raw)) == AttemptResult(result="ours")
@@ -293,3 +340,36 @@ def test_a_card_must_have_the_signature_of_a_configured_key(tmp_path: Path) -> N
 def test_the_id_of_a_message_differs_by_leg_and_not_by_process() -> None:
     assert message_id("r:1.0") == "2fe610ac-21ec-5db8-8c3b-d4e77bf8fe06"
     assert message_id("r:1.0") != message_id("r:1.0#2")
+
+
+def test_an_agent_that_asks_for_ever_ends_its_task(tmp_path: Path) -> None:
+    count = 0
+
+    async def answer(path: str, headers: dict[str, str], body: bytes, write: Write) -> None:
+        nonlocal count
+        if path.startswith("/.well-known"):
+            await write(response(card(f"http://{headers['host']}/")))
+            return
+        call = json.loads(body)
+        asking = {"state": "TASK_STATE_INPUT_REQUIRED", "timestamp": f"2026-01-01T00:00:{count:02}Z"}
+        if call["method"] == "SendMessage":
+            count += 1
+            asking["timestamp"] = f"2026-01-01T00:00:{count:02}Z"
+        task = {"id": "mine", "contextId": "c", "status": asking}
+        await write(response({"jsonrpc": "2.0", "id": call["id"], "result": {"task": task} if call["method"] == "SendMessage" else task}))
+
+    async def scenario() -> asterism.RunResult:
+        async with serving(answer) as url:
+            (tmp_path / "fleet.toml").write_text(f'[[devices]]\nid = "d"\nkind = "a2a"\nurl = "{url}"\n')
+            async with asterism.open(tmp_path / "runs.db", fleet=tmp_path / "fleet.toml") as app:
+                run = await app.start(asterism.Constellation.from_plan({"tasks": [{"task_id": "t", "device": "d", "description": "work"}]}))
+                ended = await run.result()
+                while ended.outcome == "waiting":
+                    await run.answer("respond", value="more")
+                    ended = await run.result()
+                return ended
+
+    ended = asyncio.run(scenario())
+    assert ended.outcome == "failed"
+    assert ended.errors["t"] == TaskError(code="bad_result", message="d has asked 20 questions and not returned a result")
+    assert count == 20

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.profile import AgentProfile
+from asterism.constellation.task import TaskError
 from asterism.devices import attempt_files
-from asterism.devices.attempt_files import AttemptFiles, work_folder
+from asterism.devices.attempt_files import AttemptFiles, FilePerformer, work_folder
 from asterism.devices.fleet import open_fleet
 from asterism.devices.here import HereDevice
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import InvalidInput
+from asterism.machines.constellation_agent.events import AttemptEnded
 from asterism.runtime.ports.device import Attempt, AttemptResult, Device
 from asterism.stores.file_contents import FolderContents
 from asterism.stores.memory import MemoryStore
@@ -179,6 +182,31 @@ def test_a_table_with_invalid_files_is_refused(tmp_path: Path, changed: tuple[st
     (tmp_path / "data").mkdir()
     (tmp_path / "files.py").write_text(SKILLS)
     (tmp_path / "fleet.toml").write_text(FLEET.replace(*changed, 1))
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("most", "problem"),
+    [(0, "device d takes no files, and an argument names the file a.txt"), (4, "device d takes files of 4 bytes at most, and a.txt has 5")],
+)
+def test_what_a_device_cannot_be_handed_is_refused_before_it_hears_of_the_attempt(tmp_path: Path, most: int, problem: str) -> None:
+    class Forbidden:
+        profile = AgentProfile(device_id="d", file_bytes=most)
+
+        async def perform(self, *_: Any) -> Any:
+            raise AssertionError("the attempt has begun")
+
+    async def scenario() -> None:
+        device, store = Forbidden(), MemoryStore()
+        files = StoredFiles(store, FolderContents(tmp_path / "contents"), time.time)
+        value = {**await files.put("r", "a.txt", parts(b"hello")), "name": "../a.txt"}
+        performer = FilePerformer(device, files, store, {"d": device}, tmp_path / "work")
+        for arguments in ({"source": value}, {"sources": [{"deep": value}]}):
+            attempt = Attempt(key="k", run_id="r", task_id="t", device_id="d", skill="s", arguments=arguments)
+            end = await performer.perform("r:1.0", attempt, lambda _: None)
+            assert isinstance(end, AttemptEnded)
+            assert end.error == TaskError(code="bad_arguments", message=problem)
+
     asyncio.run(scenario())
 
 

@@ -542,6 +542,11 @@ def test_the_first_report_passes_at_once_and_later_ones_are_merged_four_times_a_
     assert reports(Behaviour(duration_s=2, marks=marks)) == [(0, 0.0, "begin"), (0.25, 0.2, "one\ntwo"), (0.5, 0.5, "three")]
 
 
+def test_an_empty_line_is_no_report() -> None:
+    marks = ((0.0, None, "one"), (0.5, None, ""), (1.0, None, " \n"), (1.5, 0.5, "  "), (2.0, None, "two"))
+    assert reports(Behaviour(duration_s=3, marks=marks)) == [(0, None, "one"), (1.5, 0.5, ""), (2, None, "two")]
+
+
 def test_the_last_report_is_never_dropped_and_comes_before_the_end() -> None:
     assert reports(Behaviour(duration_s=0.125, marks=((0, 0.1, ""), (0.125, 1.0, "done")))) == [(0, 0.1, ""), (0.125, 1.0, "done")]
     assert reports(Behaviour(hangs=True, marks=((0, 0.1, ""), (0.125, 0.9, "nearly"))), timeout_s=0.2) == [
@@ -584,3 +589,10 @@ def test_what_is_reported_after_the_end_is_dropped() -> None:
 
     run(main())
     assert heard.reports == []
+
+
+def test_a_listener_hears_at_once_of_a_device_that_is_lost_already() -> None:
+    dispatcher, events = Dispatcher({"laptop": Clumsy()}, clock), list[Event]()
+    dispatcher.lose("laptop", "no answer")
+    dispatcher.subscribe(lambda event, _: events.append(event))
+    assert events == [DeviceLost(device="laptop", reason="device 'laptop' is lost: no answer")]

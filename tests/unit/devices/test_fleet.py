@@ -53,7 +53,7 @@ id = "server"
 """
 
 COMMON_KEYS = "id, kind, description, aliases, capabilities, concurrency, metadata"
-COMMAND_KEYS = "name, argv, description, idempotent, tags, examples, output, file, files, timeout_s"
+COMMAND_KEYS = "name, argv, description, idempotent, tags, examples, output, file, files, returns, timeout_s"
 
 
 async def never_opened(entry: DeviceEntry, folder: Path) -> Device:
@@ -132,7 +132,13 @@ def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
     [
         ("x = = 3", "not TOML: Invalid value (at line 1, column 5)"),
         ("", "devices: there are none; add a [[devices]] table with an id"),
-        ("nmae = 'x'", "unknown key 'nmae'; allowed: name, devices"),
+        ("nmae = 'x'", "unknown key 'nmae'; allowed: name, devices, notify"),
+        ("[[notify]]\nname = 'ops'", "notify[0]: Object missing required field url"),
+        ("[[notify]]\nname = 'o p s'\nurl = 'x'", "notify[0].name: Expected str matching regex '^[A-Za-z0-9_-]{1,40}$'"),
+        (
+            "[[notify]]\nname = 'ops'\nurl = 'x'\non = ['fire']",
+            "notify[0].on[0]: Invalid enum value 'fire'",
+        ),
         ("devices = 3", "devices: Expected array, got int"),
         ("[[devices]]", "devices[0]: Object missing required field id"),
         ("[[devices]]\nid = 'a b'", r"devices[0] (a b).id: Expected str matching regex '^\\S+$'"),

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from asterism.devices import mcp_device, mcp_server
-from asterism.devices.mcp_device import McpDevice
-from asterism.devices.mcp_entry import McpEntry
+from asterism.devices.mcp import device as mcp_device
+from asterism.devices.mcp import server as mcp_server
+from asterism.devices.mcp.device import McpDevice
+from asterism.devices.mcp.entry import McpEntry
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.runtime.ports.device import AttemptResult, DeviceReply, RemoteDevice
 from tests.device_signs import Heard
@@ -113,6 +114,26 @@ def test_a_cancelled_call_is_cancelled_on_the_server_and_a_stop_says_that_it_may
             assert "MCP servers do not confirm that they cancel a call" in await device.stop(attempt("wait"))
             await device.perform(attempt("answer", "r:2.0"), Heard())
             assert await device.stop(attempt("answer", "r:2.0")) == ""
+            assert device.profile.outlives_cancel
+
+    asyncio.run(scene())
+
+
+def test_a_call_over_http_may_go_on_without_its_connection_and_one_that_was_never_made_does_not(tmp_path: Path) -> None:
+    async def scene() -> None:
+        with served(tmp_path) as (url, process):
+            async with open_mcp(tmp_path, url=url) as device:
+                heard = Heard()
+                performing = asyncio.create_task(device.perform(attempt("wait"), heard))
+                await heard.arrived.wait()
+                process.kill()
+                performing.cancel()
+                await asyncio.wait([performing])
+                assert "do not confirm" in await device.stop(attempt("wait"))
+            async with open_mcp(tmp_path, url=url) as device:
+                assert code_of(await device.perform(attempt("answer", "r:2.0"), Heard())) == "device_lost"
+                assert await device.stop(attempt("answer", "r:2.0")) == ""
+                assert "do not confirm" in await device.stop(attempt("answer", "r:3.0"))  # of an earlier process
 
     asyncio.run(scene())
 
@@ -363,7 +384,7 @@ def test_a_wrong_table_is_refused(tmp_path: Path, fields: dict[str, Any], why: s
 
 
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "asterism.devices.mcp_device", None)
+    monkeypatch.setitem(sys.modules, "asterism.devices.mcp.device", None)
 
     async def scene() -> None:
         async with open_mcp(tmp_path):

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from asterism.devices import mcp_device
-from asterism.devices.mcp_device import McpDevice
-from asterism.devices.mcp_server import remove_patterns
-from asterism.devices.mcp_tools import MAX_DESCRIPTION_CHARS, one_line
+from asterism.devices.mcp import device as mcp_device
+from asterism.devices.mcp.device import McpDevice
+from asterism.devices.mcp.schema_check import SchemaCheck
+from asterism.devices.mcp.server import remove_patterns
+from asterism.devices.mcp.tools import MAX_DESCRIPTION_CHARS
 from asterism.devices.process import group_lives
+from asterism.devices.remote_text import one_line
 from asterism.devices.worker_ledger import reap_orphans
 from asterism.runtime.ports.device import AttemptResult, DeviceReply
 from tests.device_signs import Heard
@@ -41,7 +43,7 @@ async def acted(device: McpDevice, key: str = "r:1.0") -> tuple[str, str]:
         ("endless", "crashed", "it sent a message of more than 8,388,608 bytes"),
         ("closed", "crashed", "it closed its output"),
         ("shapeless", "bad_result", "ValidationError"),
-        ("wrong", "bad_result", "Invalid structured content returned by tool act"),
+        ("wrong", "bad_result", "invalid structured content returned by tool act: n: 'three' is not of type 'integer'"),
         ("noise", "", "done"),
         ("foreign", "", "done"),
     ],
@@ -77,6 +79,40 @@ def test_a_silent_server_is_lost_and_its_call_ends(tmp_path: Path, monkeypatch: 
             watching = group.create_task(device.watch(HeardNotices()))
             code, message = await acted(device)
             assert (code, "it has given no sign of life for 0.5 s" in message) == ("crashed", True)
+            watching.cancel()
+
+    asyncio.run(scene())
+
+
+def test_tools_that_change_for_ever_are_listed_at_growing_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_device, "RELIST_S", (500.0, 1000.0))  # the first change is taken at once, and the second one waits
+
+    async def scene() -> None:
+        notices = HeardNotices()
+        async with open_mcp(tmp_path, command=raw("fickle")) as device, asyncio.TaskGroup() as group:
+            watching = group.create_task(device.watch(notices))
+            while len(notices.profiles) < 2:  # noqa: ASYNC110 - the server is another process
+                await asyncio.sleep(0.01)
+            for number in range(20):
+                assert await acted(device, f"r:{number}.0") == ("", "done")
+            watching.cancel()
+        assert [skill.description for profile in notices.profiles if profile for skill in profile.skills] == ["list 1", "list 2"]
+        assert notices.losses == []
+
+    asyncio.run(scene())
+
+
+def test_a_server_that_does_not_list_its_changed_tools_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        notices = HeardNotices()
+        async with open_mcp(tmp_path, command=raw("secretive")) as device, asyncio.TaskGroup() as group:
+            monkeypatch.setattr(mcp_device, "CONNECT_S", 2.0)
+            watching = group.create_task(device.watch(notices))
+            while not notices.profiles:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+            assert await acted(device) == ("", "done")
+            while len(notices.profiles) < 2:  # noqa: ASYNC110 - another server has been started
+                await asyncio.sleep(0.01)
             watching.cancel()
 
     asyncio.run(scene())
@@ -140,6 +176,61 @@ def test_only_the_patterns_of_a_schema_are_removed() -> None:
         "properties": {"pattern": {"type": "string"}, "patternProperties": {"enum": [{"pattern": "a"}]}},
         "anyOf": [{"required": ["pattern"]}],
     }
+
+
+DOUBLING = {f"l{level}": {"allOf": 2 * [{"$ref": f"#/$defs/l{level + 1}"}]} for level in range(60)} | {"l60": {"type": "object"}}
+TREE = {"allOf": 2 * [{"properties": {"n": {"$ref": "#/$defs/tree"}}}]}
+DEEP: Any = {}
+for _ in range(60):
+    DEEP = {"n": DEEP}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "why"),
+    [
+        ({"$defs": DOUBLING, "$ref": "#/$defs/l0"}, {}, "cannot be checked in 250,000 steps"),
+        ({"$defs": {"tree": TREE}, "$ref": "#/$defs/tree"}, DEEP, "cannot be checked in 250,000 steps"),
+        ({"items": {"anyOf": 5000 * [{"not": {}}]}}, [0] * 5000, "cannot be checked in 250,000 steps"),
+        ({"$ref": "#"}, {}, "refers to itself without end"),
+        ({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, {}, "refers to itself without end"),
+        ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, {}, "refers to itself without end"),
+        ({"not": {"$dynamicRef": "#"}, "$dynamicAnchor": "a"}, {}, "refers to itself without end"),
+        ({"unevaluatedProperties": False, "$ref": "#"}, {"a": 1}, "refers to itself without end"),
+        ({"uniqueItems": True}, [{"n": number} for number in range(20_000)], ""),
+        ({"uniqueItems": True}, [{"a": 1, "b": 2}, {"b": 2, "a": 1}], "it has an item twice"),
+        ({"type": "odd"}, {}, "the schema of the tool is invalid"),
+        ({"$ref": "https://example.org/schema"}, {}, "the schema of the tool is invalid"),
+        ({"required": 3}, {}, "the schema of the tool is invalid"),
+        ({"$schema": "urn:odd", "properties": {"$schema": {"type": "string"}}}, {"$schema": "x"}, ""),
+        ({"$schema": 3, "properties": {"$schema": {"type": "string"}}}, {"$schema": 1}, "$schema: 1 is not of type 'string'"),
+        ({"items": {"type": "integer"}}, ["x"] * 50_000, "'x' is not of type 'integer'"),
+        ({"items": {"type": "integer"}}, [1] * 50_000, ""),
+    ],
+)
+def test_a_schema_that_takes_for_ever_is_refused_in_bounded_time(schema: dict[str, Any], value: Any, why: str) -> None:
+    remove_patterns(schema)
+    found = SchemaCheck(schema).refusal(value)
+    assert why in found
+    assert bool(found) == bool(why)
+
+
+def test_a_reference_to_data_makes_no_schema_with_patterns() -> None:
+    slow = {"pattern": "^(a+)+$", "patternProperties": {"(a+)+$": {}}, "$schema": "http://json-schema.org/draft-07/schema#"}
+    references = {"n": {"$ref": "#/default/a~1b/0"}, "m": {"$ref": "#/default/none/0"}}
+    schema: dict[str, Any] = {"default": {"a/b": [slow]}, "properties": references}
+    remove_patterns(schema)
+    assert schema["default"] == {"a/b": [{}]}
+    assert SchemaCheck(schema).refusal({"n": "a" * 40 + "!"}) == ""
+    assert SchemaCheck({"pattern": "^(a+)+$"}).refusal("a" * 40 + "!") == ""  # also without that
+
+
+def test_a_result_with_a_slow_schema_ends_the_attempt_and_blocks_nothing(tmp_path: Path) -> None:
+    async def scene() -> tuple[str, str]:
+        async with open_mcp(tmp_path, command=raw("doubling")) as device:
+            return await acted(device)
+
+    code, why = asyncio.run(scene())
+    assert (code, "cannot be checked in 250,000 steps" in why) == ("bad_result", True)
 
 
 def test_text_of_a_server_is_one_bounded_line() -> None:

@@ -281,3 +281,19 @@ def test_who_waits_is_still_seen_when_its_file_was_deleted(tmp_path: Path) -> No
         assert busy.is_turn_over(begin + TURN_S)
         (tmp_path / "d.waiting").unlink()
     place.release()
+
+
+def test_a_device_that_drains_gives_no_place_to_new_attempts_in_any_process(tmp_path: Path) -> None:
+    one, other = Places(tmp_path, "d", 2), Places(tmp_path, "d", 0)
+    other.drain("ada@admin", 12.0)
+    drain, again = one.draining(), one.take(is_new=False)
+    assert drain
+    assert (drain.by, drain.at, one.take()) == ("ada@admin", 12.0, None)
+    assert again
+    again.release()
+    other.resume()
+    other.resume()
+    assert one.draining() is None
+    place = one.take()
+    assert place
+    place.release()

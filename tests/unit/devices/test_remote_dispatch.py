@@ -251,6 +251,16 @@ def test_what_may_still_run_is_named_when_the_time_for_a_stop_is_over() -> None:
     play(Behaviour(hangs=True), scenario)
 
 
+def test_a_device_that_finds_no_attempt_again_is_asked_once() -> None:
+    async def scenario(world: World) -> None:
+        world.begin().cancel()
+        world.far.connect(is_up=False)
+        assert await world.stop(handle="") == "t may still run on far: no route to host"
+        assert now() < 1
+
+    play(Behaviour(hangs=True), scenario, msgspec.structs.replace(PROFILE, reattach=False))
+
+
 def test_a_stop_on_a_device_that_is_not_there_names_the_attempt() -> None:
     async def scenario(world: World) -> None:
         given = Attempt(key="r:1.0", run_id="r", task_id="t", device_id="gone", skill="do")

@@ -13,7 +13,7 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
-from asterism.devices.a2a_client import AgentError, substituted
+from asterism.devices.a2a.client import AgentError, substituted
 from asterism.devices.dispatcher import Dispatcher
 from asterism.runtime.ports.device import Attempt, AttemptResult, DeviceQuestion, Notices, Signs
 from tests.device_signs import Heard

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from asterism.devices.secrets import known_secrets, missing_secrets, secret, with_values
+from asterism.constellation.documents import parse_plan
+from asterism.devices.secrets import check_secrets_set, known_secrets, missing_secrets, secret, with_values
 from asterism.errors import InvalidInput, MissingExtra
+from asterism.kernel.data import round_trip
 from asterism.runtime.ports.device import Attempt
 
 
@@ -109,5 +111,26 @@ def test_all_secrets_of_the_environment_are_masked_but_short_ones() -> None:
 
 def test_missing_secrets_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASTERISM_SECRET_THERE", "long enough")
-    (reason,) = missing_secrets(["${secret.NONE} ${secret.THERE}", "${secret.NONE}", "${task.field}"])
-    assert reason.startswith("secret NONE is not set")
+    inputs = {"a": "${secret.NONE} ${secret.THERE}", "b": ["${secret.NONE}", "${u.field}"]}
+    inner = parse_plan({"tasks": [{"task_id": "i", "device": "d", "env": {"KEY": "${secret.INNER}"}}]})
+    tasks = [{"task_id": "t", "device": "d", "inputs": inputs}, {"task_id": "u", "constellation": round_trip(inner)}]
+    there, inside = missing_secrets(parse_plan({"tasks": tasks}))
+    assert there.startswith("secret NONE is not set")
+    assert inside.startswith("secret INNER is not set")
+    with pytest.raises(InvalidInput, match=r"secret NONE is not set; .*; secret INNER is not set; "):
+        check_secrets_set(parse_plan({"tasks": tasks}), {})
+
+
+def test_a_device_may_set_the_place_of_its_secrets(tmp_path: Path) -> None:
+    tasks = [{"task_id": name, "device": name, "inputs": {"x": "${secret.KEY}"}} for name in ("d", "e")]
+    file = tmp_path / "secrets.env"
+    file.write_text("KEY=long enough")
+    file.chmod(0o600)
+    devices = {"d": SimpleNamespace(environment={"ASTERISM_SECRETS": str(file)})}
+    assert missing_secrets(parse_plan({"tasks": tasks[:1]}), devices) == []
+    assert len(missing_secrets(parse_plan({"tasks": tasks}), devices)) == 1
+
+
+def test_a_task_may_have_the_id_secret() -> None:
+    tasks = [{"task_id": "secret", "device": "d"}, {"task_id": "t", "device": "d", "inputs": {"x": "${secret.field}"}}]
+    assert missing_secrets(parse_plan({"tasks": tasks})) == []

@@ -18,14 +18,17 @@ import msgspec
 import pytest
 
 from asterism.constellation.profile import AgentProfile
-from asterism.devices import ssh
 from asterism.devices.fleet import open_fleet
-from asterism.devices.ssh import SshDevice, ssh_kind
-from asterism.devices.ssh_script import folder_of
+from asterism.devices.ssh import device as ssh
+from asterism.devices.ssh.connection import HostError
+from asterism.devices.ssh.device import SshDevice, ssh_kind
+from asterism.devices.ssh.script import BEGIN, folder_of
+from asterism.devices.task_log import CURRENT, AttemptLog, AttemptLogWriter
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.runtime.ports.device import Attempt, AttemptResult
 from tests.device_signs import Heard
 from tests.ssh_server import SshServer, ssh_server
+from tests.unit.devices.test_task_log import CHUNK, FakeStore
 
 START = "echo start >>~/starts; "
 PROGRAMS = {
@@ -137,6 +140,41 @@ def test_a_program_runs_in_a_session_of_its_own_and_its_stderr_is_its_progress(t
         assert server.starts == ["start"]
 
     play(tmp_path, scenario, shell, folder='"~/work"')
+
+
+def test_the_whole_stderr_is_in_the_log_of_the_attempt_with_secrets_masked(tmp_path: Path) -> None:
+    async def scenario(_: SshServer, device: SshDevice) -> None:
+        store = FakeStore()
+        async with AttemptLogWriter(store, lambda: 1.0, lambda: {"NAME": "hunter2-and-more"}) as writer:
+            log = AttemptLog(writer, CHUNK)
+            token = CURRENT.set(log)
+            await device.perform(
+                attempt("sh", script="i=0; while [ $((i += 1)) -le 900 ]; do echo é$i hunter2-and-more >&2; done"), Heard()
+            )
+            CURRENT.reset(token)
+            await log.close()
+        assert store.data().decode() == "".join(f"é{number} [secret]\n" for number in range(1, 901))
+        assert {chunk.stream for batch in store.batches for chunk in batch} == {"stderr"}
+
+    play(tmp_path, scenario)
+
+
+def test_text_of_a_host_that_still_runs_an_attempt_is_one_bounded_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = f"echo; echo '{BEGIN.decode()}'; printf 'asterism: state runs 1\\033[31m%0999d\\n' 7"
+    monkeypatch.setattr(ssh, "stop_script", lambda _: answer)
+
+    async def scenario(_: SshServer, device: SshDevice) -> None:
+        left = await device.stop(attempt("sh"))
+        assert "\x1b" not in left
+        assert len(left) < 120
+        assert left.startswith("sh still runs on 127.0.0.1:")
+
+    play(tmp_path, scenario)
+
+
+def test_the_reason_of_a_host_is_one_bounded_line() -> None:
+    assert str(HostError("lost", "it\x1b[31m\nsaid  " + "x" * 5000)).startswith("it [31m said xxx")
+    assert len(str(HostError("lost", "x" * 5000))) == 1000
 
 
 def test_an_exit_code_is_an_error_with_the_end_of_stderr(tmp_path: Path) -> None:
@@ -419,6 +457,24 @@ def test_a_changed_host_key_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     play(tmp_path, scenario)
 
 
+@pytest.mark.parametrize(
+    ("configuration", "cipher"),
+    [("", "aes256-gcm@openssh.com"), ("Host *\n  Ciphers aes128-ctr,aes256-gcm@openssh.com\n", "aes128-ctr")],
+)
+def test_the_ciphers_of_the_configuration_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configuration: str, cipher: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text(configuration)
+
+    async def scenario(server: SshServer, device: SshDevice) -> None:
+        assert await device.perform(attempt("say", text="1"), Heard()) == text("1")
+        assert [it.get_extra_info("recv_cipher") for it in server.connections] == [cipher]
+
+    play(tmp_path, scenario)
+
+
 def test_a_jump_host_is_verified_as_well(tmp_path: Path) -> None:
     async def scenario(server: SshServer, device: SshDevice) -> None:
         async with ssh_server(tmp_path / "gate") as gate, opened(server, jump=f'["127.0.0.1:{gate.port}"]', keys='["id", "gate"]') as far:
@@ -430,6 +486,21 @@ def test_a_jump_host_is_verified_as_well(tmp_path: Path) -> None:
             await asyncio.sleep(1.1)
             assert await far.perform(attempt("say", text="1"), Heard()) == text("1")
             assert len(gate.connections) == 2
+
+    play(tmp_path, scenario)
+
+
+def test_a_jump_host_may_come_from_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".ssh").mkdir()
+
+    async def scenario(server: SshServer, device: SshDevice) -> None:
+        async with ssh_server(tmp_path / "gate") as gate, opened(server, keys='["id", "gate"]') as far:
+            (tmp_path / ".ssh" / "config").write_text(f"Host 127.0.0.1\n  ProxyJump 127.0.0.1:{gate.port}\n")
+            shutil.copy(gate.key, server.home.parent / "gate")
+            server.known_hosts.write_text(server.known_hosts.read_text() + gate.known_hosts.read_text())
+            assert await far.perform(attempt("say", text="1"), Heard()) == text("1")
+            assert len(gate.connections) == 1
 
     play(tmp_path, scenario)
 

@@ -167,7 +167,7 @@ def test_the_decorator_takes_every_option_and_no_other() -> None:
         "idempotent": True,
         "resumable": True,
     }
-    given |= {"approval_timeout_s": None, "idle_timeout_s": 60.0, "language": "de", "time_zone": "Europe/Berlin"}
+    given |= {"approval_timeout_s": None, "idle_timeout_s": 60.0, "language": "de", "time_zone": "Europe/Berlin", "plan": None}
     agent = flowagent(**given)(written())
     assert {name: getattr(agent, name) for name in options_of(StandardAgent)} == given
     with pytest.raises(

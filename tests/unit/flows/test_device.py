@@ -116,7 +116,7 @@ def test_its_profile_describes_the_agent(folder: Path) -> None:
 def test_a_fleet_with_an_unknown_agent_is_one_error(folder: Path, named: str, why: str) -> None:
     async def opened() -> None:
         (folder / "fleet.toml").write_text(FLEET.replace("flow_of_test.py:Lunch", named), encoding="utf-8")
-        async with open_devices(folder / "fleet.toml", folder / "other.db"):
+        async with open_devices(folder / "fleet.toml", folder / "other.db", every=True):
             pass
 
     with pytest.raises(InvalidInput, match=rf"devices\[0\] \(canteen\)\..*{why}"):

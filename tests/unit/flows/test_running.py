@@ -189,6 +189,16 @@ def test_an_edit_through_the_inbox_is_shown_again() -> None:
     assert ENTERED == []
 
 
+class Transfer(Pay):
+    amount: int = InputField("How much?", unit="EUR")
+    days: int = InputField("In how many days?", unit="day")
+
+
+def test_an_approval_shows_an_amount_with_its_currency() -> None:
+    _, turns = talk(Transfer, "transfer", "150", "2")
+    assert turns[-1].raw_message == "Transfer (amount: 150 EUR, days: 2). Go ahead? (yes/no)"
+
+
 class Impatient(Pay):
     async def on_initializing(self, msg: Message) -> AgentResult | None:
         self.amount = 40

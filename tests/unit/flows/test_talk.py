@@ -42,6 +42,12 @@ class Money(StandardAgent):
     budget: Decimal = InputField("Which budget?", unit="EUR", gt=0, le=1000)
 
 
+class Clean(StandardAgent):
+    triggers: ClassVar[list[str]] = ["clean"]
+    host: str = InputField("Which host?")
+    gigabytes: int = InputField("How many gigabytes?", ge=1, le=500)
+
+
 def said(agent: type, *lines: str) -> list[str]:
     return [turn.raw_message for turn in talk(agent, *lines)[1]]
 
@@ -416,3 +422,64 @@ def test_a_wrong_language_file_is_refused_in_one_line(old: str, new: str, error:
         checked(text.replace(old, new, 1).encode(), "x.toml")
     assert str(refused.value).startswith(error)
     assert "\n" not in str(refused.value)
+
+
+class Load(StandardAgent):
+    requires_approval = True
+    path: str = InputField("Which file?")
+    rows: int = InputField("How many rows?")
+    note: str = InputField("A note?")
+
+
+LOADED = ("go", "data/b.csv", "3", "for Ann")
+
+
+@pytest.mark.parametrize(
+    "line", ["actually data/a.csv", "no, data/a.csv", "data/a.csv", "sorry, I meant data/a.csv.", 'make it "data/a.csv" please']
+)
+def test_a_path_at_an_approval_replaces_the_one_path(line: str) -> None:
+    turn = talk(Load, *LOADED, line)[1][-1]
+    assert turn.raw_message == "Load (path: data/a.csv, rows: 3, note: for Ann). Go ahead? (yes/no)"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "no data/a.csv is wrong",
+        "actually https://example.org/a",
+        "not data/b.csv but data/a.csv",
+        "actually data/a.csv and 5",
+        "actually and/or",
+    ],
+)
+def test_a_path_that_may_mean_something_else_replaces_nothing(line: str) -> None:
+    turn = talk(Load, *LOADED, line)[1][-1]
+    assert (turn.fields["path"], turn.status in ("WAITING_FOR_APPROVAL", "WAITING_FOR_INPUT")) == ("data/b.csv", True)
+
+
+class TwoPaths(Load):
+    other: str = InputField("Which other file?")
+
+
+def test_a_path_does_not_choose_between_two() -> None:
+    turn = talk(TwoPaths, *LOADED, "data/c.csv", "actually data/a.csv")[1][-1]
+    assert (turn.fields["path"], turn.fields["other"]) == ("data/b.csv", "data/c.csv")
+
+
+@pytest.mark.parametrize("name", ["web-3", "db01", "db01.prod.example.org:8080", "rack_12", "build-box-7"])
+def test_digits_of_a_name_are_no_number(name: str) -> None:
+    assert said(Clean, f"clean {name}") == ["Which host?"]
+    assert talk(Clean, "clean", name, "40")[1][-1].fields == {"host": name, "gigabytes": 40}
+
+
+@pytest.mark.parametrize("answer", ["40 GB", "40gb", "40 gigabytes"])
+def test_a_number_may_have_the_abbreviation_of_its_field(answer: str) -> None:
+    assert talk(Clean, "clean", "web-3", answer)[1][-1].fields == {"host": "web-3", "gigabytes": 40}
+
+
+def test_an_abbreviation_of_something_else_is_read_back() -> None:
+    assert said(Clean, "clean", "web-3", "40 kg")[-1] == "Do you mean gigabytes: 40? (yes/no)"
+
+
+def test_a_date_with_a_hyphen_is_a_date() -> None:
+    assert talk(Leave, "leave from june-3")[1][-1].raw_message != "From which day?"

@@ -84,8 +84,8 @@ def test_a_question_of_a_loop_is_passed_up_and_its_answer_down() -> None:
     stage, turns = talk(Treasure, "dig", "a spade", "maybe", "yes")
     assert [(turn.raw_message, str(turn.status)) for turn in turns] == [
         ("Dig with what?", "WAITING_FOR_INPUT"),
-        ("Let digger do dig (dig)? (where: the oak)", "RUNNING"),
-        ("Please answer yes or no. Let digger do dig (dig)? (where: the oak)", "RUNNING"),
+        ("Let digger do dig (dig)? (where: the oak) (yes/no)", "RUNNING"),
+        ("Please answer yes or no. Let digger do dig (dig)? (where: the oak) (yes/no)", "RUNNING"),
         ("There is gold under the oak.", "COMPLETED"),
     ]
     assert len(DONE) == 1
@@ -95,7 +95,7 @@ def test_a_question_of_a_loop_is_passed_up_and_its_answer_down() -> None:
 @pytest.mark.parametrize("line", ["nope, wrong", "no, that is wrong"])
 def test_a_fault_found_with_the_question_of_a_loop_is_no_refusal(line: str) -> None:
     turn = talk(Treasure, "dig", "a spade", line)[1][-1]
-    asks = 'What is wrong? Write "yes", or "no, because …" with the reason. Let digger do dig (dig)? (where: the oak)'
+    asks = 'What is wrong? Write "yes", or "no, because …" with the reason. Let digger do dig (dig)? (where: the oak) (yes/no)'
     assert (turn.raw_message, turn.status) == (asks, "RUNNING")
 
 

@@ -222,7 +222,7 @@ def test_the_profile_of_an_agent_device_describes_its_loop(folder: Path) -> None
 def test_a_fleet_with_a_missing_agent_is_refused_in_one_line(folder: Path) -> None:
     async def opened() -> None:
         (folder / "fleet.toml").write_text(FLEET.replace("asking", "nobody"), encoding="utf-8")
-        async with open_devices(folder / "fleet.toml", folder / "other.db"):
+        async with open_devices(folder / "fleet.toml", folder / "other.db", every=True):
             pass
 
     with pytest.raises(InvalidInput, match=r"devices\[1\] \(agent\)\.the loop loops_of_test\.py:nobody cannot be found"):

@@ -254,6 +254,23 @@ def test_headers_are_sent_with_the_variables_that_they_name(monkeypatch: pytest.
     assert asyncio.run(scene("s3cret")) == "cannot be used: its header Authorization has an invalid character"
 
 
+def test_headers_and_variables_take_secrets_that_no_result_may_contain(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> list[str] | str:
+        async with served("hunter2-and-more") as url:
+            try:
+                return await tools_of(McpServer(url=url, headers={"Authorization": "Bearer ${secret.NOTES}"}, allow=("list_notes",)))
+            except InvalidInput as refused:
+                return str(refused).partition("/mcp ")[2]
+
+    assert str(asyncio.run(scene())).startswith("cannot be used: secret NOTES is not set")
+    monkeypatch.setenv("ASTERISM_SECRET_NOTES", "hunter2-and-more")
+    assert asyncio.run(scene()) == ["list_notes"]
+    script = Script({"add_note": {"text": "hunter2-and-more"}}, "done")
+    run(script, McpServer(command=SERVER, env={"TOKEN": "${secret.NOTES}"}, allow=("add_note",)))
+    assert "the result contains the secret NOTES" in script.told["add_note"]
+    assert "hunter2" not in script.told["add_note"]
+
+
 def test_invalid_protocol_messages_of_a_server_do_not_reach_the_screen() -> None:
     program = (
         "import asyncio, sys; from asterism.errors import InvalidInput; from asterism.loops.server import McpServer; "

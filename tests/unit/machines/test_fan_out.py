@@ -16,7 +16,7 @@ from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.constellation_agent.events import AttemptBegun, DeviceFound, DeviceLost, Dispatch, Edited, Retry
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import BatchEnded, Cancel, Forked, OwnershipAcquired, Pause, Unpause
-from tests.constellation_harness import Agent, memory_of
+from tests.constellation_harness import Agent, memory_of, retried
 from tests.constellations import action, lines
 
 
@@ -381,19 +381,6 @@ def test_a_fan_out_is_checked_when_it_is_planned(b: dict[str, Any], why: str) ->
 def test_a_field_of_the_list_of_results_is_refused() -> None:
     with pytest.raises(EditRefused, match="the result of b is the list of its items' results, and has no 'size'"):
         Agent(planned(after={"inputs": {"x": "${b.size}"}}))
-
-
-def retried(agent: Agent, *tasks: str) -> Agent:
-    """Let tasks of a run run again in a fork, which has its entries before its end was decided."""
-    again, copied = Agent.__new__(Agent), Run(CONSTELLATION_AGENT, "r")
-    before = 0
-    for entry in agent.entries:
-        copied.replay([entry])
-        before = entry.seq if copied.state == "CONTINUE" and copied.memory.ending is None else before
-    again.run, again.entries, again.now = Run(CONSTELLATION_AGENT, "r"), agent.entries[:before], agent.now
-    again.run.replay(again.entries)
-    again.batch(Forked(origin="r", seq=again.run.seq, idle_s=0.0), Retry(tasks=tasks))
-    return again
 
 
 def test_a_retry_performs_the_failed_and_skipped_items_again() -> None:

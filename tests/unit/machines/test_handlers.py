@@ -12,6 +12,7 @@ from asterism.errors import InvalidInput
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, Edited
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Cancel, Pause, Unpause
 from tests.constellation_harness import Agent, memory_of
 from tests.constellations import action, lines, tasks
@@ -44,6 +45,18 @@ def test_after_a_failure_on_failure_runs_then_finally_and_the_run_stays_failed()
     agent.ends("clean")
     assert (agent.state, agent.memory.code, agent.memory.outcome()) == ("FAIL", "task_failed", "failed")
     assert agent.memory.result()["summary"] == "2 tasks: 1 failed, 1 skipped; a (a: raised); b (a is FAILED)"
+    same_on_replay(agent)
+
+
+@pytest.mark.parametrize(("rules", "error"), [(5, "a is CANCELLED: me said no (and 1 more)"), (6, "b is FAILED: b: raised (and 1 more)")])
+def test_an_alert_names_a_failed_task_before_a_rejected_one(rules: int, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CONSTELLATION_AGENT, "rules", rules)
+    alert = {"task_id": "alert", "device": "d", "inputs": {"text": "${run.error}"}}
+    agent = Agent({"tasks": [*tasks("a", requires_approval=True), *tasks("b")], "on_failure": [alert]})
+    agent.answers("reject")
+    agent.ends("b", error="raised")
+    assert agent.attempt("alert").arguments == {"text": error}
+    monkeypatch.undo()
     same_on_replay(agent)
 
 

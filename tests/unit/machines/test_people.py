@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,10 +8,10 @@ import pytest
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.errors import Refused
-from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited
+from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Dispatch, Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Answered, AskPerson, CancelEffect, Pause, Unpause, Verb
-from tests.constellation_harness import Agent, agent_of_rules, memory_of
+from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, Pause, Unpause, Verb
+from tests.constellation_harness import Agent, agent_of_rules, memory_of, retried
 from tests.constellations import action
 
 
@@ -289,6 +290,58 @@ def test_a_person_may_say_that_it_failed() -> None:
     error = agent.task("a").error
     assert error is not None
     assert (agent.task("a").status, error.message) == ("FAILED", "me said no: half written")
+
+
+def approved_and_interrupted(agent: type[Agent] = Agent) -> Agent:
+    it = agent(careful())
+    it.answers("approve")
+    it.ends("a", error="interrupted")
+    return it
+
+
+@pytest.mark.parametrize("verb", ["reject", "cancel"])
+@pytest.mark.parametrize("make", [interrupted, approved_and_interrupted])
+def test_a_retry_of_an_interrupted_task_that_a_person_rejected_asks_again(make: Callable[[], Agent], verb: Verb) -> None:
+    agent = make()
+    agent.answers(verb)
+    agent = retried(agent)
+    assert not agent.outstanding(Dispatch)
+    assert agent.inquiry().prompt.endswith("was interrupted before this retry and may have finished. Run it again?")
+    assert agent.inquiry().verbs == ("approve", "respond", "reject")
+    agent.answers(verb)
+    agent = retried(agent)
+    agent.answers("approve")
+    assert agent.attempt("a").arguments == {"x": 1}
+    agent.ends("a")
+    assert agent.state == "FINISH"
+
+
+def test_a_retry_of_an_interrupted_task_asks_again_if_nobody_had_answered() -> None:
+    late = Agent({"tasks": [{"task_id": "a", "device": "s", "skill": "once"}]}, inquiry_timeout_s=60)
+    late.ends("a", error="interrupted")
+    late.wait_until(1060.0)
+    late.finish_cancellations()
+    cancelled = interrupted()
+    cancelled.batch(Cancel())
+    cancelled.finish_cancellations()
+    for agent in (late, cancelled):
+        assert agent.run.ended
+        assert not retried(agent).outstanding(Dispatch)
+
+
+def test_an_approved_retry_that_fails_by_itself_does_not_ask_again() -> None:
+    agent = interrupted()
+    agent.answers("approve")
+    agent.ends("a", error="raised")
+    assert retried(agent).attempt("a").attempt == 1
+
+
+def test_a_retry_by_earlier_rules_is_replayed() -> None:
+    agent = approved_and_interrupted(agent_of_rules(4))
+    agent.answers("reject")
+    agent = retried(agent)
+    assert agent.attempt("a").arguments == {"x": 1}
+    assert memory_of(agent.replayed(CONSTELLATION_AGENT)) == memory_of(agent.run)
 
 
 def test_an_answer_of_another_kind_is_refused() -> None:

@@ -32,6 +32,7 @@ FLEET = (
     AgentProfile(device_id="far", kind="a2a", skills=SKILLS, reattach=True),
     AgentProfile(device_id="mcp", kind="mcp", skills=SKILLS),
     AgentProfile(device_id="near", skills=SKILLS),
+    AgentProfile(device_id="tools", kind="mcp", skills=SKILLS, outlives_cancel=True),
 )
 WHICH = DeviceQuestion(prompt="Which one?", state={"task": "17"})
 
@@ -422,3 +423,25 @@ def test_a_planner_is_told_which_devices_are_lost_and_busy() -> None:
     (effect_id,) = it.outstanding(AskPlanner)
     made = it.run.request(effect_id)
     assert (made.lost, made.busy) == (("mcp",), {"far": 1})
+
+
+# -- devices that confirm no cancel ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("skill", ["once", "again"])
+def test_a_cancelled_attempt_that_its_device_cannot_find_again_is_asked_about(skill: str) -> None:
+    it = Agent({"tasks": [{"task_id": task_id, "device": "tools", "skill": skill} for task_id in "ab"]}, fleet=FLEET)
+    running = effect_of(it)
+    it.batch(Cancel())
+    (stop,) = stops(it)  # the other one waits in the queue
+    assert (stop.of, stop.device, stop.handle) == (running, "tools", "")
+    it.batch(AttemptStopped(effect_id=next(iter(it.outstanding(StopAttempt))), error="a may still run on tools: it cannot say"))
+    it.finish_cancellations()
+    assert list(it.memory.still_running.values()) == ["a may still run on tools: it cannot say"]
+
+
+def test_a_lost_or_crashed_attempt_of_such_a_device_is_not_stopped() -> None:
+    for error in ("device_lost", "crashed", "timeout"):
+        it = agent(device="tools")
+        it.ends("a", error=error)
+        assert not stops(it)

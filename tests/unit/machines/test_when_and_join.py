@@ -198,3 +198,27 @@ def test_an_earlier_rule_refuses_the_error_of_a_task_as_it_did() -> None:
     agent.ends("a", error="raised")
     assert agent.statuses()["n"] == "SKIPPED"
     assert memory_of(agent.replayed(Agent.machine)) == memory_of(agent.run)
+
+
+PARAMS: dict[str, Any] = {"params": {"least": {"type": "int", "default": 3}}}
+
+
+@pytest.mark.parametrize(("rows", "status"), [(4, "RUNNING"), (2, "SKIPPED")])
+def test_a_condition_and_when_use_the_parameters_of_the_plan(rows: int, status: str) -> None:
+    asked = {"task_id": "c", "device": "d", "inputs": {"x": 4}, "when": "x > params.least"}
+    tasks = [{"task_id": "a", "device": "d"}, {"task_id": "b", "device": "d"}, asked]
+    line = {"from": "a", "to": "b", "condition": "rows > params.least"}
+    agent = Agent({"tasks": tasks, "dependencies": [line], **PARAMS})
+    agent.ends("a", {"rows": rows})
+    assert agent.statuses() == {"a": "COMPLETED", "b": status, "c": "RUNNING"}
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+def test_by_earlier_rules_a_condition_over_a_declared_result_has_no_parameters() -> None:
+    output = {"type": "object", "properties": {"rows": {}}}
+    fleet = (AgentProfile(device_id="s", natural_language=True, skills=(Skill(name="count", output=output),)),)
+    tasks = [{"task_id": "a", "device": "s", "skill": "count"}, {"task_id": "b", "device": "s"}]
+    plan = {"tasks": tasks, "dependencies": [{"from": "a", "to": "b", "condition": "rows > params.least"}], **PARAMS}
+    Agent(plan, fleet=fleet)
+    with pytest.raises(EditRefused, match=r"asks for 'params', the result of a has rows"):
+        agent_of_rules(4)(plan, fleet=fleet)

@@ -260,6 +260,35 @@ def test_a_dropped_connection_is_reported_as_unreachable() -> None:
     assert caught.value.code == "unreachable"
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
+def test_the_url_of_a_model_is_used_as_written_and_a_redirect_from_it_is_not_followed(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    asked: list[str] = []
+    port = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readline()).split()[1].decode())
+        place = f"Location: http://127.0.0.1:{port}/secret"
+        writer.write(f"HTTP/1.1 307 Temporary Redirect\r\n{place}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        nonlocal port
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with open_model(ModelChoice(model=f"{provider}:m", base_url=f"http://127.0.0.1:{port}")) as found:
+                with pytest.raises(ModelUnavailable):
+                    await model_request(found.models[0], request("hello"))
+
+    asyncio.run(main())
+    assert asked
+    assert "/secret" not in asked
+
+
 # -- opening -------------------------------------------------------------------------------------------
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
+from asterism.constellation.documents import parse_plan
 from asterism.errors import InvalidInput
 from asterism.planner import plan_yaml
 from asterism.planner.plan_file import plan_path, read_plan
@@ -93,11 +96,55 @@ def test_an_inherited_yaml_key_may_be_overridden(tmp_path: Path) -> None:
     assert [task.name for task in read_plan(written(tmp_path, "plan.yaml", text)).tasks] == ["one", "one"]
 
 
+@pytest.mark.parametrize("key", ["on", '"on"', "'on'", "? on\n", "true", "True", "!!bool on"])
+def test_the_field_on_is_read_however_it_is_written(tmp_path: Path, key: str) -> None:
+    text = f"tasks:\n  a:\n    retry:\n      max_attempts: 2\n      {key}: [raised]\n".replace("\n: ", "\n      : ")
+    assert read_plan(written(tmp_path, "plan.yaml", text)).tasks[0].retry.on == ("raised",)
+
+
+def test_a_plan_that_a_program_has_read_as_yaml_1_1_keeps_its_field_on(tmp_path: Path) -> None:
+    plan = yaml.safe_load("tasks: {a: {retry: {max_attempts: 2, on: [raised]}}}")
+    assert parse_plan(plan).tasks[0].retry.on == ("raised",)
+    assert read_plan(written(tmp_path, "plan.yaml", yaml.safe_dump(plan))) == parse_plan(plan)
+    with pytest.raises(
+        InvalidInput, match=r'unknown field `true`; .*; the program that wrote the plan has read on as true: it must read "on"'
+    ):
+        read_plan(written(tmp_path, "plan.json", json.dumps(plan)))
+    with pytest.raises(InvalidInput, match="in YAML, put a name such as on, yes or no in quotes"):
+        parse_plan({"tasks": {"a": {"retry": {True: ["raised"], "on": ["timeout"]}}}})
+
+
+@pytest.mark.parametrize("name", ["plan.yaml", "plan.json"])
+def test_a_type_as_the_name_of_an_input_of_when_is_named(tmp_path: Path, name: str) -> None:
+    text = '{"tasks": {"a": {"inputs": {"bytes": 3}, "when": "bytes > 2"}}}'
+    with pytest.raises(InvalidInput, match=r"; bytes is a type there, so give the input another name$"):
+        read_plan(written(tmp_path, name, text))
+
+
+@pytest.mark.parametrize("name", ["plan.yaml", "plan.json"])
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('{"tasks": {"a": {"skil": "x"}}}', "; did you mean skill?"),
+        ('{"task": {"a": {}}, "tasks": {}}', "; did you mean tasks?"),
+        ('{"tasks": {"a": {"retry": {"max_attempt": 2}}}}', "; did you mean max_attempts?"),
+        ('{"tasks": {"a": {"xyz": "x"}}}', "env, folder"),
+    ],
+)
+def test_an_unknown_field_is_told_with_what_was_meant(tmp_path: Path, name: str, text: str, hint: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_plan(written(tmp_path, name, text))
+    assert str(refused.value).endswith(hint)
+
+
 def test_text_is_a_request_and_a_plan_file_name_must_exist(tmp_path: Path) -> None:
     there = written(tmp_path, "plan.yaml", "tasks: {}")
     assert plan_path(str(there)) == there
     assert plan_path("count the files on desk") is None
     assert plan_path("write the result to out.json") is None
+    assert plan_path("write the result to out.toml") is None
+    with pytest.raises(InvalidInput, match=r"plan\.toml: a plan file is JSON or YAML"):
+        plan_path("plan.toml")
     with pytest.raises(InvalidInput, match="there is no such plan file"):
         plan_path("missing.json")
     (folder := tmp_path / "folder.json").mkdir()

@@ -31,9 +31,9 @@ class Counting(MemoryStore):
         super().__init__()
         self.forced: list[bool] = []
 
-    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
+    async def release(self, run_id: str, epoch: int, *, force: bool = False, due_at: float | None = None, problem: str = "") -> bool:
         self.forced.append(force)
-        return await super().release(run_id, epoch, force=force)
+        return await super().release(run_id, epoch, force=force, due_at=due_at, problem=problem)
 
 
 class Stuck(Counting):
@@ -55,7 +55,7 @@ class Answering(MemoryStore):
 
     driver: Driver
 
-    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
+    async def release(self, run_id: str, epoch: int, *, force: bool = False, due_at: float | None = None, problem: str = "") -> bool:
         asked = next((it for it in self.memory.inquiries.values() if it.run_id != run_id and not it.answer), None)
         if asked and not force:
             body = event_body(Answered(effect_id=asked.inquiry_id, verb="approve"))
@@ -64,7 +64,7 @@ class Answering(MemoryStore):
             for _ in range(100):
                 await asyncio.sleep(0)
             assert await self.verdict(asked.run_id, asked.inquiry_id)
-        return await super().release(run_id, epoch, force=force)
+        return await super().release(run_id, epoch, force=force, due_at=due_at, problem=problem)
 
 
 class Overtaken(MemoryStore):

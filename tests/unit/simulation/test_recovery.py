@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
 from asterism.loops import OrchestrationLoop, Worker
 from asterism.machines import EffectResult
 from asterism.runtime.registration import Registration
@@ -99,6 +100,45 @@ def test_a_loop_survives_a_crash_at_every_entry() -> None:
 
     ending = killed_at_every_entry(lambda crashes: World(7, crashes=crashes), lambda world: world.run_loop(loop()))
     assert ending.memory.answer == "a heron"
+
+
+class Table(StandardAgent):
+    requires_approval = True
+    people: int = InputField("For how many?", ge=1, le=9)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        await asyncio.sleep(60.0)
+        return self.make_result(AgentStatus.COMPLETED, f"A table for {self.people}.")
+
+
+class IdempotentTable(Table):
+    idempotent = True
+
+
+def book(world: World, agent: type[StandardAgent]) -> Ending:
+    return world.run_flow(agent, ["a table, please", "4", "yes"])
+
+
+@pytest.mark.parametrize("after_s", [0.0, 1.0])
+def test_an_idempotent_flow_agent_survives_a_crash_at_every_entry(after_s: float) -> None:
+    """After a crash, ``on_running`` is called instead of the handler that has called it before."""
+    ending = killed_at_every_entry(lambda crashes: World(7, crashes=crashes), lambda world: book(world, IdempotentTable), after_s=after_s)
+    assert (ending.outcome, ending.memory.prompt) == ("finished", "A table for 4.")
+
+
+def test_a_flow_agent_that_asks_whether_to_run_again_ends_differently() -> None:
+    with pytest.raises(AssertionError, match=r"killed after entry 14 of run sim-1 \(flow agent\): state is 'RUNNING', but 'COMPLETED'"):
+        killed_at_every_entry(lambda crashes: World(7, crashes=crashes), lambda world: book(world, Table))
+
+
+def test_a_flow_agent_with_another_handler_after_a_crash_is_reported() -> None:
+    numbers = itertools.count()
+
+    def run(world: World) -> Ending:
+        return world.run_flow(IdempotentTable, ["a table, please", *(["40"] if next(numbers) else []), "4", "yes"])
+
+    with pytest.raises(AssertionError, match=r"performed is .*'on_waiting_for_input': 2\}, but .*'on_waiting_for_input': 1\}"):
+        killed_at_every_entry(lambda crashes: World(7, crashes=crashes), run)
 
 
 def test_a_constellation_survives_a_crash_at_every_entry() -> None:

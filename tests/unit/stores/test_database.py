@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from asterism.errors import StoreUnavailable
-from asterism.stores import database
+from asterism.stores import database, sqlite_search
 from asterism.stores.database import newest_version, open_database
 
 
@@ -32,7 +32,8 @@ def test_a_new_database_is_ours_at_the_newest_version_durable_and_alone(tmp_path
         ]
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert answers == [database.APPLICATION_ID, newest_version(), "wal", 2]
-    assert tables == {"runs", "entries", "inquiries", "inbox", "snapshots", "logs", "files"}
+    scheduled, noted = {"schedules", "firings"}, {"notices", "deliveries", "sqlite_sequence"}
+    assert tables == {"runs", "entries", "inquiries", "inbox", "snapshots", "logs", "files", "tokens"} | scheduled | noted
     assert [it.name for it in path.parent.iterdir()] == ["runs.db"]
 
 
@@ -230,7 +231,7 @@ def test_many_who_make_it_at_once_all_find_one_database(tmp_path: Path) -> None:
 MAKER = """
 import sys
 from pathlib import Path
-from asterism.stores import database
+from asterism.stores import database, sqlite_search
 
 def stop(connection, path):
     database_prepare(connection, path)
@@ -385,3 +386,38 @@ def read_only(folder: Path) -> Iterator[Callable[[], object]]:
         return
     with mounted(folder, "1m"):
         yield lambda: subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+
+
+def older(path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, version: int) -> Path:
+    """A database as the program with that schema version would have made it."""
+    for number, script in database._migrations():
+        if number <= version:
+            (folder / script.name).write_text(script.read_text())
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", folder)
+        return made(path)
+
+
+def test_the_unfinished_roots_of_a_database_without_due_times_are_due_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (scripts := tmp_path / "scripts").mkdir()
+    path = older(tmp_path / "runs.db", monkeypatch, scripts, 6)
+    with closing(sqlite3.connect(path, isolation_level=None)) as before:
+        for run, root, status in (("a", "a", "waiting"), ("a.1.0", "a", "active"), ("b", "b", "ended"), ("c", "c", "paused")):
+            before.execute(
+                "INSERT INTO runs VALUES (?, 'm', 't', 'S', ?, '', 's', '', '', 'ada', 1, 2, '', 1.0, 2.0, ?, 1001)", (run, status, root)
+            )
+    with closing(open_database(path, create=False)) as connection:
+        assert connection.execute("SELECT run, due_at FROM runs ORDER BY run").fetchall() == [
+            ("a", 0.0),
+            ("a.1.0", None),
+            ("b", None),
+            ("c", 0.0),
+        ]
+
+
+def test_a_search_reads_only_the_index_of_all_runs_until_its_page_is_full(tmp_path: Path) -> None:
+    values = dict.fromkeys(("at", "after", "from", "roots_only", "tenant", "status", "machine", "text", "limit"))
+    with closing(open_database(tmp_path / "runs.db", create=True)) as connection:
+        plan = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {sqlite_search._FIND_RUNS}", values)]
+    assert "SEARCH runs USING COVERING INDEX runs_listed (created_at>? AND (created_at,run)<(?,?))" in plan
+    assert not any(step.startswith("SCAN") for step in plan)

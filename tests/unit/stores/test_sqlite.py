@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from asterism.errors import InvalidInput, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
+from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunQuery, RunRow
 from asterism.stores.database import open_database
 from asterism.stores.sqlite import SqliteStore
 
@@ -51,6 +52,47 @@ def test_a_table_has_the_fields_of_its_rows_in_their_order(
     with closing(open_database(tmp_path / "a.db", create=True)) as connection:
         columns = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({table})"))
     assert columns == (*(field.encode_name for field in msgspec.structs.fields(struct)), *more)
+
+
+def test_a_search_waits_for_no_write_and_no_write_for_a_search(tmp_path: Path) -> None:
+    going_on = threading.Event()
+
+    async def act(store: SqliteStore) -> None:
+        await store.submit(ROW, FIRST)
+        writing = asyncio.ensure_future(store._writer.write(lambda _: going_on.wait()))
+        try:
+            assert [row.run_id for row in await store.find_runs(RunQuery())] == ["r1"]
+        finally:
+            going_on.set()
+        going_on.clear()
+        await writing
+        searching = asyncio.ensure_future(store._search(lambda _: going_on.wait()))
+        try:
+            await store.acquire("r1", newest=0)
+            await store.append(NEXT)
+        finally:
+            going_on.set()
+        await searching
+        assert [row.seq for row in await store.find_runs(RunQuery())] == [2]
+
+    on(tmp_path / "a b?#.db", act)
+
+
+def test_a_search_after_the_store_was_closed_or_the_file_is_gone_says_so(tmp_path: Path) -> None:
+    async def act(store: SqliteStore) -> None:
+        await store.close()
+        with pytest.raises(StoreUnavailable, match="has closed it"):
+            await store.find_runs(RunQuery())
+
+    on(tmp_path / "a.db", act)
+
+    async def gone(store: SqliteStore) -> None:
+        (tmp_path / "b.db").unlink()
+        with pytest.raises(StoreUnavailable, match="cannot be opened"):
+            await store.find_runs(RunQuery())
+        assert not (tmp_path / "b.db").exists()
+
+    on(tmp_path / "b.db", gone)
 
 
 def test_looking_at_runs_makes_no_owners_folder(tmp_path: Path) -> None:

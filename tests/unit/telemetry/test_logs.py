@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -16,7 +17,7 @@ from asterism.cli import main
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import kind_of
 from asterism.machines.run_control import Cancel
-from asterism.telemetry.logs import configure_logs
+from asterism.telemetry.logs import LogWriter, configure_logs
 from asterism.telemetry.observer import Telemetry
 from tests.constellation_harness import Agent
 from tests.constellations import plan
@@ -156,3 +157,12 @@ def test_the_commands_write_lines_where_the_environment_names_a_level(
     monkeypatch.setenv("ASTERISM_LOG", "loud")
     assert main(run) == 2
     assert "there is no log level 'loud'" in capsys.readouterr().err
+
+
+def test_a_log_on_a_full_disk_drops_lines_and_raises_nothing() -> None:
+    written = False
+    with contextlib.suppress(OSError), Path("/dev/full").open("w", encoding="utf-8") as full:  # closing it fails, too
+        configure_logs("info", full)
+        LogWriter().trouble("r1", "no such loop")
+        written = True
+    assert written

@@ -108,3 +108,12 @@ def test_the_golden_folds_fold_to_their_rows() -> None:
 
 def test_the_golden_folds_equal_those_of_the_current_views() -> None:
     assert FILE.read_text(encoding="utf-8") == written(), "read what has changed, and run: python -m tests.unit.views.write"
+
+
+def test_attempts_that_a_resumed_run_performs_again_say_when() -> None:
+    view = unread_view(MACHINE_OF["fan_out"], entries_of("fan_out")[0].run_id)
+    deltas = view.read(entries_of("fan_out"))
+    resumed = [delta for delta in deltas if any("retried_at" in fields for fields in delta.put.values())]
+    assert [(delta.text, delta.put) for delta in resumed] == [
+        ("resumed by process-2", {f"attempt:sim-1:8.{n}": {"retried_at": resumed[0].at} for n in range(2)})
+    ]

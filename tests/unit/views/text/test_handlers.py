@@ -84,7 +84,7 @@ def test_handlers_are_marked_and_counted_apart() -> None:
     history, lines = scene.read()
     drawn = {str(line).split()[1]: str(line) for line in history.status_lines(110, 80) if len(str(line).split()) > 1}
     assert ["on failure" in drawn["alert"], "finally" in drawn["clean"], "finally" in drawn["a"]] == [True, True, False]
-    assert history.summary() == "2 of 5 done, 1 running, 2 failed, 1 skipped"
+    assert history.summary() == "2 of 5 done, 2 failed, 1 skipped; handlers: 1 running"
     assert str(lines[0].text) == "submitted with a plan of 5 tasks and 2 handlers: views (url=https://x keep=7)"
     assert str(metric_lines(measure(history, 110))[0]).startswith("  5 tasks and 2 handlers, 5 attempts;")
     assert "<br/>on failure" in mermaid_flowchart(history.constellation)
@@ -92,7 +92,10 @@ def test_handlers_are_marked_and_counted_apart() -> None:
         "on failure",
         "finally",
     ]
-    history, _ = to_the_end(scene, "alert", "clean").read()
+    scene.end(4, "alert")
+    assert scene.read()[0].summary() == "2 of 5 done, 2 failed, 1 skipped; handlers: 1 done, 1 running"
+    scene.end(5, "clean")
+    history, _ = scene.read()
     assert history.summary() == "2 of 5 done, 2 failed, 1 skipped; handlers: 2 done"
 
 
@@ -115,6 +118,23 @@ def test_show_has_the_values_of_the_parameters() -> None:
     assert "parameters url=https://x keep=7" in shown
     assert any(line.split()[:4] == ["alert", "completed", "on", "failure"] for line in shown)
     assert show_data(tree, 110)["params"] == {"url": "https://x", "keep": 7}
+
+
+def test_the_clocks_of_an_interrupted_run_stop_at_its_last_entry() -> None:
+    scene = failed()
+    pack = packer(CONSTELLATION_AGENT).pack
+    records = [pack(entry) for entry in scene.entries]
+    row = RunRow(run_id="r", machine=CONSTELLATION_AGENT.name, root="r", status="active", state="CONTINUE", seq=len(records), title="v")
+
+    def shown(owner: str, now: float) -> list[str]:
+        tree = read_tree("r", [(msgspec.structs.replace(row, owner=owner), records)], lambda _: CONSTELLATION_AGENT)
+        return [str(line) for line in show_lines(tree, now, lambda at, _: f"{at:g}")]
+
+    last_at = scene.entries[-1].at
+    assert f"interrupted: no process has worked on it since {last_at:g}" in shown("", 9000)
+    assert shown("", 9000) == shown("", last_at)
+    assert shown("driver", 9000) != shown("driver", last_at)
+    assert not any("interrupted" in line for line in shown("driver", 9000))
 
 
 def test_why_says_the_arguments_that_a_task_started_with() -> None:

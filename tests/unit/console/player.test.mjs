@@ -1,0 +1,144 @@
+// What the page reads from a journal beside its rows: edits, bars, changes of state, and the axis of time.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { parse } from '../../../src/asterism/console/web/json.js';
+import { Journal } from '../../../src/asterism/console/web/player/cursor.js';
+import { Scale } from '../../../src/asterism/console/web/player/scale.js';
+import { PEOPLE, PLANNER, Story } from '../../../src/asterism/console/web/player/story.js';
+import { itemWords, progressWords, statusOf, taskWords } from '../../../src/asterism/console/web/status.js';
+import { brief, duration, textOf, visible } from '../../../src/asterism/console/web/words.js';
+
+const golden = new Map(JSON.parse(readFileSync(new URL('../views/folds.json', import.meta.url), 'utf8')).map((it) => [it.name, it.deltas]));
+
+const storyOf = (deltas) => {
+  const journal = new Journal();
+  deltas.forEach((delta) => journal.push(delta));
+  return new Story(journal).read();
+};
+
+const delta = (seq, at, put, more = {}) => ({ seq, at, kind: 'planned', actor: 'planner', state: 'CONTINUE', put, ...more });
+
+test('a restart removes the whole plan, and the next one is created', () => {
+  const { edits } = storyOf(golden.get('restart'));
+  assert.deepEqual(edits.map((edit) => [edit.created, edit.added.size, edit.removed.size]), [[true, 2, 0], [false, 0, 2], [true, 1, 0]]);
+  assert.equal(edits[1].planning.thought, 'from scratch');
+});
+
+test('the lanes of a run are its devices, the planner and people', () => {
+  const bars = [...storyOf(golden.get('child')).bars.values()];
+  assert.deepEqual(bars.map((bar) => [bar.lane, bar.name, bar.status]), [['d', 'p', 'succeeded'], [PEOPLE, 'q', 'waiting'], ['d', 'q', 'succeeded']]);
+  assert.equal(bars[1].to, 11);
+  assert.ok([...storyOf(golden.get('restart')).bars.values()].some((bar) => bar.lane === PLANNER));
+});
+
+test('changes of state are counted where they happen', () => {
+  const { moves } = storyOf(golden.get('restart'));
+  assert.deepEqual(moves.map((move) => `${move.from} ${move.to}`), ['START CONTINUE', 'CONTINUE START', 'START CONTINUE', 'CONTINUE FINISH']);
+});
+
+test('an edit shows the fields of a task before and after; progress and items are no edit', () => {
+  const row = { name: 'a', inputs: { x: 1 }, status: 'PENDING', item: null };
+  const { edits } = storyOf([
+    delta(1, 0, { 'task:a': row, 'task:b': row }),
+    delta(2, 1, { 'task:a': { inputs: { x: 2 }, status: 'RUNNING' } }),
+    delta(3, 2, { 'task:a': { status: 'COMPLETED' }, 'task:b.0': { ...row, item: { of: 'b', index: 0 } } }),
+    delta(4, 3, { 'line:a->b': { from: 'a', to: 'b' } }, { kind: 'edited', actor: 'ada' }),
+    delta(5, 4, { 'task:a': { device: 'd2' } }, { kind: 'batch_ended' }),
+  ]);
+  assert.deepEqual(edits.map((edit) => edit.count), [1, 2, 4]);
+  assert.deepEqual([...edits[1].changed], [['task:a', { inputs: [{ x: 1 }, { x: 2 }] }]]);
+  assert.equal(edits[2].planning, null);
+});
+
+test('a journal that grows is read on from where it was', () => {
+  const deltas = golden.get('queue');
+  const journal = new Journal();
+  const story = new Story(journal);
+  for (const it of deltas) {
+    journal.push(it);
+    story.read();
+  }
+  assert.deepEqual([...story.bars], [...storyOf(deltas).bars]);
+});
+
+test('time in which nothing is under way is shortened, and the places of entries rise', () => {
+  const attempt = { began_at: 0, kind: 'dispatch', part: 'a', device: 'd' };
+  const deltas = [delta(1, 0, { 'attempt:1': attempt }), delta(2, 10, { 'attempt:1': { ended_at: 10 } }), delta(3, 90_010, { 'attempt:2': attempt }), delta(4, 90_020, { 'attempt:2': { ended_at: 90_020 } })];
+  const scale = new Scale(deltas, storyOf(deltas).bars.values());
+  assert.deepEqual(scale.gaps.map((gap) => gap.seconds), [90_000]);
+  assert.ok(scale.places[2] - scale.places[1] < 0.1);
+  assert.deepEqual([1, 2, 3, 4].map((count) => scale.count(scale.place(count))), [1, 2, 3, 4]);
+  assert.equal(scale.place(4), 1);
+  assert.ok(scale.ticks(10).length > 2);
+});
+
+test('entries of one time are measured in entries', () => {
+  const scale = new Scale([1, 2, 3].map((seq) => delta(seq, 7, {})), []);
+  assert.deepEqual(scale.places, [0, 0.5, 1]);
+  assert.deepEqual(scale.ticks(10), []);
+});
+
+test('a journal of one entry, or of none, has an axis', () => {
+  assert.equal(new Scale([delta(1, 7, {})], []).count(0.5), 1);
+  assert.equal(new Scale([], []).count(0.5), 1);
+});
+
+test('a task waits while its question is open, and while its run is blocked', () => {
+  const row = { status: 'RUNNING', ask: 'q', effect: 'e' };
+  assert.equal(statusOf(row, new Map([['ask:q', {}]])), 'waiting');
+  assert.equal(statusOf(row, new Map([['child:e', { blocked: true }]])), 'waiting');
+  assert.equal(statusOf(row, new Map()), 'running');
+  assert.equal(taskWords({ device: 'd', started_at: 10, ended_at: 12.5 }, 'succeeded', 99), 'd · 2.5 s');
+});
+
+test('durations have the precision that a reader needs', () => {
+  assert.deepEqual([0, 0.04, 0.5, 9.94, 9.96, 59.4, 59.6, 119.9, 3600, 90_000].map(duration), ['0 s', '0 s', '0.5 s', '9.9 s', '10 s', '59 s', '1:00', '2:00', '1 h 00', '1 d 1 h']);
+});
+
+test('invisible characters are shown as escapes, and long values as their beginnings', () => {
+  assert.equal(visible('a\u202eb\u001b[1m\n'), 'a\\u202eb\\u001b[1m\n');
+  assert.equal(textOf({ $long: 5000, beginning: 'abc' }), 'abc…');
+  assert.equal(brief('x'.repeat(200), 5), 'xxxxx…');
+  assert.equal(brief({ a: [1] }), '{"a":[1]}');
+});
+
+test('an integer beyond the precision of numbers is read as it is written', () => {
+  const text = '{"id":12345678901234567890,"n":[1,-2.5,0.12345678901234567,1767225602.9000000953674316],"t":"99999999999999999999"}';
+  const value = parse(text);
+  assert.equal(brief(value), '{"id":12345678901234567890,"n":[1,-2.5,0.12345678901234566,1767225602.9],"t":"99999999999999999999"}');
+  assert.equal(brief(parse(`[1${'0'.repeat(400)}]`), 500), `[1${'0'.repeat(400)}]`);
+  assert.deepEqual(parse('{"a":[1,null,"x"]}'), { a: [1, null, 'x'] });
+});
+
+test('a fan-out shows how many of its items completed, and is not green if one failed', () => {
+  const items = { total: 4, completed: 3, failed: 1, cancelled: 0, skipped: 0 };
+  const row = { status: 'COMPLETED', device: 'builder', items };
+  assert.equal(statusOf(row, new Map()), 'partial');
+  assert.equal(taskWords(row, 'partial', 0), '3 of 4, 1 failed · builder');
+  assert.equal(itemWords(items), '3 of 4 items, 1 failed');
+  assert.equal(statusOf({ ...row, items: { ...items, completed: 4, failed: 0 } }, new Map()), 'succeeded');
+});
+
+test('the tasks of a run are counted by how they ended', () => {
+  assert.equal(progressWords(['succeeded', 'partial', 'running', 'pending']), '2 of 4 completed');
+  assert.equal(progressWords(['succeeded', 'failed', 'cancelled', 'skipped', 'failed']), '1 of 5 completed, 2 failed, 1 cancelled, 1 skipped');
+});
+
+test('an attempt of a killed process and the one after it are two bars, and the resume is known', () => {
+  const attempt = { began_at: 8, kind: 'dispatch', part: 'a', device: 'd' };
+  const owned = (seq, at, put, text) => delta(seq, at, put, { kind: 'ownership_acquired', text });
+  const deltas = [
+    owned(1, 0, {}, 'owned by host:1'),
+    delta(2, 8, { 'attempt:1': attempt, 'attempt:2': attempt }),
+    owned(3, 5000, { 'attempt:1': { retried_at: 5000 } }, 'resumed by host:2'),
+    delta(4, 5010, { 'attempt:1': { ended_at: 5010 }, 'attempt:2': { ended_at: 5010 } }),
+    delta(5, 9000, {}),
+  ];
+  const { bars, resumes } = storyOf(deltas);
+  assert.deepEqual([...bars.values()].filter((bar) => bar.id === 'attempt:1').map((bar) => [bar.from, bar.to, bar.status]), [[2, 3, 'interrupted'], [3, 4, 'succeeded']]);
+  assert.deepEqual([bars.get('attempt:2').from, bars.get('attempt:2').to], [2, 4]);
+  assert.deepEqual(resumes.map((resume) => [resume.count, resume.delta.text]), [[3, 'resumed by host:2']]);
+  const alone = [...bars.values()].filter((bar) => bar.id === 'attempt:1');
+  assert.deepEqual(new Scale(deltas, alone).gaps.map((gap) => gap.seconds), [8, 4992, 3990]);
+});

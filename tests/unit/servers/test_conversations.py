@@ -1,0 +1,144 @@
+"""Conversations with flow agents over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from asterism.errors import InvalidInput, RunNotFound
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
+from asterism.flows.secret_store import process_secret_store
+from asterism.servers.remote_app import RemoteApp, open_remote
+from tests.api_server import Server
+from tests.unit.servers.test_resources import play
+
+PIN = "4711-0815"
+
+
+class Order(StandardAgent):
+    """Takes an order."""
+
+    requires_approval = True
+    description = "order lunch"
+    dish: str = InputField("What would you like?")
+    pin: str = InputField("Your PIN?", secret=True)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        assert self.pin == PIN
+        return self.make_result(AgentStatus.COMPLETED, f"{self.dish} is on the way.", data={"dish": self.dish})
+
+
+def talking(folder: Path, scenario: Callable[[Server], Awaitable[None]]) -> None:
+    play(folder, scenario, agents={"Order": Order})
+
+
+async def started(http: httpx2.AsyncClient, **more: Any) -> dict[str, Any]:
+    made = await http.post("/api/conversations", json={"agent": "Order", **more})
+    assert made.status_code == 201, made.text
+    found: dict[str, Any] = made.json()
+    return found
+
+
+async def said(http: httpx2.AsyncClient, run_id: str, text: str, key: str = "", **more: Any) -> dict[str, Any]:
+    headers = {"Idempotency-Key": key} if key else {}
+    answer = await http.post(f"/api/conversations/{run_id}/messages", json={"text": text, **more}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_conversation_goes_from_its_first_message_to_its_end_and_a_secret_is_nowhere(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        http = await server.client("approver", name="ada")
+        begun = await started(http)
+        assert (begun["status"], begun["text"], begun["waits"]) == ("WAITING_FOR_INPUT", "What would you like?", True)
+        run_id = begun["run_id"]
+        asked = await said(http, run_id, "Soup")
+        assert (asked["verdict"], asked["text"], asked["fields"]) == ("accepted", "Your PIN?", {"dish": "Soup"})
+        shown = await said(http, run_id, PIN)
+        assert (shown["status"], shown["fields"]["pin"]) == ("WAITING_FOR_APPROVAL", "•••")
+        unseen = await said(http, run_id, "yes")
+        assert (unseen["verdict"], unseen["status"]) == ("unclear", "WAITING_FOR_APPROVAL")
+        done = await said(http, run_id, "yes", inquiry_id=shown["inquiry_id"])
+        assert (done["status"], done["text"], done["data"]) == ("COMPLETED", "Soup is on the way.", {"dish": "Soup"})
+        read = (await http.get(f"/api/conversations/{run_id}")).json()
+        assert [it["by"] for it in read["messages"]][:2] == ["agent", "ada@approver"]
+        assert (await http.post(f"/api/conversations/{run_id}/messages", json={"text": "more"})).status_code == 409
+        journal = (await http.get(f"/api/runs/{run_id}/entries", params={"limit": 1000})).text
+        assert "Soup" in journal
+        for text in (journal, str(read), (await http.get(f"/api/runs/{run_id}/view")).text):
+            assert PIN not in text
+
+    talking(tmp_path, scenario)
+    for file in tmp_path.rglob("runs.db*"):
+        assert not file.is_file() or PIN.encode() not in file.read_bytes()
+
+
+def test_the_same_message_with_the_same_key_is_taken_once(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        http = await server.client("approver")
+        body = {"agent": "Order", "text": "", "values": {"pin": PIN}}
+        first = await http.post("/api/conversations", json=body, headers={"Idempotency-Key": "a"})
+        again = await http.post("/api/conversations", json=body, headers={"Idempotency-Key": "a"})
+        other = await http.post("/api/conversations", json={**body, "text": "x"}, headers={"Idempotency-Key": "a"})
+        assert (first.status_code, again.status_code, other.status_code) == (201, 200, 422)
+        run_id = first.json()["run_id"]
+        assert again.json()["run_id"] == run_id
+        async with asyncio.TaskGroup() as group:
+            sent = [group.create_task(said(http, run_id, "Soup", "one")) for _ in range(4)]
+        assert {it.result()["status"] for it in sent} == {"WAITING_FOR_APPROVAL"}
+        assert (await said(http, run_id, "Soup", "one"))["verdict"] == "accepted"
+        read = (await http.get(f"/api/conversations/{run_id}")).json()
+        assert [it["text"] for it in read["messages"]].count("Soup") == 1
+        assert not [it for it in process_secret_store()._said.values() if it[0] == run_id]
+
+    talking(tmp_path, scenario)
+
+
+def test_the_client_of_a_server_has_the_methods_of_a_conversation(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        async with open_remote(server.url, await server.token("approver")) as app:
+            talk = app.conversation("Order")
+            assert (await talk.say("")).raw_message == "What would you like?"
+            await talk.say("Soup")
+            paused = await talk.pause()
+            assert paused.status is AgentStatus.PAUSED
+            assert (await talk.resume()).raw_message == "Your PIN?"
+            await talk.say(PIN)
+            same = app.conversation(run_id=talk.run_id)
+            assert (await same.settle()).fields == {"dish": "Soup", "pin": "•••"}
+            assert (await same.say("yes")).data == {"dish": "Soup"}
+            assert [it.text for it in await same.history()][-1] == "Soup is on the way."
+            other = app.conversation("Order")
+            await other.say("")
+            assert (await other.cancel()).status is AgentStatus.CANCELLED
+            await _refused(app)
+
+    async def _refused(app: RemoteApp) -> None:
+        with pytest.raises(InvalidInput, match="did you mean Order"):
+            await app.conversation("Ordr").say("")
+        with pytest.raises(RunNotFound):
+            await app.conversation(run_id="260101-00000000").result()
+
+    talking(tmp_path, scenario)
+
+
+def test_agents_are_listed_and_only_those_of_the_server_can_be_started(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        http, viewer, operator = await server.client("admin"), await server.client("viewer"), await server.client("operator")
+        (agent,) = (await viewer.get("/api/agents")).json()["agents"]
+        assert (agent["name"], agent["fields"]["properties"]["pin"]["writeOnly"]) == ("Order", True)
+        for name in ("os:system", "tests.unit.servers.test_conversations:Order", f"{__file__}:Order"):
+            assert (await http.post("/api/conversations", json={"agent": name})).status_code == 422
+        for language in ("/etc/passwd", "x.toml", "xx"):
+            assert (await http.post("/api/conversations", json={"agent": "Order", "language": language})).status_code == 422
+        assert (await viewer.post("/api/conversations", json={"agent": "Order"})).status_code == 403
+        run_id = (await started(operator))["run_id"]
+        assert (await operator.post(f"/api/conversations/{run_id}/messages", json={"text": "Soup"})).status_code == 403
+
+    talking(tmp_path, scenario)

@@ -1,0 +1,103 @@
+"""Every path that the OpenAPI states, over real HTTP: without a token, by a viewer, and with the ids of another tenant."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.api_server import ASKS, Server
+from tests.unit.servers.test_conversations import Order
+from tests.unit.servers.test_resources import play
+
+OPEN = {("post", "/api/login"), ("get", "/healthz"), ("get", "/readyz")}
+VIEWERS = {("post", "/api/login-links"), ("delete", "/api/session")}
+"""What a viewer may send about its own login."""
+BODIES: dict[str, dict[str, Any]] = {
+    "/api/runs": {"plan": ASKS},
+    "/api/plans/check": {"plan": ASKS},
+    "/api/runs/{run_id}/commands": {"command": "cancel"},
+    "/api/inquiries/{inquiry_id}/answer": {"verb": "approve"},
+    "/api/conversations": {"agent": "Order"},
+    "/api/conversations/{run_id}/messages": {"text": "Soup"},
+    "/api/schedules": {"name": "n", "cron": "0 2 * * *", "request": "tidy up"},
+    "/api/schedules/{name}/commands": {"command": "run"},
+    "/api/tokens": {"name": "x", "role": "admin"},
+}
+UNKNOWN = {
+    "run_id": "260101-00000000",
+    "inquiry_id": "260101-00000000:2.0",
+    "name": "unknown",
+    "token_id": "000000000000",
+    "device_id": "unknown",
+    "seq": "1",
+    "digest": "sha256:" + "0" * 64,
+}
+"""An id of nothing, by the name of the parameter."""
+
+
+async def operations(server: Server) -> list[tuple[str, str]]:
+    document = (await (await server.client("viewer")).get("/api/openapi.json")).json()
+    return [(method, path) for path, found in document["paths"].items() for method in found]
+
+
+async def send(http: httpx2.AsyncClient, method: str, path: str, ids: dict[str, str] = UNKNOWN) -> httpx2.Response:
+    return await http.request(method.upper(), path.format(**ids), json=BODIES.get(path))
+
+
+def test_every_path_needs_a_token(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        nobody = await server.client(None)
+        for method, path in await operations(server):
+            if (method, path) not in OPEN:
+                answer = await send(nobody, method, path)
+                assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer"), path
+
+    play(tmp_path, scenario, drives=False)
+
+
+def test_a_viewer_changes_nothing(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        viewer = await server.client("viewer")
+        for method, path in await operations(server):
+            if method != "get" and (method, path) not in OPEN | VIEWERS:
+                assert (await send(viewer, method, path)).status_code == 403, path
+
+    play(tmp_path, scenario, drives=False, agents={"Order": Order})
+
+
+def test_an_id_of_another_tenant_in_any_path_is_answered_as_an_unknown_one(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        ada = await server.client("admin", "north")
+        run_id = (await ada.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
+        asked = await server.waiting(run_id)
+        talk = (await ada.post("/api/conversations", json={"agent": "Order"})).json()["run_id"]
+        await ada.post("/api/schedules", json=BODIES["/api/schedules"])
+        token = (await ada.post("/api/tokens", json=BODIES["/api/tokens"])).json()["id"]
+        theirs = {**UNKNOWN, "run_id": run_id, "inquiry_id": asked, "name": "n", "token_id": token}
+        seqs = [(await server.store.run(it)).seq for it in (run_id, talk)]
+        bob = await server.client("admin", "south")
+        tried = 0
+        for method, path in await operations(server):
+            names = re.findall(r"\{(\w+)\}", path)
+            if not names or "device_id" in names:  # the devices are those of all tenants
+                continue
+            ids = {**theirs, "run_id": talk} if "/conversations/" in path else theirs
+            foreign, unknown = await send(bob, method, path, ids), await send(bob, method, path)
+            made_up = unknown.content
+            for name in sorted(names, key=lambda it: -len(UNKNOWN[it])):
+                made_up = made_up.replace(UNKNOWN[name].encode(), ids[name].encode())
+            assert (foreign.status_code, foreign.content) == (404, made_up), (method, path)
+            assert foreign.headers.keys() == unknown.headers.keys()
+            tried += 1
+        assert tried >= 19
+        for query in ("/api/inquiries?run={}", "/api/stream?run={}@0", "/api/stream?run={}@0&topic=runs"):
+            foreign, unknown = await bob.get(query.format(run_id)), await bob.get(query.format(UNKNOWN["run_id"]))
+            assert (foreign.status_code, foreign.content) == (404, unknown.content.replace(UNKNOWN["run_id"].encode(), run_id.encode()))
+        assert [(await server.store.run(it)).seq for it in (run_id, talk)] == seqs
+        assert await server.store.inbox([run_id, talk]) == []
+        assert (await ada.get("/api/schedules/n")).json()["firings"] == []
+
+    play(tmp_path, scenario, agents={"Order": Order})
