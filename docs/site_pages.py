@@ -25,6 +25,8 @@ _MERMAID = re.compile(r"^```mermaid\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _EDGE = re.compile(r"^ *(\w+) --> (\w+)(?:: (.*))?$", re.MULTILINE)
 _SECTIONS = {
     "bootstrap": "Open a database and run",
+    "connection": "Connect to a database or a server",
+    "servers": "The runs of a server",
     "constellations": "Constellations",
     "devices": "Skills and devices",
     "constellation": "Plans as data",

@@ -27,7 +27,7 @@ from rich.style import Style
 from rich.text import Text
 
 COLUMNS = 80
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 """Limit of each wait for the screen."""
 HERE = Path(__file__).parent
 
@@ -49,13 +49,20 @@ class Terminal:
             "NO_PAGER": "1",
         }
 
-    def start(self, command: str) -> Running:
-        """Show the command behind a prompt, and start it."""
+    def start(self, command: str, folder: Path | None = None) -> Running:
+        """Show the command behind a prompt, and start it in a folder, by default that of the pictures."""
         self._stream.feed(f"\x1b[1m$ {command}\x1b[0m\r\n".encode())
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, self._size)
         process = subprocess.Popen(  # noqa: S602 - the commands of this file
-            command, shell=True, cwd=HERE, env=self._environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+            command,
+            shell=True,
+            cwd=folder or HERE,
+            env=self._environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
         )
         os.close(theirs)
         return Running(self, process, ours)
@@ -92,14 +99,14 @@ class Running:
     def __init__(self, terminal: Terminal, process: subprocess.Popen[bytes], keys: int) -> None:
         self._terminal, self._process, self._keys = terminal, process, keys
 
-    def wait_for(self, words: str) -> None:
-        """Read until these words stand on the screen.
+    def wait_for(self, words: str, times: int = 1) -> None:
+        """Read until these words stand on the screen so many times.
 
         Raises:
             TimeoutError: they do not appear in ``LIMIT_S``.
         """
         end = time.monotonic() + LIMIT_S
-        while words not in self._terminal.text():
+        while self._terminal.text().count(words) < times:
             if not self._read(end):
                 raise TimeoutError(f"{words!r} does not appear:\n{self._terminal.text()}")
 
@@ -156,5 +163,23 @@ def _draw_live() -> None:
         sys.stdout.write(terminal.text() + "\n")
 
 
+def _draw_remote() -> None:
+    """Draw the example on six kinds of device, whose questions are answered at the terminal."""
+    answers = {"title": "Tides", "author": '{"author": "Ada"}'}
+    with tempfile.TemporaryDirectory() as folder:
+        terminal = Terminal(Path(folder), rows=90)
+        run = terminal.start("python -m examples.remote", HERE.parents[1])
+        for count in range(1, len(answers) + 1):
+            run.wait_for("[r]espond", count)
+            question = terminal.text().rpartition("question  ")[2]
+            run.type("respond")
+            run.wait_for("answer, as JSON or text >", count)
+            run.type(next(answer for word, answer in answers.items() if word in question))
+        run.end()
+        terminal.save(HERE / "remote.svg", "one plan on a function, an A2A agent, an MCP server, an SSH host, a loop and a flow agent")
+        sys.stdout.write(terminal.text() + "\n")
+
+
 if __name__ == "__main__":
     _draw_live()
+    _draw_remote()
