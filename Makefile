@@ -5,7 +5,7 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check simulate explore fuzz bench soak docs pages dist pictures lock clean
+.PHONY: help demo test test-slow check simulate explore fuzz fuzz-api bench soak docs pages dist pictures lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -46,7 +46,10 @@ explore: .venv/.ok ## explore small worlds exhaustively (ARGS="agent-4-edit"; wi
 fuzz: .venv/.ok ## search for input that is neither accepted nor rejected (SECONDS=60; at least one round)
 	$(PY) -m tests.fuzz $(SECONDS)
 
-bench: .venv/.ok ## measure, beside the floors; writes benchmarks/RESULTS.md (ARGS=--quick: one run of each)
+fuzz-api: .venv/.ok ## send requests made from the OpenAPI, valid and invalid (SECONDS=60)
+	$(PY) -m tests.fuzz.api $(SECONDS)
+
+bench: .venv/.ok ## measure, beside the floors; writes benchmarks/RESULTS.md (ARGS=--quick: one run of each; ARGS=serving: only some rows)
 	$(PY) -m benchmarks $(ARGS)
 
 soak: .venv/.ok ## 20,000 runs in one process: nothing may grow (ARGS="--runs 2000")
@@ -70,7 +73,7 @@ pictures: .venv/.ok ## draw the pictures of README and site from real runs
 lock: ## compile requirements.lock from pyproject.toml again
 	@$(PYTHON) -m venv .venv-lock
 	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9"
-	.venv-lock/bin/uv pip compile pyproject.toml --extra a2a --extra files --extra llm --extra mcp --extra server --extra ssh --extra talk --extra examples --extra docs --extra dev --universal --python-version 3.11 --generate-hashes \
+	.venv-lock/bin/uv pip compile pyproject.toml --extra a2a --extra client --extra files --extra llm --extra mcp --extra notify --extra server --extra ssh --extra talk --extra examples --extra docs --extra dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet $(ARGS) -o requirements.lock
 	@! grep -nE '://|^ *-[^-]|^--|/' requirements.lock || { echo "requirements.lock names an index, a link or a path (above)"; exit 1; }
 
