@@ -86,7 +86,8 @@ def test_very_long_output_is_bounded_masked_and_followed_with_the_whole_tracebac
     assert 8_000_000 < len(text) < 9_000_000
     assert text.startswith("--- big ---\nfirst line\n")
     assert re.search(r"\n… 9\d(\.\d)? MB left out …\n", text)
-    assert "last line\nTraceback (most recent call last):\n" in text
+    assert "last line\n" in text  # two pipes: the end of stdout may be read after it
+    assert "\nTraceback (most recent call last):\n" in text
     assert text.endswith("ValueError: no luck with [secret]\n")
     assert "    _give_up(token)\n" in text
     assert followed.endswith("ValueError: no luck with [secret]\n")
