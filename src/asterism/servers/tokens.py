@@ -82,8 +82,9 @@ async def authenticated(rows: TokenRows, token: str, kind: TokenKind, now: float
 
 
 async def login_link(rows: TokenRows, owner: TokenRow, now: float) -> str:
-    """Add a login link for the user of a token, and return the text that is exchanged for a session."""
-    token, row = _made("link", owner.name, owner.role, now, tenant=owner.tenant, expires_at=now + LINK_S, parent=owner.token_id)
+    """Add a login link for the user of a token, or of a session of it; return the text that is exchanged for a session."""
+    parent = owner.parent or owner.token_id
+    token, row = _made("link", owner.name, owner.role, now, tenant=owner.tenant, expires_at=now + LINK_S, parent=parent)
     await rows.add_token(row)
     return token
 

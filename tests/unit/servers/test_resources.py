@@ -48,6 +48,9 @@ def test_a_run_is_submitted_found_and_read_to_its_end(tmp_path: Path) -> None:
         assert [(it["device_id"], it["skills"][0]["name"]) for it in devices] == [("d", "work")]
         machines = (await http.get("/api/machines")).json()["machines"]
         assert {it["name"] for it in machines} == {"constellation agent", "orchestration loop", "flow agent"}
+        (agent,) = [it for it in machines if it["submits"]]
+        assert (agent["initial"], agent["ends"], ["START", "CONTINUE"] in agent["moves"]) == ("START", ["FINISH", "FAIL"], True)
+        assert {"event": "batch_ended", "states": ["CONTINUE"], "to": ["CONTINUE", "FAIL", "FINISH"], "stays": False} in agent["rows"]
 
     play(tmp_path, scenario)
 
@@ -294,7 +297,6 @@ def test_a_login_link_becomes_a_cookie_once(tmp_path: Path) -> None:
         assert (await browser.post("/api/login", json={"link": link}, headers=origin)).status_code == 401
         assert (await browser.post("/api/runs", json={"plan": ASKS})).status_code == 403  # no Origin
         assert (await browser.post("/api/runs", json={"plan": ASKS}, headers=origin)).status_code == 201
-        assert (await browser.post("/api/login-links", headers=origin)).status_code == 403
         assert (await browser.delete("/api/session", headers=origin)).status_code == 204
         assert (await browser.get("/api/session", headers={"Cookie": logged_in.headers["set-cookie"].partition(";")[0]})).status_code == 401
         assert (await ada.get("/api/session")).status_code == 200

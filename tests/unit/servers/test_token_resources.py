@@ -53,13 +53,39 @@ def test_only_an_administrator_manages_tokens_and_only_those_of_its_tenant(tmp_p
     play(tmp_path, scenario, drives=False)
 
 
-def test_a_browser_cannot_create_tokens(tmp_path: Path) -> None:
+async def logged_in(server: Server, link: str) -> dict[str, str]:
+    answer = await (await server.client(None)).post("/api/login", json={"link": link})
+    assert answer.status_code == 200, answer.text
+    return {"Cookie": answer.headers["set-cookie"].partition(";")[0], "Origin": server.url}
+
+
+def test_a_browser_creates_tokens_that_expire_within_90_days(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
         admin, browser = await server.client("admin"), await server.client(None)
-        link = (await admin.post("/api/login-links")).json()["link"]
-        logged_in = await browser.post("/api/login", json={"link": link})
-        cookie = {"Cookie": logged_in.headers["set-cookie"].partition(";")[0], "Origin": server.url}
+        cookie = await logged_in(server, (await admin.post("/api/login-links")).json()["link"])
         assert (await browser.get("/api/tokens", headers=cookie)).status_code == 200
-        assert (await browser.post("/api/tokens", json={"name": "x", "role": "admin"}, headers=cookie)).status_code == 403
+        for days in ({}, {"days": 91}):
+            refused = await browser.post("/api/tokens", json={"name": "x", "role": "admin", **days}, headers=cookie)
+            assert (refused.status_code, "90 days" in refused.json()["detail"]) == (403, True)
+        made = await browser.post("/api/tokens", json={"name": "x", "role": "admin", "days": 90}, headers=cookie)
+        assert made.status_code == 201
+        assert made.json()["expires_at"] == made.json()["created_at"] + 90 * 86_400
+
+    play(tmp_path, scenario, drives=False)
+
+
+def test_a_browser_makes_a_login_link_that_ends_with_its_token(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        admin, viewer, browser = await server.client("admin"), await server.client("viewer", name="vera"), await server.client(None)
+        first = await logged_in(server, (await viewer.post("/api/login-links")).json()["link"])
+        link = await browser.post("/api/login-links", headers=first)
+        assert link.status_code == 201, link.text
+        second = await logged_in(server, link.json()["link"])
+        assert (await browser.get("/api/session", headers=second)).json()["name"] == "vera"
+        assert (await browser.delete("/api/session", headers=first)).status_code == 204
+        assert (await browser.get("/api/session", headers=second)).status_code == 200
+        (theirs,) = [it["id"] for it in (await admin.get("/api/tokens")).json()["tokens"] if it["name"] == "vera"]
+        await admin.delete(f"/api/tokens/{theirs}")
+        assert (await browser.get("/api/session", headers=second)).status_code == 401
 
     play(tmp_path, scenario, drives=False)

@@ -11,6 +11,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp
 
 from asterism.servers.api import (
+    attempts,
     commands,
     conversations,
     files,
@@ -32,7 +33,7 @@ from asterism.servers.api.context import ApiContext
 from asterism.servers.api.guard import Guard
 
 TITLE = "Asterism"
-_RESOURCES = (runs, journals, streams, commands, inquiries, conversations, files, plans, schedules, fleet, status, tokens, logins)
+_RESOURCES = (runs, journals, streams, commands, inquiries, conversations, files, plans, schedules, fleet, attempts, status, tokens, logins)
 
 
 class DocumentedApi(FastAPI):

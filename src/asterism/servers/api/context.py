@@ -15,6 +15,7 @@ from asterism.runtime.client import Client
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import RunRow, Store
+from asterism.servers.api.attempt_history import AttemptHistory
 from asterism.servers.api.feeds import Feeds
 from asterism.servers.api.limits import Limits
 
@@ -69,6 +70,7 @@ class ApiContext:
         self.is_ready = is_ready
         self.limits = Limits(client.clock.now)
         self.feeds = Feeds(client.store, client.machines)
+        self.attempts = AttemptHistory(client.store, client.machines)
 
     @property
     def store(self) -> Store:

@@ -9,8 +9,10 @@ import msgspec
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
+from asterism.console.export import machine_data
 from asterism.constellation.profile import AgentProfile
 from asterism.devices.places import Places
+from asterism.kernel.machine import Machine, kind_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Manager, Reader, actor_of
@@ -44,12 +46,25 @@ class DeviceList(BaseModel):
     devices: list[DeviceModel]
 
 
+class RowModel(BaseModel):
+    """What an event leads to, from the states in which it leads to the same."""
+
+    event: str
+    states: list[str] = Field(description="States before the event.")
+    to: list[str] = Field(description="States that may follow.")
+    stays: bool = Field(description="The event may leave the state as it is.")
+
+
 class MachineModel(BaseModel):
     """A machine whose runs this server drives and shows."""
 
     name: str
     states: list[str]
     submits: bool
+    initial: str
+    ends: list[str]
+    moves: list[tuple[str, str]] = Field(description="Each state with each one that may follow it.")
+    rows: list[RowModel] = Field(description="Its table.")
 
 
 class MachineList(BaseModel):
@@ -116,8 +131,13 @@ def _model(context: ApiContext, profile: AgentProfile) -> DeviceModel:
 @router.get("/machines", responses=documented())
 async def list_machines(context: Context, sender: Reader) -> MachineList:  # noqa: ARG001 - any reader
     """Return the machines, with their states."""
-    found = [
-        MachineModel(name=name, states=[str(state) for state in machine.table], submits=name == CONSTELLATION_AGENT.name)
-        for name, machine in context.client.machines.items()
-    ]
-    return MachineList(machines=found)
+    return MachineList(machines=[_machine_model(machine) for machine in context.client.machines.values()])
+
+
+def _machine_model(machine: Machine[Any]) -> MachineModel:
+    alike: dict[tuple[str, tuple[str, ...], bool], list[str]] = {}
+    for state, found in machine.table.items():
+        for event, row in found.items():
+            alike.setdefault((kind_of(event), tuple(sorted(row.to)), row.internal), []).append(str(state))
+    rows = [RowModel(event=event, states=states, to=list(to), stays=stays) for (event, to, stays), states in alike.items()]
+    return MachineModel.model_validate({**machine_data(machine), "submits": machine.name == CONSTELLATION_AGENT.name, "rows": rows})

@@ -51,9 +51,7 @@ async def log_in(given: Login, context: Context, request: Request, response: Res
 
 @router.post("/login-links", status_code=201, responses=documented())
 async def make_link(context: Context, sender: Reader) -> LoginLink:
-    """Make a login link for the sender's own token."""
-    if sender.kind != "token":
-        raise Problem(403, "a browser cannot make login links; use the token itself")
+    """Make a login link for the sender's own token; a browser makes one for the token that it has logged in with."""
     return LoginLink(link=await login_link(context.store, sender, context.clock.now()))
 
 

@@ -16,6 +16,8 @@ from asterism.servers.tokens import new_token, shown
 router = APIRouter(tags=["tokens"])
 
 DAY_S = 86_400.0
+BROWSER_DAYS = 90
+"""The most days for which a token lasts that a browser creates: what takes over a page must not gain access for ever."""
 TokenId = Annotated[str, Path(max_length=100)]
 
 
@@ -62,9 +64,9 @@ async def list_tokens(context: Context, sender: Manager) -> TokenList:
 
 @router.post("/tokens", status_code=201, responses=documented(413, 422))
 async def create_token(given: GivenToken, context: Context, sender: Manager) -> NewToken:
-    """Create a token. The response is the only one that has its secret: the database has a hash."""
-    if sender.kind != "token":
-        raise Problem(403, "a browser cannot create tokens; use the token itself")
+    """Create a token. The response is the only one that has its secret. One that a browser creates lasts 90 days at most."""
+    if sender.kind != "token" and not (given.days and given.days <= BROWSER_DAYS):
+        raise Problem(403, f"a token that is created in a browser expires within {BROWSER_DAYS} days; use a token itself to create others")
     tenant = sender.tenant if given.tenant is None else given.tenant
     if not _reaches(sender, tenant):
         raise Problem(403, f"this token manages the tokens of the tenant {sender.tenant}")
