@@ -342,6 +342,31 @@ def large(tasks: int, entries: int) -> list[Delta]:
     return deltas
 
 
+def test_of_a_large_plan_only_the_tasks_around_the_view_are_elements(browser: Browser, tmp_path: Path) -> None:
+    opened = Opened(browser, write(tmp_path, PageRun("r", "", machine_data(CONSTELLATION_AGENT), large(900, 40))))
+    page = opened.page
+    plan = page.locator("plan-view")
+    assert plan.get_attribute("data-afar") == ""
+    assert plan.locator(".task").count() == 1  # the one that Tab reaches
+    found = page.evaluate(
+        """() => {
+            const { layout, viewport } = document.querySelector('plan-view');
+            const [[id, place]] = [...layout.nodes].slice(450);
+            return { id, x: (place.x + 92) * viewport.k + viewport.x, y: (place.y + 26) * viewport.k + viewport.y };
+        }"""
+    )
+    plan.click(position={"x": found["x"], "y": found["y"]})
+    page.locator(".card.picked", has_text=found["id"].replace("t", "task ")).wait_for()
+    assert opened.task(found["id"]).get_attribute("aria-current") == "true"
+    plan.dblclick(position={"x": found["x"], "y": found["y"]})
+    opened.until("!document.querySelector('plan-view').hasAttribute('data-afar')")
+    assert 5 < plan.locator(".task").count() < 600
+    opened.task(found["id"]).focus()
+    opened.key("ArrowDown")
+    opened.until(f"document.activeElement.dataset.task !== '{found['id']}'")
+    opened.close()
+
+
 @pytest.mark.slow
 def test_large_runs_are_drawn_and_scrubbed_within_three_times_their_budgets(browser: Browser, tmp_path: Path) -> None:
     """Measured is the processor time of the page's main thread, so other work on the machine is not."""

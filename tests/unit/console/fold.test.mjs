@@ -33,6 +33,13 @@ test('a journal of several snapshots is read at each entry', () => {
   assert.equal(journal.keyframes.length, 4);
 });
 
+test('the snapshots of a journal together grow no faster than the journal', () => {
+  const journal = counting(20_000);
+  const stored = journal.keyframes.reduce((sum, frame) => sum + frame.rows.size, 0);
+  assert.ok(stored < 6 * journal.length, String(stored));
+  assert.equal(journal.at(12_345).size, 12_346);
+});
+
 test('reading a past entry changes nothing', () => {
   const journal = counting(KEYFRAME + 9);
   journal.at(3);

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { parse } from '../../../src/asterism/console/web/json.js';
 import { Journal } from '../../../src/asterism/console/web/player/cursor.js';
 import { Scale } from '../../../src/asterism/console/web/player/scale.js';
+import { inRows } from '../../../src/asterism/console/web/player/lanes.js';
 import { PEOPLE, PLANNER, Story } from '../../../src/asterism/console/web/player/story.js';
 import { itemWords, progressWords, statusOf, taskWords } from '../../../src/asterism/console/web/status.js';
 import { brief, duration, textOf, visible } from '../../../src/asterism/console/web/words.js';
@@ -60,6 +61,16 @@ test('a journal that grows is read on from where it was', () => {
     story.read();
   }
   assert.deepEqual([...story.bars], [...storyOf(deltas).bars]);
+});
+
+test('bars that overlap are in different rows, and those too narrow to tell apart are one, with the worst status', () => {
+  const deltas = Array.from({ length: 101 }, (_, n) => delta(n + 1, n, {}));
+  const bar = (from, to, status = 'succeeded') => ({ id: `attempt:${from}`, lane: 'd', part: 't', name: 't', from, to, status, row: {} });
+  const bars = [bar(1, 2), bar(2, 3, 'failed'), bar(3, 4), bar(10, 60), bar(20, null, 'running'), bar(60, 61)];
+  const { placed, rows } = inRows(bars, new Scale(deltas, bars), 0.035);
+  assert.equal(rows, 2);
+  assert.deepEqual(placed.map((it) => [it.bars.length, it.status, it.row]), [[3, 'failed', 0], [1, 'succeeded', 0], [1, 'running', 1], [1, 'succeeded', 0]]);
+  assert.equal(placed[0].room, placed[1].from);
 });
 
 test('time in which nothing is under way is shortened, and the places of entries rise', () => {

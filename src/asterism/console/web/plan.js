@@ -1,38 +1,53 @@
 // @ts-check
-/** `<plan-view>`: tasks and dependencies. A change of status touches one task; a change of the plan lays it out again. */
-import { fill, h, icon, setAttribute, setText } from './dom.js';
+/**
+ * `<plan-view>`: tasks and dependencies. A change of status touches one task; a change of the plan lays it out again. Of a
+ * large plan, only what is around the view is made of elements; from afar, it is an overview.
+ */
+import { h, setAttribute } from './dom.js';
 import { bestLayout } from './layout.js';
-import { drawnRows, labelOf, labelTitle, markOf, roleOf } from './plan/rows.js';
-import { statusOf, taskWords } from './status.js';
-import { Viewport } from './viewport.js';
+import { Overview } from './plan/overview.js';
+import { H, nextTask, taskAt, W } from './plan/places.js';
+import { drawnRows, labelOf, labelTitle, markOf, sameShape } from './plan/rows.js';
+import { showTask, taskButton } from './plan/task.js';
+import { DETAIL, Viewport } from './viewport.js';
 import { brief } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
 /** @typedef {import('./fold.js').Rows} Rows */
 /** @typedef {import('./player/story.js').Edit} Edit */
-/** @typedef {{button: any, glyph: any, name: any, words: any, hidden: any, role: any, key: string}} Drawn */
 
-const W = 184;
-const H = 52;
 /** Tasks from which the picture is denser. */
 const MANY = 60;
+/** Tasks and dependencies that are elements at the same time, at most. */
+const MOST_TASKS = 600;
+const MOST_LINES = 3000;
+/** What is made around the view, on each side, as a part of the pane. */
+const MARGIN = 0.5;
+const EVERYWHERE = { left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity };
 
 export class PlanView extends HTMLElement {
   constructor() {
     super();
-    /** @type {Map<string, Drawn>} */
+    /** @type {import('./plan/rows.js').Plan} what is drawn, in view or not */
+    this.plan = { tasks: new Map(), lines: new Map() };
+    /** @type {[Rows, Edit | null, number] | null} */
+    this.shown = null;
+    /** @type {import('./layout.js').Layout | null} */
+    this.layout = null;
+    /** Size of the pane that the layout was made for; empty if another layout is needed. */
+    this.size = '';
+    /** @type {Map<string, import('./plan/task.js').TaskButton>} the tasks that are elements */
     this.tasks = new Map();
     /** @type {Map<string, any>} */
     this.paths = new Map();
     /** @type {Map<string, any>} */
     this.chips = new Map();
-    this.shape = '';
-    this.size = '';
+    /** @type {import('./viewport.js').Box | null} where tasks are elements; null until they are made */
+    this.made = null;
+    this.isAfar = false;
     this.picked = '';
-    /** @type {import('./layout.js').Layout | null} */
-    this.layout = null;
-    /** @type {[Rows, Edit | null, number] | null} */
-    this.shown = null;
+    /** Id of the task that Tab reaches. */
+    this.roaming = '';
   }
 
   connectedCallback() {
@@ -41,24 +56,26 @@ export class PlanView extends HTMLElement {
       h('marker', { id: `tip-${kind}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 12, markerHeight: 12, markerUnits: 'userSpaceOnUse', orient: 'auto', class: `tip ${kind}` }, h('path', { d: 'M0 .6 7 4 0 7.4Z' })),
     );
     this.svg = h('svg', { class: 'edges', 'aria-hidden': 'true' }, h('defs', {}, tips));
+    this.overview = new Overview(() => this.show());
     this.world = h('div', { class: 'world' }, this.svg);
-    this.viewport = new Viewport(this, this.world);
-    const button = (/** @type {string} */ title, /** @type {any} */ face, /** @type {() => void} */ click) => h('button', { type: 'button', title, 'aria-label': title, onclick: click }, face);
-    const zoom = h(
-      'div',
-      { class: 'zoom', role: 'toolbar', 'aria-label': 'Zoom' },
-      button('Zoom in (+)', '+', () => this.viewport?.zoom(1.25)),
-      button('Zoom out (-)', '−', () => this.viewport?.zoom(0.8)),
-      button('Show all (0)', icon('fit'), () => this.viewport?.fit(true)),
-    );
-    this.append(this.world, zoom);
+    this.viewport = new Viewport(this, this.world, () => this.moved());
+    this.append(this.overview.canvas, this.world, this.viewport.buttons());
     this.addEventListener('keydown', (event) => this.key(event));
+    this.addEventListener('click', (event) => {
+      const id = this.viewport?.dragged ? '' : this.farTaskAt(event);
+      if (id) this.pick(id);
+    });
+    this.addEventListener('dblclick', (event) => this.isAfar && this.viewport?.zoom((1.2 * DETAIL) / this.viewport.k, event));
+    this.addEventListener('pointermove', (event) => {
+      const id = this.farTaskAt(event);
+      setAttribute(this, 'title', id && brief(this.plan.tasks.get(id)?.name || id, 80));
+    });
     new ResizeObserver(() => this.resized()).observe(this);
   }
 
   resized() {
     if (!this.shown || !this.viewport?.follows || this.size === `${this.clientWidth} ${this.clientHeight}`) return;
-    this.shape = '';
+    this.size = '';
     this.draw(...this.shown);
   }
 
@@ -70,121 +87,119 @@ export class PlanView extends HTMLElement {
    */
   draw(rows, edit, now) {
     this.shown = [rows, edit, now];
-    const { tasks, lines } = drawnRows(rows, edit);
-    const shape = `${[...tasks.keys()].join('\n')}\n\n${[...lines].map(([id, line]) => `${id} ${line.from} ${line.to}`).join('\n')}`;
-    if (shape !== this.shape) {
-      this.shape = shape;
-      this.place(tasks, lines);
-    }
-    for (const [id, row] of tasks) this.task(id, row, rows, edit, now);
-    for (const [id, line] of lines) this.line(id, line, edit);
+    const before = this.plan;
+    this.plan = drawnRows(rows, edit);
+    if (!this.size || !sameShape(before, this.plan)) this.place();
+    else this.show();
     this.toggleAttribute('data-marked', !!edit);
   }
 
-  /**
-   * @param {Map<string, Row>} tasks
-   * @param {Map<string, Row>} lines
-   */
-  place(tasks, lines) {
+  /** Lay the plan out. */
+  place() {
+    const { tasks, lines } = this.plan;
     const many = tasks.size > MANY;
     const { clientWidth: width, clientHeight: height } = this;
-    const box = { w: Math.max(200, width - 56), h: Math.max(200, height - 48) };
     this.size = `${width} ${height}`;
     const edges = [...lines].map(([id, line]) => {
       const label = labelOf(line);
       return { id, from: String(line.from), to: String(line.to), label: label ? { w: Math.min(W, label.length * 6.6 + 18), h: 20 } : undefined };
     });
     const nodes = [...tasks.keys()].map((id) => ({ id, w: W, h: H }));
+    const box = { w: Math.max(200, width - 56), h: Math.max(200, height - 48) };
     const spaces = many ? { gapMain: 60, gapAcross: 16 } : { gapMain: 42, gapAcross: 26 };
-    const found = bestLayout(nodes, edges, box, { ...spaces, largest: 1.15, before: many ? undefined : this.layout?.order });
-    const wasEmpty = !this.tasks.size;
-    this.layout = found;
-    drop(this.tasks, tasks, (drawn) => drawn.button.remove());
-    drop(this.paths, lines, (path) => path.remove());
-    drop(this.chips, lines, (chip) => chip.remove());
-    const fresh = [];
-    for (const id of tasks.keys()) {
-      let drawn = this.tasks.get(id);
-      if (!drawn) {
-        this.tasks.set(id, (drawn = this.make(id)));
-        fresh.push(drawn.button);
-      }
-      const place = /** @type {{x: number, y: number}} */ (found.nodes.get(id));
-      drawn.button.style.transform = `translate(${place.x}px,${place.y}px)`;
-    }
-    this.world.append(...fresh);
-    if (!wasEmpty) for (const button of fresh) button.classList.add('fresh');
-    for (const edge of edges) this.placeLine(edge, /** @type {Row} */ (lines.get(edge.id)));
-    setAttribute(this.svg, 'width', String(found.w));
-    setAttribute(this.svg, 'height', String(found.h));
-    this.viewport?.sized(found.w, found.h, !wasEmpty);
+    const before = this.layout;
+    this.layout = bestLayout(nodes, edges, box, { ...spaces, largest: 1.15, before: many ? undefined : before?.order });
+    setAttribute(this.svg, 'width', String(this.layout.w));
+    setAttribute(this.svg, 'height', String(this.layout.h));
+    for (const chip of this.chips.values()) chip.remove(); // their texts may have changed
+    this.chips.clear();
+    this.made = null;
+    const glide = !!before?.nodes.size;
+    this.viewport?.sized(this.layout.w, this.layout.h, glide);
+    if (glide) for (const [id, { button }] of this.tasks) button.classList.toggle('fresh', !before.nodes.has(id));
+  }
+
+  /** Make what has come into view. From afar, which tasks are elements depends on the zoom, too. */
+  moved() {
+    const { made, viewport, layout } = this;
+    if (!viewport || !layout) return;
+    const view = viewport.view(0);
+    const inside = made && view.left >= made.left && view.top >= made.top && view.right <= made.right && view.bottom <= made.bottom;
+    if (!inside || this.isAfar) this.make(viewport, layout);
   }
 
   /**
-   * @param {import('./layout.js').Edge} edge
-   * @param {Row} line
+   * Make the tasks and dependencies around the view, and remove the others.
+   * @param {Viewport} viewport
+   * @param {import('./layout.js').Layout} layout
    */
-  placeLine(edge, line) {
-    const route = this.layout?.edges.get(edge.id);
-    if (!route) return;
-    let path = this.paths.get(edge.id);
+  make(viewport, layout) {
+    const { tasks, lines } = this.plan;
+    const isLarge = tasks.size > MOST_TASKS || lines.size > MOST_LINES;
+    const box = isLarge ? viewport.view(MARGIN) : EVERYWHERE;
+    const within = (/** @type {import('./viewport.js').Box} */ it) => it.left <= box.right && it.right >= box.left && it.top <= box.bottom && it.bottom >= box.top;
+    let near = [...layout.nodes].filter(([, { x, y }]) => within({ left: x, top: y, right: x + W, bottom: y + H })).map(([id]) => id);
+    let routes = [...layout.edges].filter(([, route]) => within(route.box));
+    this.isAfar = near.length > MOST_TASKS || routes.length > MOST_LINES;
+    if (this.isAfar) near = routes = [];
+    this.toggleAttribute('data-afar', this.isAfar);
+    const isNew = !this.made; // the layout is
+    this.made = box;
+    if (!layout.nodes.has(this.roaming)) this.roaming = layout.nodes.keys().next().value ?? '';
+    const wanted = new Set([...near, ...[this.roaming, this.picked].filter((id) => layout.nodes.has(id))]);
+    drop(this.tasks, wanted, (drawn) => drawn.button.remove());
+    const kept = new Map(routes);
+    drop(this.paths, kept, (path) => path.remove());
+    drop(this.chips, kept, (chip) => chip.remove());
+    for (const id of wanted) if (isNew || !this.tasks.has(id)) this.placeTask(id, /** @type {{x: number, y: number}} */ (layout.nodes.get(id)));
+    for (const [id, route] of routes) if (isNew || !this.paths.has(id)) this.placeLine(id, /** @type {Row} */ (lines.get(id)), route);
+    this.show();
+  }
+
+  /**
+   * @param {string} id
+   * @param {{x: number, y: number}} place
+   */
+  placeTask(id, place) {
+    let drawn = this.tasks.get(id);
+    if (!drawn) {
+      this.tasks.set(id, (drawn = taskButton(id, () => this.pick(id), () => this.roam(id))));
+      this.world.append(drawn.button);
+    }
+    drawn.button.style.transform = `translate(${place.x}px,${place.y}px)`;
+    drawn.button.tabIndex = id === this.roaming ? 0 : -1;
+    setAttribute(drawn.button, 'aria-current', id === this.picked ? 'true' : null);
+  }
+
+  /**
+   * @param {string} id
+   * @param {Row} line
+   * @param {import('./layout/routes.js').Route} route
+   */
+  placeLine(id, line, route) {
+    let path = this.paths.get(id);
     if (!path) {
-      this.paths.set(edge.id, (path = h('path', { class: 'edge', 'data-type': line.type })));
+      this.paths.set(id, (path = h('path', { class: 'edge' })));
       this.svg.append(path);
     }
     setAttribute(path, 'd', route.d);
-    if (!edge.label) return;
-    let chip = this.chips.get(edge.id);
-    if (!chip) {
-      this.chips.set(edge.id, (chip = h('span', { class: 'chip', title: labelTitle(line) }, labelOf(line))));
-      this.world.append(chip);
-    }
+    setAttribute(path, 'data-type', line.type);
+    const label = labelOf(line);
+    if (!label) return;
+    const chip = h('span', { class: 'chip', title: labelTitle(line) }, label);
     chip.style.transform = `translate(${route.x}px,${route.y}px) translate(-50%,-50%)`;
+    this.chips.set(id, chip);
+    this.world.append(chip);
   }
 
-  /**
-   * @param {string} id
-   * @returns {Drawn}
-   */
-  make(id) {
-    const [glyph, name, words, hidden, role] = [h('span', { class: 'glyph' }), h('b', { dir: 'auto' }), h('small', { dir: 'auto' }), h('span', { class: 'hidden' }), h('span', { class: 'role' })];
-    const button = h(
-      'button',
-      { type: 'button', class: 'task', tabindex: this.tasks.size ? -1 : 0, onclick: () => this.pick(id), onfocus: () => this.roam(id) },
-      glyph,
-      h('span', { class: 'words' }, name, ' ', words),
-      hidden,
-      role,
-      h('i', { class: 'mark', 'aria-hidden': 'true' }),
-    );
-    button.dataset.task = id;
-    return { button, glyph, name, words, hidden, role, key: '' };
-  }
-
-  /**
-   * @param {string} id
-   * @param {Row} row
-   * @param {Rows} rows
-   * @param {Edit | null} edit
-   * @param {number} now
-   */
-  task(id, row, rows, edit, now) {
-    const drawn = /** @type {Drawn} */ (this.tasks.get(id));
-    const [status, mark] = [statusOf(row, rows), markOf(edit, `task:${id}`)];
-    const name = brief(row.name || id, 80);
-    const words = taskWords(row, status, now);
-    const role = roleOf(row);
-    const key = [status, mark, name, words, role].join('\n');
-    if (drawn.key === key) return;
-    drawn.key = key;
-    setAttribute(drawn.button, 'data-status', status);
-    setAttribute(drawn.button, 'data-mark', mark);
-    setText(drawn.name, name);
-    setText(drawn.words, words);
-    setText(drawn.role, role);
-    fill(drawn.glyph, status, () => icon(status));
-    setText(drawn.hidden, [status, mark && mark !== 'same' && `${mark} by this edit`].filter(Boolean).join(', '));
-    setAttribute(drawn.button, 'title', [name, role, words].filter(Boolean).join('\n'));
+  /** Show the rows on what is made. */
+  show() {
+    if (!this.shown || !this.layout) return;
+    const [rows, edit, now] = this.shown;
+    const { tasks, lines } = this.plan;
+    for (const [id, drawn] of this.tasks) showTask(drawn, id, /** @type {Row} */ (tasks.get(id)), rows, edit, now);
+    for (const id of this.paths.keys()) this.showLine(id, /** @type {Row} */ (lines.get(id)), edit);
+    if (this.isAfar && this.viewport) this.overview?.draw(this.viewport, this.layout, tasks, rows, edit);
   }
 
   /**
@@ -192,15 +207,25 @@ export class PlanView extends HTMLElement {
    * @param {Row} line
    * @param {Edit | null} edit
    */
-  line(id, line, edit) {
+  showLine(id, line, edit) {
     const path = this.paths.get(id);
-    if (!path) return;
     const mark = markOf(edit, `line:${id}`);
     const state = mark === 'added' || mark === 'removed' ? mark : line.satisfied === true ? 'ok' : line.satisfied === false ? 'bad' : 'idle';
-    setAttribute(path, 'data-state', state);
+    if (path.dataset.state === state) return;
+    path.dataset.state = state;
     setAttribute(path, 'marker-end', `url(#tip-${state})`);
     const chip = this.chips.get(id);
-    if (chip) setAttribute(chip, 'data-state', state);
+    if (chip) chip.dataset.state = state;
+  }
+
+  /**
+   * Return the task at the pointer where tasks are no elements; empty for none.
+   * @param {MouseEvent} event
+   */
+  farTaskAt(event) {
+    if (!this.isAfar || !this.layout || !this.viewport || /** @type {Element} */ (event.target).closest('button')) return '';
+    const { x, y } = this.viewport.point(event);
+    return taskAt(this.layout.nodes, x, y);
   }
 
   /** @param {string} id */
@@ -215,47 +240,44 @@ export class PlanView extends HTMLElement {
   mark(id) {
     if (this.picked === id) return;
     this.tasks.get(this.picked)?.button.removeAttribute('aria-current');
-    this.tasks.get(id)?.button.setAttribute('aria-current', 'true');
     this.picked = id;
+    if (this.viewport && this.layout?.nodes.has(id) && !this.tasks.has(id)) this.make(this.viewport, this.layout);
+    this.tasks.get(id)?.button.setAttribute('aria-current', 'true');
   }
 
   /**
-   * Make a task the one that Tab reaches.
+   * Make a task the one that Tab reaches, and bring it into view.
    * @param {string} id
    */
   roam(id) {
-    for (const [other, drawn] of this.tasks) drawn.button.tabIndex = other === id ? 0 : -1;
+    const [before, drawn] = [this.tasks.get(this.roaming), this.tasks.get(id)];
+    if (before) before.button.tabIndex = -1;
+    if (drawn) drawn.button.tabIndex = 0;
+    this.roaming = id;
     const place = this.layout?.nodes.get(id);
-    if (place) this.viewport?.reveal(place.x, place.y, W, H);
+    if (place) this.viewport?.reveal(place.x, place.y, W, H, this.isAfar && drawn?.button.matches(':focus-visible') ? DETAIL : 0);
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
     const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.task;
     const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [0, 0];
-    const from = focused === undefined ? undefined : this.layout?.nodes.get(focused);
-    if (!from || (!dx && !dy)) return;
+    if (focused === undefined || !this.layout || (!dx && !dy)) return;
     event.preventDefault();
     event.stopPropagation();
-    let least = Infinity;
-    let nearest = '';
-    for (const [id, to] of this.layout?.nodes ?? []) {
-      const along = (to.x - from.x) * dx + (to.y - from.y) * dy;
-      const aside = Math.abs((to.x - from.x) * dy) + Math.abs((to.y - from.y) * dx);
-      if (along > 4 && along + aside * 2 < least) {
-        least = along + aside * 2;
-        nearest = id;
-      }
-    }
-    if (nearest || least < Infinity) this.tasks.get(nearest)?.button.focus({ preventScroll: true });
+    const next = nextTask(this.layout.nodes, focused, dx, dy);
+    const place = this.layout.nodes.get(next);
+    if (!place) return;
+    this.viewport?.reveal(place.x, place.y, W, H, this.isAfar ? DETAIL : 0); // which also makes it
+    this.tasks.get(next)?.button.focus({ preventScroll: true });
   }
 }
 
 /**
- * Remove what is no longer there.
+ * Remove what is no longer wanted.
  * @template T
  * @param {Map<string, T>} drawn
- * @param {Map<string, any>} wanted
+ * @param {{has: (id: string) => boolean}} wanted
  * @param {(it: T) => void} remove
  */
 function drop(drawn, wanted, remove) {

@@ -2,15 +2,20 @@
 /** `<run-timeline>`: a lane for each device, the planner and people. Its playhead is the slider of the cursor. */
 import { h, icon, setAttribute } from './dom.js';
 import { rowsOf } from './fold.js';
+import { inRows } from './player/lanes.js';
 import { Scale } from './player/scale.js';
 import { HANDLERS, PEOPLE, PLANNER } from './player/story.js';
 import { count, duration } from './words.js';
 
 /** @typedef {import('./player/story.js').Bar} Bar */
-/** Bars that are drawn at most; a run with more shows the first and says so. */
-const MOST = 3000;
-/** Rows of one lane at most; further bars share the last one. */
-const ROWS = 12;
+/** Bars that are drawn at most, many of them as one; a run with more shows the first and says so. */
+const MOST = 20_000;
+/** Marks of edits, and of resumes, at most: the last ones. */
+const MARKS = 200;
+/** Pixels below which bars that follow each other are drawn as one. */
+const NARROW = 4;
+/** Milliseconds between two drawings of a record that grows. */
+const PACE_MS = 250;
 /** Width of a letter of a name, about. */
 const LETTER = 6.4;
 /** Width from which a bar shows the beginning of its name. */
@@ -24,10 +29,12 @@ export class RunTimeline extends HTMLElement {
     this.picked = '';
     /** @type {Scale | null} */
     this.scale = null;
-    /** Entries that the record was drawn with, and the run that they are of. */
-    this.drawnLength = -1;
-    /** @type {import('./player/story.js').Story | null} */
+    /** @type {import('./player/story.js').Story | null} whose record is drawn */
     this.drawnOf = null;
+    /** Entries that it was drawn with. */
+    this.drawnLength = 0;
+    /** Timer of the next drawing of a record that grows; 0 for none. */
+    this.soon = 0;
     /** @type {[import('./player/story.js').Story, import('./player/cursor.js').Cursor, string] | null} */
     this.shown = null;
   }
@@ -52,9 +59,13 @@ export class RunTimeline extends HTMLElement {
   }
 
   resized() {
-    if (!this.shown || Math.abs(this.track.clientWidth - this.width) < 2) return;
-    this.drawnLength = -1;
-    this.draw(...this.shown);
+    if (Math.abs(this.track.clientWidth - this.width) >= 2) this.again();
+  }
+
+  /** Draw the record again: its axis is another one. */
+  again() {
+    this.drawnOf = null;
+    if (this.shown) this.draw(...this.shown);
   }
 
   /** @param {KeyboardEvent} event */
@@ -87,12 +98,8 @@ export class RunTimeline extends HTMLElement {
     const { journal } = cursor;
     this.shown = [story, cursor, picked];
     this.length = journal.length;
-    if (this.drawnLength !== journal.length || this.drawnOf !== story) {
-      this.drawnLength = journal.length;
-      this.drawnOf = story;
-      this.scale = new Scale(journal.deltas, story.bars.values());
-      this.drawRecord(story, this.scale);
-    }
+    if (this.drawnOf !== story) this.drawRecord(story, journal);
+    else if (this.drawnLength !== journal.length) this.soon ||= setTimeout(() => this.again(), PACE_MS);
     const scale = /** @type {Scale} */ (this.scale);
     const place = scale.place(cursor.count);
     this.track.style.setProperty('--at', String(place)); // not on all: every bar below would get a new style
@@ -108,9 +115,14 @@ export class RunTimeline extends HTMLElement {
 
   /**
    * @param {import('./player/story.js').Story} story
-   * @param {Scale} scale
+   * @param {import('./player/cursor.js').Journal} journal
    */
-  drawRecord(story, scale) {
+  drawRecord(story, journal) {
+    clearTimeout(this.soon);
+    this.soon = 0;
+    this.drawnLength = journal.length;
+    this.drawnOf = story;
+    const scale = (this.scale = new Scale(journal.deltas, story.bars.values()));
     this.width = this.track.clientWidth;
     this.picked = '';
     const bars = [...story.bars.values()].sort((a, b) => a.from - b.from);
@@ -121,13 +133,13 @@ export class RunTimeline extends HTMLElement {
     const shown = bars.slice(0, MOST);
     this.lanes.replaceChildren(...lanes.map((lane) => this.lane(lane, shown.filter((bar) => bar.lane === lane), scale, story)));
     if (bars.length > MOST) this.lanes.append(h('p', { class: 'mute' }, `${count(bars.length - MOST, 'later bar')} not drawn; the table has all tasks.`));
-    const marks = story.edits.map((edit) => {
+    const marks = story.edits.slice(-MARKS).map((edit) => {
       const text = edit.created ? 'Plan created' : `Plan changed: ${edit.delta.text ?? ''}`;
       const button = h('button', { type: 'button', class: 'edit-mark', title: text, 'aria-label': text, onclick: () => this.show(edit.count) }, icon('agent'));
       button.style.setProperty('--x', String(scale.place(edit.count)));
       return button;
     });
-    const resumes = story.resumes.slice(0, MOST).map(({ count, delta }) => {
+    const resumes = story.resumes.slice(-MARKS).map(({ count, delta }) => {
       const [text, x] = [`Entry ${delta.seq}: ${delta.text ?? ''}`, String(scale.place(count))];
       const button = h('button', { type: 'button', class: 'edit-mark resume-mark', title: text, 'aria-label': text, style: { '--x': x }, onclick: () => this.show(count) }, icon('resume'));
       return [button, h('i', { class: 'resumed', style: { '--x': x } })];
@@ -147,50 +159,51 @@ export class RunTimeline extends HTMLElement {
    * @param {import('./player/story.js').Story} story
    */
   lane(lane, bars, scale, story) {
-    /** @type {number[]} */
-    const ends = [];
-    /** @type {{bar: Bar, row: number, room: number}[]} */
-    const placed = [];
-    /** @type {({bar: Bar, row: number, room: number} | undefined)[]} the last bar of each row */
-    const last = [];
-    for (const bar of bars) {
-      let row = ends.findIndex((end) => end <= bar.from);
-      if (row < 0) row = ends.length < ROWS ? ends.length : ROWS - 1;
-      ends[row] = bar.to ?? Infinity;
-      const before = last[row];
-      if (before) before.room = scale.place(bar.from) - scale.place(before.bar.from);
-      placed.push((last[row] = { bar, row, room: 1.02 - scale.place(bar.from) }));
-    }
-    const drawn = placed.map(({ bar, row, room }) => this.bar(bar, row, room, scale));
+    const { placed, rows } = inRows(bars, scale, NARROW / (this.width || NARROW * 100));
     const device = story.rows.get(`device:${lane}`);
     const glyph = lane === PLANNER ? 'agent' : lane === PEOPLE ? 'person' : 'device';
     const name = lane === PLANNER ? 'Planner' : lane === PEOPLE ? 'People' : lane === HANDLERS ? 'Handlers' : lane;
     const who = h('span', { class: 'who', 'data-lost': device?.lost ? 'true' : null, title: device?.lost ? `${name}: lost` : name }, icon(glyph), h('span', { dir: 'auto' }, name));
-    return h('div', { class: 'lane', style: { '--rows': String(Math.max(1, ends.length)) } }, who, h('div', { class: 'bars' }, drawn));
+    return h('div', { class: 'lane', style: { '--rows': String(Math.max(1, rows)) } }, who, h('div', { class: 'bars' }, placed.map((it) => this.bar(it, scale))));
   }
 
   /**
-   * @param {Bar} bar
-   * @param {number} row
-   * @param {number} room part of the axis up to the next bar, where a name may continue
+   * @param {import('./player/lanes.js').Placed} placed
    * @param {Scale} scale
    */
-  bar(bar, row, room, scale) {
-    const [from, to] = [scale.place(bar.from), bar.to === null ? 1 : scale.place(bar.to)];
-    const isInterrupted = bar.status === 'interrupted';
-    const seconds = ((!isInterrupted && bar.row.ended_at) || scale.times[(bar.to ?? scale.times.length) - 1]) - scale.times[bar.from - 1];
-    const how = bar.status === 'waiting' && bar.to !== null ? 'answered' : bar.status;
-    const text = isInterrupted ? `${bar.name}, interrupted and performed again ${duration(seconds)} later` : `${bar.name}, ${how}, ${duration(seconds)}`;
-    const button = h('button', { type: 'button', class: 'bar', tabindex: -1, 'data-status': bar.status, title: text, 'aria-label': text, onclick: () => this.dispatchEvent(new CustomEvent('pick', { detail: bar.part, bubbles: true })) });
-    button.dataset.part = bar.part;
-    const [own, need] = [this.width * (to - from), bar.name.length * LETTER + 10];
+  bar({ bars, status, row, from, to, room }, scale) {
+    const [bar] = bars;
+    const [title, name] = bars.length > 1 ? [groupWords(bars), ''] : [barWords(bar, scale), bar.name];
+    const click = () => (bars.length > 1 ? this.show(bar.from) : this.dispatchEvent(new CustomEvent('pick', { detail: bar.part, bubbles: true })));
+    const button = h('button', { type: 'button', class: bars.length > 1 ? 'bar many' : 'bar', tabindex: -1, 'data-status': status, title, 'aria-label': title, onclick: click });
+    if (bars.length === 1) button.dataset.part = bar.part;
+    const [own, need] = [this.width * (to - from), name.length * LETTER + 10];
     const beside = own < need && this.width * room - own > need;
-    const name = own > LEAST || beside ? h('span', { class: beside ? 'name beside' : 'name', 'aria-hidden': 'true', dir: 'auto' }, bar.name) : null;
-    for (const element of name ? [button, name] : [button]) {
+    const label = name && (own > LEAST || beside) ? h('span', { class: beside ? 'name beside' : 'name', 'aria-hidden': 'true', dir: 'auto' }, name) : null;
+    for (const element of label ? [button, label] : [button]) {
       for (const [property, value] of Object.entries({ '--x': from, '--w': to - from, '--row': row })) element.style.setProperty(property, String(value));
     }
-    return [button, name];
+    return [button, label];
   }
+}
+
+/**
+ * @param {Bar} bar
+ * @param {Scale} scale
+ */
+function barWords(bar, scale) {
+  const isInterrupted = bar.status === 'interrupted';
+  const seconds = ((!isInterrupted && bar.row.ended_at) || scale.times[(bar.to ?? scale.times.length) - 1]) - scale.times[bar.from - 1];
+  const how = bar.status === 'waiting' && bar.to !== null ? 'answered' : bar.status;
+  return isInterrupted ? `${bar.name}, interrupted and performed again ${duration(seconds)} later` : `${bar.name}, ${how}, ${duration(seconds)}`;
+}
+
+/** @param {Bar[]} bars */
+function groupWords(bars) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { status } of bars) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return `${count(bars.length, 'bar')}: ${[...counts].map(([status, number]) => `${number} ${status}`).join(', ')}`;
 }
 
 customElements.define('run-timeline', RunTimeline);

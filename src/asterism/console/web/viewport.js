@@ -1,20 +1,27 @@
 // @ts-check
 /** Zoom and position of a picture: by wheel, by two fingers, by dragging, and by fitting it into its pane. */
+import { h, icon } from './dom.js';
 
 /** Zoom from which a task shows all, and from which it shows its name. Below, it is a colored box with a glyph. */
-const DETAIL = 0.56;
+export const DETAIL = 0.56;
 const NAMES = 0.3;
 const LEAST = 0.03;
 const MOST = 2;
+/** Pixels that a pointer moves before it drags. */
+const SLACK = 4;
+
+/** @typedef {{left: number, top: number, right: number, bottom: number}} Box */
 
 export class Viewport {
   /**
    * @param {HTMLElement} pane
    * @param {HTMLElement} world element that is moved and scaled
+   * @param {() => void} [moved] called when another part of the picture is in view
    */
-  constructor(pane, world) {
+  constructor(pane, world, moved = () => {}) {
     this.pane = pane;
     this.world = world;
+    this.moved = moved;
     this.x = this.y = 0;
     this.k = 1;
     this.w = this.h = 1;
@@ -22,10 +29,24 @@ export class Viewport {
     this.follows = true;
     /** @type {Map<number, PointerEvent>} */
     this.fingers = new Map();
+    /** The pointer has moved since it went down, so its end is no click. */
+    this.dragged = false;
     pane.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
     pane.addEventListener('pointerdown', (event) => this.down(event));
     pane.addEventListener('pointermove', (event) => this.move(event));
     for (const kind of ['pointerup', 'pointercancel']) pane.addEventListener(kind, (event) => this.fingers.delete(/** @type {PointerEvent} */ (event).pointerId));
+  }
+
+  /** Return the buttons that zoom. */
+  buttons() {
+    const button = (/** @type {string} */ title, /** @type {any} */ face, /** @type {() => void} */ click) => h('button', { type: 'button', title, 'aria-label': title, onclick: click }, face);
+    return h(
+      'div',
+      { class: 'zoom', role: 'toolbar', 'aria-label': 'Zoom' },
+      button('Zoom in (+)', '+', () => this.zoom(1.25)),
+      button('Zoom out (-)', '−', () => this.zoom(0.8)),
+      button('Show all (0)', icon('fit'), () => this.fit(true)),
+    );
   }
 
   /**
@@ -70,13 +91,39 @@ export class Viewport {
   }
 
   /**
+   * Return the part of the picture that is in view.
+   * @param {number} margin how much more on each side, as a part of the pane
+   * @returns {Box}
+   */
+  view(margin) {
+    const { clientWidth: width, clientHeight: height } = this.pane;
+    return {
+      left: (-this.x - width * margin) / this.k,
+      top: (-this.y - height * margin) / this.k,
+      right: (-this.x + width * (1 + margin)) / this.k,
+      bottom: (-this.y + height * (1 + margin)) / this.k,
+    };
+  }
+
+  /**
+   * Return the point of the picture at the pointer.
+   * @param {{clientX: number, clientY: number}} event
+   */
+  point(event) {
+    const box = this.pane.getBoundingClientRect();
+    return { x: (event.clientX - box.left - this.x) / this.k, y: (event.clientY - box.top - this.y) / this.k };
+  }
+
+  /**
    * Move the picture so that a box of it is visible.
    * @param {number} x
    * @param {number} y
    * @param {number} w
    * @param {number} h
+   * @param {number} [least] zoom at least
    */
-  reveal(x, y, w, h) {
+  reveal(x, y, w, h, least = 0) {
+    if (this.k < least) this.zoom(least / this.k);
     const [left, top] = [x * this.k + this.x, y * this.k + this.y];
     const { clientWidth: width, clientHeight: height } = this.pane;
     if (left >= 0 && top >= 0 && left + w * this.k <= width && top + h * this.k <= height) return;
@@ -98,6 +145,7 @@ export class Viewport {
 
   /** @param {PointerEvent} event */
   down(event) {
+    this.dragged = false;
     if (/** @type {Element} */ (event.target).closest('button')) return;
     this.fingers.set(event.pointerId, event);
     this.pane.setPointerCapture(event.pointerId);
@@ -107,6 +155,8 @@ export class Viewport {
   move(event) {
     const before = this.fingers.get(event.pointerId);
     if (!before) return;
+    if (!this.dragged && Math.hypot(event.clientX - before.clientX, event.clientY - before.clientY) < SLACK) return;
+    this.dragged = true;
     this.fingers.set(event.pointerId, event);
     this.follows = false;
     const other = [...this.fingers.values()].find((finger) => finger.pointerId !== event.pointerId);
@@ -125,5 +175,6 @@ export class Viewport {
     this.world.classList.toggle('glide', glide);
     this.world.style.transform = `translate(${this.x}px,${this.y}px) scale(${this.k})`;
     this.pane.dataset.zoom = this.k > DETAIL ? 'detail' : this.k > NAMES ? 'names' : 'far';
+    this.moved();
   }
 }

@@ -7,7 +7,14 @@ const CORNER = 9;
 const LABEL = 8;
 
 /** @typedef {{main: number, across: number, band: number}} Point */
-/** @typedef {{d: string, x: number, y: number}} Route path data, and the center of the label */
+/**
+ * @typedef {object} Route
+ * @property {string} d path data
+ * @property {[number, number][]} points points of the path
+ * @property {import('../viewport.js').Box} box what these points span
+ * @property {number} x center of the label
+ * @property {number} y
+ */
 
 /**
  * Return the path and the place of the label of each edge, by edge id.
@@ -33,7 +40,8 @@ export function routed(graph, bands, x, thick, deep, sideways) {
       steps.push(from.band === to.band ? smooth(from, to) : turn(from, to, gutter(bands, to.band, lanes[to.band]), lanes[to.band]++));
     }
     const d = backward ? reversed(path, steps, text) : forward(path, steps, text);
-    routes.set(edge.id, { d, x: sideways ? label.main : label.across, y: sideways ? label.across : label.main });
+    const spots = path.map(({ main, across }) => /** @type {[number, number]} */ (sideways ? [main, across] : [across, main]));
+    routes.set(edge.id, { d, points: spots, box: boxOf(spots), x: sideways ? label.main : label.across, y: sideways ? label.across : label.main });
   }
   return routes;
 }
@@ -61,6 +69,18 @@ function pointsOf({ count, rank }, { band, top, shift }, x, thick, deep, chain) 
   return found;
 }
 
+/** @param {[number, number][]} points */
+function boxOf(points) {
+  const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
+  for (const [x, y] of points) {
+    box.left = Math.min(box.left, x);
+    box.top = Math.min(box.top, y);
+    box.right = Math.max(box.right, x);
+    box.bottom = Math.max(box.bottom, y);
+  }
+  return box;
+}
+
 /** @typedef {(number[])[]} Curve control points and end: one pair for a line, three for a Bézier curve */
 
 /**
@@ -69,7 +89,7 @@ function pointsOf({ count, rank }, { band, top, shift }, x, thick, deep, chain) 
  * @returns {Curve[]}
  */
 function smooth(from, to) {
-  if (Math.abs(from.across - to.across) < 0.5) return [[[to.main, to.across]]].map((it) => it);
+  if (Math.abs(from.across - to.across) < 0.5) return [[[to.main, to.across]]];
   const middle = (from.main + to.main) / 2;
   return [[[middle, from.across], [middle, to.across], [to.main, to.across]]];
 }

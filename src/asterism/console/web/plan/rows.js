@@ -6,6 +6,7 @@ import { brief, named } from '../words.js';
 /** @typedef {import('../fold.js').Row} Row */
 /** @typedef {import('../fold.js').Rows} Rows */
 /** @typedef {import('../player/story.js').Edit} Edit */
+/** @typedef {{tasks: Map<string, Row>, lines: Map<string, Row>}} Plan rows by the ids of tasks and dependencies */
 
 /** Letters of a label. */
 const CHIP = 26;
@@ -15,6 +16,7 @@ const TYPES = /** @type {Record<string, string>} */ ({ COMPLETION_ONLY: 'complet
  * Return the rows of the tasks and dependencies to draw: the plan, and what the edit has removed from it.
  * @param {Rows} rows
  * @param {Edit | null} edit
+ * @returns {Plan}
  */
 export function drawnRows(rows, edit) {
   /** @type {Map<string, Row>} */
@@ -26,6 +28,23 @@ export function drawnRows(rows, edit) {
   for (const [id, row] of rowsOf(rows, 'line')) lines.set(id, row);
   for (const [id, row] of edit?.removed ?? []) (id.startsWith('task:') ? tasks : lines).set(id.slice(5), row);
   return { tasks, lines };
+}
+
+/**
+ * Return true if two plans have the same layout: the same tasks in the same order, and the same dependencies.
+ * @param {Plan} a
+ * @param {Plan} b
+ */
+export function sameShape(a, b) {
+  if (a.tasks.size !== b.tasks.size || a.lines.size !== b.lines.size) return false;
+  const ids = a.tasks.keys();
+  for (const id of b.tasks.keys()) if (ids.next().value !== id) return false;
+  for (const [id, line] of b.lines) {
+    const other = a.lines.get(id);
+    if (other === line) continue;
+    if (!other || other.from !== line.from || other.to !== line.to || other.type !== line.type || labelTitle(other) !== labelTitle(line)) return false;
+  }
+  return true;
 }
 
 /**

@@ -5,8 +5,10 @@ import { apply } from '../fold.js';
 /** @typedef {import('../fold.js').Delta} Delta */
 /** @typedef {import('../fold.js').Rows} Rows */
 
-/** Deltas between two snapshots: a jump folds 63 deltas at most. */
+/** Deltas between two snapshots at least. */
 export const KEYFRAME = 64;
+/** Rows for which there is one more delta between two snapshots, so that all of them grow no faster than the journal. */
+const ROWS = 4;
 
 /**
  * The deltas of a run so far, in order. An exported page pushes all of them at once; a live page
@@ -18,8 +20,8 @@ export class Journal {
     this.deltas = [];
     /** @type {Rows} rows after the last delta */
     this.rows = new Map();
-    /** @type {Rows[]} `keyframes[k]` has the rows after `k * KEYFRAME` deltas */
-    this.keyframes = [new Map()];
+    /** @type {{count: number, rows: Rows}[]} the rows after the first `count` deltas */
+    this.keyframes = [{ count: 0, rows: new Map() }];
   }
 
   /** Return the number of deltas. */
@@ -36,7 +38,8 @@ export class Journal {
     if (this.length && delta.seq <= this.deltas[this.length - 1].seq) return false;
     this.deltas.push(delta);
     apply(this.rows, delta);
-    if (this.length % KEYFRAME === 0) this.keyframes.push(new Map(this.rows));
+    const since = this.length - this.keyframes[this.keyframes.length - 1].count;
+    if (since >= Math.max(KEYFRAME, this.rows.size / ROWS)) this.keyframes.push({ count: this.length, rows: new Map(this.rows) });
     return true;
   }
 
@@ -47,9 +50,9 @@ export class Journal {
    */
   at(count) {
     if (count >= this.length) return this.rows;
-    const frame = Math.floor(Math.max(0, count) / KEYFRAME);
-    const rows = new Map(this.keyframes[frame]);
-    for (let n = frame * KEYFRAME; n < count; n++) apply(rows, this.deltas[n]);
+    const frame = this.keyframes[leading(this.keyframes, (it) => it.count <= count) - 1] ?? this.keyframes[0];
+    const rows = new Map(frame.rows);
+    for (let n = frame.count; n < count; n++) apply(rows, this.deltas[n]);
     return rows;
   }
 
@@ -58,7 +61,7 @@ export class Journal {
    * @param {number} seq
    */
   countOf(seq) {
-    return this.upTo((delta) => delta.seq <= seq);
+    return leading(this.deltas, (delta) => delta.seq <= seq);
   }
 
   /**
@@ -66,23 +69,25 @@ export class Journal {
    * @param {number} at seconds since 1970
    */
   countAt(at) {
-    return this.upTo((delta) => delta.at <= at);
+    return leading(this.deltas, (delta) => delta.at <= at);
   }
+}
 
-  /**
-   * Return the number of leading deltas with a property, by bisection: no later one may have it.
-   * @param {(delta: Delta) => boolean} has
-   */
-  upTo(has) {
-    let low = 0;
-    let high = this.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (has(this.deltas[middle])) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+/**
+ * Return the number of leading items with a property, by bisection: no later one may have it.
+ * @template T
+ * @param {T[]} items
+ * @param {(item: T) => boolean} has
+ */
+function leading(items, has) {
+  let low = 0;
+  let high = items.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (has(items[middle])) low = middle + 1;
+    else high = middle;
   }
+  return low;
 }
 
 /** The entry that is shown: the last one, which follows a live run, or an earlier one. */
