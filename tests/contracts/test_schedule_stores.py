@@ -9,8 +9,9 @@ import pytest
 
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.schedules import Firing, FiringStatus, Schedule
+from asterism.runtime.ports.store import RunRow
 from asterism.stores import sqlite_schedules
-from tests.contracts.test_stores import Play, World, play
+from tests.contracts.test_stores import Play, World, play, record
 
 __all__ = ["play"]
 
@@ -114,5 +115,25 @@ def test_old_firings_are_dropped_but_for_the_last_that_started_a_run(play: Play,
         assert [it.due_at for it in found if it.status == "started"] == [2.0]
         assert [it.due_at for it in found if it.status == "due"] == [3.0]
         assert 13.0 in {it.due_at for it in found}
+
+    play(scenario)
+
+
+def test_the_last_settled_firing_of_each_schedule_has_the_outcome_of_its_run(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        other = msgspec.structs.replace(NIGHTLY, tenant="b")
+        new = msgspec.structs.replace(NIGHTLY, name="new")
+        for schedule in (NIGHTLY, other, new):
+            await store.add_schedule(schedule)
+        await store.replace_schedule(NIGHTLY, before=NIGHTLY, firings=[firing(100.0, "failed"), firing(200.0, "started"), firing(300.0)])
+        await store.replace_schedule(other, before=other, firings=[firing(100.0, "started", tenant="b"), firing(50.0, tenant="b")])
+        ended = RunRow(run_id="run-200.0", machine="m", title="t", state="S", status="ended", outcome="failed")
+        await store.submit(ended, record("run-200.0"))
+        nightly, foreign = await store.last_firings()
+        assert (nightly.tenant, nightly.due_at, nightly.status, nightly.outcome) == ("", 200.0, "started", "failed")
+        assert (foreign.tenant, foreign.due_at, foreign.run_id, foreign.outcome) == ("b", 100.0, "run-100.0", "")
+        assert await store.last_firings("b") == [foreign]
+        assert await store.last_firings("c") == []
 
     play(scenario)

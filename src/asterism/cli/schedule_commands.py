@@ -132,7 +132,7 @@ def show(*, server: ServerUrl = None, database: Database = None, json: Json = Fa
 async def _show(database: Path | None, server: str | None, *, as_json: bool) -> int:
     async with reading(database, server) as store:
         schedules = await store.schedules()
-        last = {it.name: await store.firings(it.tenant, it.name, limit=1) for it in schedules}
+        last = {(it.tenant, it.schedule): it for it in await store.last_firings()}
     if as_json:
         put(json_text.dumps([msgspec.to_builtins(it) for it in schedules], indent=2))
         return FINISHED
@@ -145,7 +145,8 @@ async def _show(database: Path | None, server: str | None, *, as_json: bool) -> 
     for it in schedules:
         line = StyledLine(f"{it.name:<{width}}  {plain(it.cron):<{times}}  ", fixed=True)
         line.append(f"{'paused' if it.paused else _local(it.next_at):<16}", "yellow" if it.paused else "")
-        line.append(f"  {_outcome(last[it.name][0])}" if last[it.name] else "  not yet", "dim")
+        firing = last.get((it.tenant, it.name))
+        line.append(f"  {_outcome(firing)}{firing.outcome and f': {firing.outcome}'}" if firing else "  not yet", "dim")
         put_line(out, line)
     return FINISHED
 

@@ -7,7 +7,6 @@ import contextlib
 import msgspec
 
 from asterism.errors import RunNotFound
-from asterism.runtime.ports.schedules import Schedule
 from asterism.runtime.ports.store import ProcessRow, RunRow, Store
 from asterism.runtime.ports.work import WorkKind, WorkSummary
 
@@ -54,8 +53,9 @@ async def read_status(store: Store, now: float) -> DatabaseStatus:
         for run_id in ids:
             with contextlib.suppress(RunNotFound):  # deleted meanwhile
                 runs.setdefault(kind, []).append(await store.run(run_id))
+    problems = {(it.tenant, it.schedule): it.reason for it in await store.last_firings() if it.status == "failed"}
     active = [
-        DueSchedule(tenant=it.tenant, name=it.name, next_at=it.next_at, problem=await _problem(store, it))
+        DueSchedule(tenant=it.tenant, name=it.name, next_at=it.next_at, problem=problems.get((it.tenant, it.name), ""))
         for it in await store.schedules()
         if not it.paused
     ]
@@ -66,8 +66,3 @@ async def read_status(store: Store, now: float) -> DatabaseStatus:
         runs=runs,
         schedules=sorted(active, key=lambda it: (not it.problem, it.next_at))[:MAX_SCHEDULES],
     )
-
-
-async def _problem(store: Store, schedule: Schedule) -> str:
-    settled = [it for it in await store.firings(schedule.tenant, schedule.name, limit=2) if it.status != "due"]
-    return settled[0].reason if settled and settled[0].status == "failed" else ""

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from asterism.runtime.ports.schedules import Firing, Schedule
+from asterism.runtime.ports.schedules import Firing, LastFiring, Schedule
 from asterism.servers.http_connection import HttpConnection
 
 
@@ -56,4 +56,9 @@ class RemoteSchedule:
 
 def schedule_row(data: Mapping[str, Any]) -> Schedule:
     """Return a schedule from its JSON."""
-    return Schedule(**data)
+    return Schedule(**{name: data[name] for name in Schedule.__struct_fields__ if name in data})
+
+
+def last_firing_row(data: Mapping[str, Any]) -> LastFiring | None:
+    """Return what the last due time of a listed schedule has led to; None before the first."""
+    return LastFiring(schedule=data["name"], **data["last"]) if data["last"] else None

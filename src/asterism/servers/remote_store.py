@@ -10,9 +10,10 @@ import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import Record
-from asterism.runtime.ports.schedules import Firing, Schedule
+from asterism.runtime.ports.schedules import Firing, LastFiring, Schedule
 from asterism.runtime.ports.store import InboxRow, InquiryRow, ProcessRow, RunRow, RunStatus, Store
 from asterism.servers.remote_app import RemoteApp, open_remote, run_row
+from asterism.servers.remote_schedule import last_firing_row
 
 PAGE = 500
 """Entries of one request."""
@@ -71,6 +72,11 @@ class RemoteStore:
     async def firings(self, tenant: str | None, schedule: str, *, limit: int = 100) -> list[Firing]:  # noqa: ARG002 - as above
         """See ``Store``."""
         return await self._app.schedule_of(schedule).history(min(limit, MAX_FIRINGS))
+
+    async def last_firings(self, tenant: str | None = None) -> list[LastFiring]:  # noqa: ARG002 - as above
+        """See ``Store``."""
+        listed = (await self._app.connection.get("/api/schedules"))["schedules"]
+        return [last for it in listed if (last := last_firing_row(it))]
 
     async def remove_schedule(self, tenant: str, name: str) -> bool:  # noqa: ARG002 - as above
         """See ``Store``."""

@@ -63,7 +63,7 @@ class Memory:
         self.log_seq = 0
         self.files: dict[tuple[str, str, str], FileRow] = {}
         self.tokens: dict[str, TokenRow] = {}
-        self.schedules = ScheduleMemory()
+        self.schedules = ScheduleMemory(self.runs)
         self.notices = NoticeMemory()
         self.acquired_at: dict[str, int] = {}
         self.living: set[str] = set()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.schedules import Firing, FiringStatus, Schedule
+from asterism.runtime.ports.schedules import Firing, FiringStatus, LastFiring, Schedule
+from asterism.runtime.ports.store import RunRow
 from asterism.stores.sqlite_schedules import MAX_FIRINGS
 
 
 class ScheduleMemory:
-    """The schedules and firings that all handles share, by their keys."""
+    """The schedules and firings that all handles share, by their keys, and the runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, runs: Mapping[str, RunRow]) -> None:
+        self.runs = runs
         self.schedules: dict[tuple[str, str], Schedule] = {}
         self.firings: dict[tuple[str, str, float], Firing] = {}
 
@@ -70,6 +74,15 @@ class MemorySchedules:
     ) -> list[Firing]:
         await self._begin()
         return self._firings(tenant, schedule, status)[:limit]
+
+    async def last_firings(self, tenant: str | None = None) -> list[LastFiring]:
+        await self._begin()
+        found = []
+        for there, name in sorted(self._scheduled.schedules):
+            if tenant in (None, there) and (settled := [it for it in self._firings(there, name, None) if it.status != "due"]):
+                run = self._scheduled.runs.get(settled[0].run_id)
+                found.append(LastFiring(**msgspec.structs.asdict(settled[0]), outcome=run.outcome if run else ""))
+        return found
 
     def _firings(self, tenant: str | None, schedule: str | None, status: FiringStatus | None) -> list[Firing]:
         found = [

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.schedules import Firing, FiringStatus, Schedule
+from asterism.runtime.ports.schedules import Firing, FiringStatus, LastFiring, Schedule
 from asterism.stores.sqlite_rows import columns_of, fields_of, marks_of, of_json, row_of, rows_of
 from asterism.stores.writer import GroupWriter
 
@@ -31,6 +31,11 @@ _SELECT_FIRINGS = """
 SELECT tenant, schedule, due_at, run, status, reason FROM firings WHERE (?1 IS NULL OR tenant = ?1)
 AND (?2 IS NULL OR schedule = ?2) AND (?3 IS NULL OR status = ?3) ORDER BY due_at DESC, tenant, schedule LIMIT ?4"""
 _SELECT_DUE = _SELECT_FIRINGS.replace("WHERE", "WHERE status = 'due' AND", 1)
+_SELECT_LAST = """
+SELECT firings.tenant, schedule, firings.due_at, firings.run, firings.status, reason, coalesce(outcome, '') AS outcome
+FROM schedules JOIN firings ON firings.tenant = schedules.tenant AND schedule = name AND firings.due_at = (
+    SELECT due_at FROM firings WHERE tenant = schedules.tenant AND schedule = name AND status <> 'due' ORDER BY due_at DESC LIMIT 1)
+LEFT JOIN runs ON runs.run = firings.run WHERE ?1 IS NULL OR schedules.tenant = ?1 ORDER BY firings.tenant, schedule"""
 _THIN = """
 DELETE FROM firings WHERE tenant = ?1 AND schedule = ?2 AND status <> 'due'
 AND due_at <= (SELECT due_at FROM firings WHERE tenant = ?1 AND schedule = ?2 ORDER BY due_at DESC LIMIT 1 OFFSET ?3)
@@ -62,6 +67,9 @@ class SqliteSchedules:
     ) -> list[Firing]:
         query = _SELECT_DUE if status == "due" else _SELECT_FIRINGS
         return await self._writer.read(lambda connection: rows_of(Firing, connection.execute(query, (tenant, schedule, status, limit))))
+
+    async def last_firings(self, tenant: str | None = None) -> list[LastFiring]:
+        return await self._writer.read(lambda connection: rows_of(LastFiring, connection.execute(_SELECT_LAST, (tenant,))))
 
 
 def _add(connection: sqlite3.Connection, row: Schedule) -> None:

@@ -32,6 +32,7 @@ def test_a_schedule_is_added_read_commanded_and_removed(tmp_path: Path) -> None:
         assert (made.status_code, made.json()["actor"]) == (201, "ada@operator"), made.text
         assert (await http.post("/api/schedules", json={**NIGHTLY, "plan": sized, "params": {"n": 3}})).status_code == 200
         assert (await http.post("/api/schedules", json={**NIGHTLY, "plan": sized, "params": {"n": 4}})).status_code == 422
+        assert [it["last"] for it in (await http.get("/api/schedules")).json()["schedules"]] == [None]
         read = (await http.get("/api/schedules/nightly", params={"count": 2})).json()
         assert (read["schedule"]["paused"], len(read["next"]), read["firings"]) == (False, 2, [])
         for command, paused in (("pause", True), ("pause", True), ("resume", False)):
@@ -45,6 +46,9 @@ def test_a_schedule_is_added_read_commanded_and_removed(tmp_path: Path) -> None:
         await start_due(server)
         for run_id in ran:
             assert await server.ended(run_id) == "finished"
+        (listed,) = (await http.get("/api/schedules")).json()["schedules"]
+        assert (listed["name"], listed["last"]["status"], listed["last"]["outcome"]) == ("nightly", "started", "finished")
+        assert listed["last"]["run_id"] in ran
         firings = (await http.get("/api/schedules/nightly")).json()["firings"]
         assert {(it["run_id"], it["status"]) for it in firings} == {(ran[0], "started"), (ran[2], "started")}
         first = json.loads((await server.store.records(ran[0], limit=1))[0].body)["event"]

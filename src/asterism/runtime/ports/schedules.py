@@ -66,6 +66,16 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class LastFiring(Firing, frozen=True, kw_only=True):
+    """What the last due time of a schedule came to.
+
+    Attributes:
+        outcome: outcome of its run; empty if it has none, or has not ended.
+    """
+
+    outcome: str = ""
+
+
 class ScheduleRows(Protocol):
     """Holds schedules and their firings; a part of every store. Errors as of ``Store``."""
 
@@ -103,4 +113,8 @@ class ScheduleRows(Protocol):
         self, tenant: str | None = None, schedule: str | None = None, *, status: FiringStatus | None = None, limit: int = 100
     ) -> list[Firing]:
         """Return firings of a tenant and a schedule, or of all, with the newest due time first."""
+        ...
+
+    async def last_firings(self, tenant: str | None = None) -> list[LastFiring]:
+        """Return the newest settled firing of each schedule of a tenant, or of all."""
         ...

@@ -32,6 +32,21 @@ MAX_FIRINGS = 1000
 Name = Annotated[str, Path(max_length=100)]
 
 
+class FiringModel(BaseModel):
+    """What one due time has led to."""
+
+    due_at: float
+    run_id: str
+    status: FiringStatus
+    reason: str
+
+
+class LastFiringModel(FiringModel):
+    """What the last due time has led to."""
+
+    outcome: str = Field(description="Outcome of its run; empty if it has none, or has not ended.")
+
+
 class ScheduleModel(BaseModel):
     """A schedule."""
 
@@ -47,19 +62,16 @@ class ScheduleModel(BaseModel):
     actor: str
 
 
+class ListedSchedule(ScheduleModel):
+    """A schedule of a list."""
+
+    last: LastFiringModel | None = Field(description="Null before its first due time.")
+
+
 class ScheduleList(BaseModel):
     """The schedules of a tenant, by name."""
 
-    schedules: list[ScheduleModel]
-
-
-class FiringModel(BaseModel):
-    """What one due time has led to."""
-
-    due_at: float
-    run_id: str
-    status: FiringStatus
-    reason: str
+    schedules: list[ListedSchedule]
 
 
 class ScheduleDetails(BaseModel):
@@ -104,7 +116,9 @@ class ScheduleChanged(BaseModel):
 @router.get("/schedules", responses=documented())
 async def list_schedules(context: Context, sender: Reader) -> ScheduleList:
     """Return the schedules, by name."""
-    return ScheduleList(schedules=[schedule_model(it) for it in await context.store.schedules(sender.tenant)])
+    last = {it.schedule: msgspec.structs.asdict(it) for it in await context.store.last_firings(sender.tenant)}
+    found = [{**schedule_model(it).model_dump(), "last": last.get(it.name)} for it in await context.store.schedules(sender.tenant)]
+    return ScheduleList.model_validate({"schedules": found})
 
 
 @router.post(
