@@ -18,6 +18,10 @@ FULL_ROUND_S = 1.0
 """Seconds after a round that may have left some."""
 SWEEP_S = 3600.0
 """Seconds between two removals of notices, and of the contents of files that no run has."""
+AHEAD_S = DAY_S
+"""Seconds by which the clock may be ahead of the time that has passed."""
+HELD_S = DAY_S
+"""Seconds without deletions after the clock was found ahead: time to correct it."""
 NOTICES_S = 30 * DAY_S
 """Seconds after which a notice is removed."""
 
@@ -25,7 +29,8 @@ NOTICES_S = 30 * DAY_S
 class Retention:
     """Deletes runs that ended long ago, the files that no run has, and old notices.
 
-    Several may serve one store.
+    Several may serve one store. A clock that is far ahead would make every run old. So nothing is deleted for ``HELD_S``
+    after the clock has moved ahead of the time that has passed, or if at the start even the newest run is old enough.
 
     Args:
         store: the store.
@@ -42,6 +47,8 @@ class Retention:
         self._warn = warn
         self._runs_s = runs_s
         self._swept_at = 0.0
+        self._looked: tuple[float, float] | None = None  # the clock, and the loop's time
+        self._held_until = 0.0  # of the loop's time
 
     async def serve(self) -> None:
         """Delete until this is cancelled. A store that is unavailable is tried again."""
@@ -60,11 +67,28 @@ class Retention:
             StoreUnavailable: the store or the storage of files failed.
         """
         now, pruned = self._clock.now(), 0
+        if await self._is_held(now):
+            return 0
         if self._runs_s is not None:
             pruned = await self._store.prune(before=now - self._runs_s, limit=RUNS_AT_ONCE)
         if now - self._swept_at >= SWEEP_S:
             self._swept_at = now
             await self._store.remove_notices(before=now - NOTICES_S)
-            if self._files and self._runs_s is not None:
+            if self._files:
                 await self._files.forget([])
         return pruned
+
+    async def _is_held(self, now: float) -> bool:
+        """Return True if nothing is to be deleted yet, because the clock may be ahead."""
+        time, problem = asyncio.get_running_loop().time(), ""
+        if self._looked is None:
+            newest = await self._store.runs(limit=1)
+            if newest and self._runs_s is not None and newest[0].updated_at < now - self._runs_s:
+                problem = "by the clock, all runs are old enough to be deleted"
+        elif now - self._looked[0] > time - self._looked[1] + AHEAD_S:
+            problem = "the clock has moved ahead by more than a day"
+        self._looked = now, time
+        if problem:
+            self._held_until = time + HELD_S
+            self._warn(f"{problem}; nothing is deleted for {HELD_S / 3600:g} h: if the clock is wrong, correct it")
+        return time < self._held_until

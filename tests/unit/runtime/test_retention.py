@@ -10,7 +10,7 @@ from asterism.errors import StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.runtime.ports.notices import Notice
 from asterism.runtime.ports.store import Commit, RunRow
-from asterism.runtime.retention import FULL_ROUND_S, ROUND_S, RUNS_AT_ONCE, SWEEP_S, Retention
+from asterism.runtime.retention import FULL_ROUND_S, HELD_S, ROUND_S, RUNS_AT_ONCE, SWEEP_S, Retention
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.loop import run
 from asterism.stores.memory import Memory, MemoryStore
@@ -62,14 +62,15 @@ def test_only_runs_that_ended_long_ago_are_deleted_with_the_runs_below_them() ->
         await end(store, "open.1", now - 99 * DAY_S, parent="open")
         await end(store, "owned", now - 99 * DAY_S)
         await store.acquire("owned", newest=0)
+        await end(store, "new", now)
         assert await Retention(store, storage, clock, print, runs_s=90 * DAY_S).prune() == 1  # type: ignore[arg-type]
-        assert await left(store) == {"young", "open", "open.1", "owned"}
+        assert await left(store) == {"young", "open", "open.1", "owned", "new"}
         assert storage.sweeps == 1
 
     run(main())
 
 
-def test_without_a_limit_no_run_is_deleted_but_old_notices_are() -> None:
+def test_without_a_limit_no_run_is_deleted_but_old_notices_and_unused_files_are() -> None:
     async def main() -> None:
         store, clock, storage = MemoryStore(memory := Memory()), WorldClock(), Storage()
         await asyncio.sleep(100 * DAY_S)
@@ -79,7 +80,51 @@ def test_without_a_limit_no_run_is_deleted_but_old_notices_are() -> None:
         assert await Retention(store, storage, clock, print, runs_s=None).prune() == 0  # type: ignore[arg-type]
         assert await left(store) == {"old"}
         assert [it.number for it in memory.notices.notices.values()] == [2]
-        assert storage.sweeps == 0
+        assert storage.sweeps == 1
+
+    run(main())
+
+
+class SetClock(WorldClock):
+    """A clock that somebody sets."""
+
+    ahead_s = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead_s
+
+
+def test_a_clock_that_jumps_ahead_deletes_nothing_for_a_day() -> None:
+    async def main() -> None:
+        store, clock, warned = MemoryStore(), SetClock(), list[str]()
+        retention = Retention(store, None, clock, warned.append, runs_s=90 * DAY_S)
+        await end(store, "run", clock.now())
+        assert await retention.prune() == 0
+        clock.ahead_s = 400 * DAY_S
+        assert await retention.prune() == 0
+        await end(store, "started_meanwhile", clock.now())
+        await asyncio.sleep(HELD_S - 1.0)
+        assert await retention.prune() == 0
+        (problem,) = warned
+        assert problem == "the clock has moved ahead by more than a day; nothing is deleted for 24 h: if the clock is wrong, correct it"
+        clock.ahead_s = 0.0  # corrected
+        await asyncio.sleep(2.0)
+        assert await retention.prune() == 0
+        assert await left(store) == {"run", "started_meanwhile"}
+
+    run(main())
+
+
+def test_a_server_that_finds_only_old_runs_waits_a_day_before_it_deletes_them() -> None:
+    async def main() -> None:
+        store, clock, warned = MemoryStore(), WorldClock(), list[str]()
+        await end(store, "run", clock.now())
+        await asyncio.sleep(91 * DAY_S)
+        retention = Retention(store, None, clock, warned.append, runs_s=90 * DAY_S)
+        assert await retention.prune() == 0
+        await asyncio.sleep(HELD_S)
+        assert await retention.prune() == 1
+        assert [it.partition(";")[0] for it in warned] == ["by the clock, all runs are old enough to be deleted"]
 
     run(main())
 
@@ -91,6 +136,7 @@ def test_rounds_are_bounded_and_a_store_that_fails_is_tried_again() -> None:
         for number in range(RUNS_AT_ONCE + 5):
             await end(store, f"r{number}", float(number))
         await asyncio.sleep(2 * DAY_S)
+        await end(store, "new", clock.now())
         warned: list[str] = []
         storage = Storage()
         retention = Retention(store, storage, clock, warned.append, runs_s=DAY_S)  # type: ignore[arg-type]
@@ -100,9 +146,9 @@ def test_rounds_are_bounded_and_a_store_that_fails_is_tried_again() -> None:
             assert warned == ["old runs are not deleted: the disk is full; trying again in 60 s"]
             failing = False
             await asyncio.sleep(ROUND_S - 0.5)
-            assert len(await left(store)) == 5
+            assert len(await left(store)) == 1 + 5
             await asyncio.sleep(FULL_ROUND_S)
-            assert await left(store) == set()
+            assert await left(store) == {"new"}
             await asyncio.sleep(SWEEP_S)
             assert storage.sweeps == 2
             serving.cancel()
