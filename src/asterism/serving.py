@@ -246,5 +246,5 @@ async def open_server(
             )
         )
         app.is_served = True
-        await store.announce_server(app.fleet_name)
+        await store.announce_server(app.fleet_name, fleet_file=app.fleet_file)
         yield Server(app, devices, planners, options, channels=channels, lost_devices=lost_devices)

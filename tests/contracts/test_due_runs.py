@@ -356,7 +356,8 @@ async def stock(store: Store) -> None:
         )
     ):
         name = f"20261122-{number}"
-        await submit(store, name, title=title, tenant=tenant, machine=machine, created_at=100.0 + number)
+        actor, status = "bob@operator" if number == 2 else "", "ended" if number == 3 else "active"
+        await submit(store, name, title=title, tenant=tenant, machine=machine, created_at=100.0 + number, actor=actor, status=status)
     await submit(store, "20261122-0.1.0", title="count below", tenant="ada", root="20261122-0", created_at=100.5)
 
 

@@ -417,3 +417,15 @@ def test_commands_follow_the_runs_of_a_server_unless_they_are_to_drive_them(plac
                 assert process.pid not in drivers
             else:
                 assert set(drivers) == {process.pid}
+
+
+def test_a_run_without_a_fleet_uses_that_of_the_server(place: Place) -> None:
+    (place.folder / "fleet.toml").write_text('[[devices]]\nid = "desk"\nskills = ["agents.py:prepare"]\n', encoding="utf-8")
+    (place.folder / "elsewhere").mkdir()
+    request = ("run", "prepare", "--database", str(place.database))
+    assert "needs --fleet" in place.command(*request).stderr
+    with place.server("--fleet", "fleet.toml", "--no-api"):
+        place.folder /= "elsewhere"
+        done = place.command(*request)
+        assert (done.returncode, "desk" in done.stdout) == (0, True), done.stdout + done.stderr
+        assert "needs --fleet" in place.command(*request, "--here").stderr

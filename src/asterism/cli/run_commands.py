@@ -36,9 +36,9 @@ from asterism.cli.output import put
 from asterism.cli.plan_values import Values, with_values
 from asterism.cli.remote_commands import refuse_with_server, run_remote
 from asterism.cli.run_access import actor, check_database, check_sendable, connected, resume_hint
-from asterism.cli.served_runs import follow_served, is_served, make_due
+from asterism.cli.served_runs import follow_served, is_served, make_due, served_fleet
 from asterism.constellations.early_check import check_before_opening
-from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
+from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, needs_fleet, rehearse
 from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of
 from asterism.constellations.rounds import round_after, submit
 from asterism.devices.fleet import check_channels
@@ -90,6 +90,8 @@ def run(
         raise InvalidInput(f"--replan {behaviour.replan} needs a model; choose one with --model")
     options = behaviour.options("when_needed" if choice else "never")
     goal = with_values(goal_of(what), values, asks=True)
+    if fleet is None and not here and needs_fleet(goal):
+        fleet = asyncio.run(served_fleet(database_path(database)))
     check_fleet_given(goal, fleet, "run", what)
     check_channels(fleet, behaviour.notify)
     check_before_opening(goal, fleet)

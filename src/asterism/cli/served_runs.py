@@ -8,11 +8,12 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from asterism.bootstrap import open_store
 from asterism.cli.exit_codes import INTERRUPTED, WAITING
 from asterism.cli.foreground import JournalPrinter, exit_code_of, print_end, reporter_for
 from asterism.cli.output import local_time, message, put
 from asterism.cli.questions import Questions, can_ask
-from asterism.errors import RunOwned
+from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
 from asterism.kernel.journal import version_of
 from asterism.runtime.client import Client
 from asterism.runtime.ports.store import RunRow, Store
@@ -27,6 +28,21 @@ LOOK_S = 0.2
 async def is_served(store: Store, fleet_name: str) -> bool:
     """Return True if a live server drives the runs of a fleet, or, without a name, runs that need none."""
     return any(it.serves and fleet_name in ("", it.fleet) for it in await store.list_processes())
+
+
+async def served_fleet(database: Path) -> Path | None:
+    """Return the fleet file of the servers of a database; None if no server has one.
+
+    Raises:
+        InvalidInput: the servers have several.
+    """
+    with contextlib.suppress(StoreUnavailable):  # no database yet, or one that fails later with its reason
+        async with open_store(database, create=False) as store:
+            files = sorted({it.fleet_file for it in await store.list_processes() if it.serves and it.fleet_file})
+        if len(files) > 1:
+            raise InvalidInput(f"servers of this database have {len(files)} fleets; choose one with --fleet: {', '.join(files)}")
+        return Path(files[0]) if files else None
+    return None
 
 
 async def make_due(client: Client, root: RunRow) -> None:

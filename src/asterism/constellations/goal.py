@@ -200,10 +200,15 @@ def check_fleet_given(goal: Goal, fleet_file: Path | None, command: str, named: 
     Raises:
         InvalidInput: it has none, and the goal is a request in words, or has tasks on other devices than ``here``.
     """
-    if fleet_file is None and (goal.plan is None or set(devices_of(goal.plan)) - {HERE}):
+    if fleet_file is None and needs_fleet(goal):
         found = _fleet_in(named)
         unused = f" The fleet {found!r} in {named} is for programs (asterism.run); a command reads a fleet file." if found else ""
         raise InvalidInput(f'Command "{command}" needs --fleet.{unused} See `asterism {command} --help`.')
+
+
+def needs_fleet(goal: Goal) -> bool:
+    """Return True if a goal is a request in words, or has tasks on other devices than ``here``."""
+    return goal.plan is None or bool(set(devices_of(goal.plan)) - {HERE})
 
 
 def _fleet_in(named: str) -> str:

@@ -150,7 +150,7 @@ async def open_api(
                 while not listener.started and not served.done():  # noqa: ASYNC110 - uvicorn has no event for it
                     await asyncio.sleep(START_S)
                 url = _url(options, listening)
-                await client.store.announce_server(client.fleet_name, url)
+                await client.store.announce_server(client.fleet_name, url, fleet_file=client.fleet_file)
                 token_file, row = await local_token(client.store, database, client.clock.now())
                 link = await login_link(client.store, row, client.clock.now())
                 yield ApiService(url, token_file, f"{url}/#login={link}")

@@ -362,9 +362,9 @@ class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
         found = [chunk for run in dict.fromkeys(runs) for chunk in self.memory.logs.get(run, ()) if chunk.seq > after]
         return sorted(found, key=lambda chunk: chunk.seq)[:limit]
 
-    async def announce_server(self, fleet: str, url: str = "") -> None:
+    async def announce_server(self, fleet: str, url: str = "", *, fleet_file: str = "") -> None:
         await self._begin()
-        self.memory.servers[self._me] = ProcessRow(description=self._me, serves=True, fleet=fleet, url=url)
+        self.memory.servers[self._me] = ProcessRow(description=self._me, serves=True, fleet=fleet, fleet_file=fleet_file, url=url)
 
     async def list_processes(self) -> list[ProcessRow]:
         await self._begin()

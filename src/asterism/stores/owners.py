@@ -44,20 +44,23 @@ class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
     """The content of an owner's file.
 
     Attributes:
-        serves: True for a server, with the name of its ``fleet``, the address of its API, the time
-            ``since`` which it serves, and the ``version`` of Asterism.
+        serves: True for a server, with the name of its ``fleet`` and the path of its file, the address of
+            its API, the time ``since`` which it serves, and the ``version`` of Asterism.
     """
 
     pid: int
     host: str
     serves: bool = False
     fleet: str = ""
+    fleet_file: str = ""
     url: str = ""
     since: float = 0.0
     version: str = ""
 
 
-_SHOWN = ("serves", "fleet", "url", "since", "version")
+MAX_BYTES = 65_536
+"""Bytes of an owner's file that are read."""
+_SHOWN = ("serves", "fleet", "fleet_file", "url", "since", "version")
 
 
 class Owners:
@@ -113,7 +116,7 @@ class Owners:
         finally:
             os.close(descriptor)
 
-    def announce_server(self, fleet: str, url: str) -> None:
+    def announce_server(self, fleet: str, url: str, fleet_file: str = "") -> None:
         """Say in the file of this process that it serves a fleet.
 
         Raises:
@@ -126,6 +129,7 @@ class Owners:
             os.uname().nodename,
             serves=True,
             fleet=fleet,
+            fleet_file=fleet_file,
             url=url,
             since=self._since,
             version=importlib.metadata.version("asterism"),
@@ -178,7 +182,7 @@ def _holder(path: Path) -> Holder | None:
 
 def _words(descriptor: int) -> str:
     try:
-        holder = msgspec.json.decode(os.pread(descriptor, 4096, 0), type=Holder)
+        holder = msgspec.json.decode(os.pread(descriptor, MAX_BYTES, 0), type=Holder)
     except msgspec.DecodeError:
         return "another process"
     return f"process {holder.pid} on {holder.host}"

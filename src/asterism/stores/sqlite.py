@@ -320,8 +320,8 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning, SqliteSearch):
     def remove_files(self, connection: sqlite3.Connection, roots: Sequence[str], *, before: float) -> None:
         connection.execute(FORGET_FILES, (msgspec.json.encode(roots).decode(), before))
 
-    async def announce_server(self, fleet: str, url: str = "") -> None:
-        await asyncio.to_thread(self._owners.announce_server, fleet, url)
+    async def announce_server(self, fleet: str, url: str = "", *, fleet_file: str = "") -> None:
+        await asyncio.to_thread(self._owners.announce_server, fleet, url, fleet_file)
 
     async def list_processes(self) -> list[ProcessRow]:
         return await asyncio.to_thread(self._owners.list_processes)

@@ -16,6 +16,7 @@ from asterism.cli import main
 from asterism.devices import pool
 from asterism.planner.offline.planner import plan_offline
 from asterism.runtime import driver
+from asterism.stores.sqlite import SqliteStore
 
 SKILL = '''
 from asterism import skill
@@ -152,3 +153,19 @@ def test_the_retry_of_a_child_run_says_that_its_parent_does_not_get_the_result(f
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first.endswith(f"  retries {child}")
     assert second == f"run {parent}, which started {child}, does not get the new result"
+
+
+def test_a_request_is_refused_where_servers_of_several_fleets_could_run_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def serving() -> int:
+        one, other = (SqliteStore.open(folder / "runs.db", create=True) for _ in range(2))
+        try:
+            await one.announce_server("a", fleet_file="/srv/a.toml")
+            await other.announce_server("b", fleet_file="/srv/b.toml")
+            return await asyncio.to_thread(main, ["run", "count the words of 'a b'"])
+        finally:
+            await one.close()
+            await other.close()
+
+    assert asyncio.run(serving()) == 2
+    problem = "servers of this database have 2 fleets; choose one with --fleet: /srv/a.toml, /srv/b.toml"
+    assert capsys.readouterr().err == f"asterism: {problem}\n"

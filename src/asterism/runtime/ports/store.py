@@ -93,6 +93,7 @@ class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     serves: bool = False
     fleet: str = ""
+    fleet_file: str = ""
     url: str = ""
     since: float = 0.0
     version: str = ""
@@ -359,7 +360,7 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, P
         """
         ...
 
-    async def announce_server(self, fleet: str, url: str = "") -> None:
+    async def announce_server(self, fleet: str, url: str = "", *, fleet_file: str = "") -> None:
         """Say in ``list_processes`` that this process serves a fleet until this store is closed."""
         ...
 

@@ -24,6 +24,7 @@ class ProcessModel(BaseModel):
     description: str
     serves: bool
     fleet: str
+    fleet_file: str
     url: str
     since: float = Field(description="When it began to serve; 0 if it does not serve.")
     version: str
