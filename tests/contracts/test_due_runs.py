@@ -346,7 +346,7 @@ def test_waiting_ends_at_the_time_limit(play: Play) -> None:
 
 
 async def stock(store: Store) -> None:
-    """Runs of two tenants, one second apart, and a child of the first."""
+    """Runs of two tenants, one second apart, and a child of the first; the last has ended."""
     for number, (title, tenant, machine) in enumerate(
         (
             ("Count the files", "ada", "constellation"),
@@ -379,6 +379,9 @@ async def stock(store: Store) -> None:
         (RunQuery(tenant="nobody"), ""),
         (RunQuery(tenant="bob", machine="loop"), "2"),
         (RunQuery(status="waiting"), ""),
+        (RunQuery(actor="bob@operator"), "2"),
+        (RunQuery(open_only=True, roots_only=False), "21.0"),
+        (RunQuery(open_only=True, status="ended"), ""),
         (RunQuery(status="active", created_from=101.0, created_before=103.0), "21"),
     ],
 )
@@ -514,9 +517,9 @@ def test_processes_that_drive_or_serve_are_listed_while_they_live(play: Play) ->
         (driver,) = await reading.list_processes()
         assert driver == ProcessRow(description=(await reading.run("r1")).owner)
         await serving.announce_server("digits", "http://127.0.0.1:8383/a/long/path")
-        await serving.announce_server("digits", "http://127.0.0.1:8383")
+        await serving.announce_server("digits", "http://127.0.0.1:8383", fleet_file="/srv/digits.toml")
         (server,) = [it for it in await reading.list_processes() if it.serves]
-        assert (server.fleet, server.url) == ("digits", "http://127.0.0.1:8383")
+        assert (server.fleet, server.fleet_file, server.url) == ("digits", "/srv/digits.toml", "http://127.0.0.1:8383")
         await world.kill(serving)
         assert await reading.list_processes() == [driver]
 

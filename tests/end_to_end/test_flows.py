@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from asterism.cli.flow_commands import HELP
+from asterism.cli.chat import HELP
 from tests.end_to_end import command
 
 ROOT = Path(__file__).parents[2]

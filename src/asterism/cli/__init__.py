@@ -5,7 +5,7 @@
 - ``fleet_commands``: fleet show. ``fleet_add``: fleet add.
 - ``show_commands``: runs, show, log. ``logs_command``: logs. ``files_command``: files. ``why_command``: why.
 - ``inquiry_commands``: inbox, answer. ``edit_command``: mcp edit.
-- ``serve_command``: serve. ``status_command``: status. ``loop_command``: loop run. ``flow_commands``: chat, flow run.
+- ``serve_command``: serve. ``status_command``: status. ``loop_command``: loop run. ``chat_command``: chat. ``flow_commands``: flow run.
 - ``schedule_commands``: schedule.
 - ``journal_commands``: fork, export, import, prune. ``backup_command``: backup.
 - ``retry_command``: retry.
@@ -15,8 +15,9 @@ Shared by the commands: ``options`` and ``api_options`` declare parameters, ``pl
 ``run_access`` opens the database and reads a run, ``foreground`` drives a run and handles signals, ``served_runs``
 follows one that a server drives, ``remote_commands`` run, answer and cancel on a server, ``reporters`` show its
 progress, ``questions`` asks a person at the terminal, ``file_previews`` shows the files of a question, ``keyboard``
-reads input, ``time_zone`` is that of the machine, ``output`` prints lines of ``asterism.views.text``, and
-``exit_codes`` names the exit codes.
+reads input, ``chat`` reads messages and prints the answers of agents of this computer (``local_chat``) or of a
+server (``remote_chat``), ``time_zone`` is that of the machine, ``output`` prints lines of
+``asterism.views.text``, and ``exit_codes`` names the exit codes.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a
 person, 130 cancelled or interrupted.
@@ -168,7 +169,7 @@ app.command(_mcp)
 app.command(_loop)
 app.command(_flow)
 app.command(_token)
-app.command("asterism.cli.flow_commands:chat", name="chat", help="Chat with flow agents.", group=_WORK)
+app.command("asterism.cli.chat_command:chat", name="chat", help="Chat with flow agents.", group=_WORK)
 app.command("asterism.cli.schema_command:schema", name="schema", help="Print the JSON Schema of a kind of file, for editors.", group=_LOOK)
 app.command("asterism.cli.completion_command:completion", name="completion", help="Print the completion script of a shell.", group=_LOOK)
 app.command("asterism.cli.plan_commands:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.", group=_LOOK)

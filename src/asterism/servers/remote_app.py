@@ -84,6 +84,11 @@ class RemoteApp:
         """Return a conversation with an agent of the server, by its name, or an existing one by its run id."""
         return RemoteConversation(self.connection, agent, run_id=run_id, language=language, time_zone=time_zone)
 
+    async def conversations(self) -> list[RunRow]:
+        """Return the open conversations that the token has started, the newest ones first."""
+        found = await self.connection.get("/api/conversations", {"open": True, "limit": PAGE})
+        return [run_row(it) for it in found["runs"]]
+
     async def schedules(self) -> list[Schedule]:
         """Return the schedules, by name."""
         return [schedule_row(it) for it in (await self.connection.get("/api/schedules"))["schedules"]]

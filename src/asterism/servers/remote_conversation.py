@@ -67,6 +67,11 @@ class RemoteConversation:
         """Return the agent's last answer."""
         return self._result(await self._connection.get(self._path()))
 
+    async def agent_name(self) -> str:
+        """Return the name of its agent."""
+        name: str = (await self._connection.get(self._path()))["agent"]
+        return name
+
     async def history(self) -> list[Utterance]:
         """Return the most recent messages, without secrets."""
         return [Utterance(it["by"], it["text"]) for it in (await self._connection.get(self._path()))["messages"]]

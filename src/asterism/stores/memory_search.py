@@ -49,7 +49,9 @@ def matches(row: RunRow, query: RunQuery) -> bool:
     return (
         (not query.roots_only or row.root == row.run_id)
         and query.status in (None, row.status)
+        and not (query.open_only and row.status == "ended")
         and query.machine in ("", row.machine)
+        and query.actor in ("", row.actor)
         and query.tenant in (None, row.tenant)
         and (query.created_from or 0.0) <= row.created_at < (math.inf if query.created_before is None else query.created_before)
         and (text in _lower(row.title) or _lower(row.run_id).startswith(text))

@@ -23,12 +23,13 @@ from asterism.stores.writer import GroupWriter
 
 T = TypeVar("T")
 
-# The index has every column that is compared, so the rows of other runs are not read.
+# The index has every column that is compared but the actor, so the rows of other runs are not read.
 _FIND_RUNS = f"""
 SELECT {columns_of(RunRow)} FROM runs WHERE rowid IN (
     SELECT rowid FROM runs INDEXED BY runs_listed
     WHERE (created_at, run) < (:at, :after) AND created_at >= :from AND (NOT :roots_only OR root = run)
     AND (:tenant IS NULL OR tenant = :tenant) AND (:status IS NULL OR status = :status) AND (:machine = '' OR machine = :machine)
+    AND (NOT :open_only OR status <> 'ended') AND (:actor = '' OR actor = :actor)
     AND (:text = '' OR title LIKE '%' || :text || '%' ESCAPE '\\' OR run LIKE :text || '%' ESCAPE '\\')
     ORDER BY created_at DESC, run DESC LIMIT :limit
 ) ORDER BY created_at DESC, run DESC"""
@@ -96,6 +97,8 @@ def _find_runs(connection: sqlite3.Connection, query: RunQuery, after: str, limi
         "after": run_id,
         "from": query.created_from or 0.0,
         "roots_only": query.roots_only,
+        "open_only": query.open_only,
+        "actor": query.actor,
         "tenant": query.tenant,
         "status": query.status,
         "machine": query.machine,

@@ -128,6 +128,26 @@ def test_the_client_of_a_server_has_the_methods_of_a_conversation(tmp_path: Path
     talking(tmp_path, scenario)
 
 
+def test_the_conversations_of_a_token_are_listed_and_those_of_others_are_not(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        ada, bob, other = await server.client(name="ada"), await server.client(name="bob"), await server.client(name="ada", tenant="t")
+        runs = [(await started(ada))["run_id"] for _ in range(3)]
+        await ada.post(f"/api/runs/{runs[1]}/commands", json={"command": "cancel"})
+        await server.ended(runs[1])
+        await ada.post("/api/runs", json={"request": "work"})
+
+        async def listed(http: httpx2.AsyncClient, **query: Any) -> list[str]:
+            return [it["run_id"] for it in (await http.get("/api/conversations", params=query)).json()["runs"]]
+
+        assert await listed(ada) == runs[::-1]
+        assert await listed(ada, open=True) == [runs[2], runs[0]]
+        assert await listed(bob) == await listed(other) == []
+        page = (await ada.get("/api/conversations", params={"open": True, "limit": 1})).json()
+        assert await listed(ada, open=True, after=page["next"]) == [runs[0]]
+
+    talking(tmp_path, scenario)
+
+
 def test_agents_are_listed_and_only_those_of_the_server_can_be_started(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
         http, viewer, operator = await server.client("admin"), await server.client("viewer"), await server.client("operator")

@@ -65,17 +65,21 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
         text: part of the title, or the beginning of the id, in upper or lower case.
         machine: name of their machine.
         tenant: their tenant; None for every tenant.
+        actor: who has started them.
         created_from, created_before: bounds of their creation, in seconds since the epoch.
         roots_only: exclude children.
+        open_only: exclude runs that have ended.
     """
 
     text: str = ""
     status: RunStatus | None = None
     machine: str = ""
     tenant: str | None = None
+    actor: str = ""
     created_from: float | None = None
     created_before: float | None = None
     roots_only: bool = True
+    open_only: bool = False
 
 
 class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +89,7 @@ class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
         description: the process in words.
         serves: True for a server, which takes every due run.
         fleet: name of the fleet that it serves.
+        fleet_file: path of the file of that fleet; empty if it has none.
         url: where its API listens; empty if it has none.
         since: when it began to serve, in seconds since the epoch; 0 if it does not serve.
         version: version of Asterism that serves.

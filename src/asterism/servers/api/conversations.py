@@ -11,7 +11,7 @@ import hashlib
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Body, Response
+from fastapi import APIRouter, Body, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from asterism.constellations.resumption import first_event_of
@@ -26,15 +26,15 @@ from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.reading import replies
 from asterism.runtime.client import VERDICT_POLL_S
-from asterism.runtime.ports.store import RunRow
+from asterism.runtime.ports.store import RunQuery, RunRow
 from asterism.runtime.ports.tokens import TokenRow
 from asterism.runtime.verdicts import accepted
 from asterism.servers.api.commands import VERDICT_S, verdict_within
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Answerer, Reader, Submitter, actor_of, owner_of
-from asterism.servers.api.models import GivenObject
+from asterism.servers.api.models import GivenObject, RunList
 from asterism.servers.api.problems import Problem, documented
-from asterism.servers.api.runs import MAX_TREE, IdempotencyKey, run_id_from
+from asterism.servers.api.runs import MAX_TREE, IdempotencyKey, page_of_runs, run_id_from
 
 router = APIRouter(tags=["conversations"])
 
@@ -153,6 +153,19 @@ async def start_conversation(
                 raise
             response.status_code = 200
     return await _shown(context, await _settled(context, talk.run_id))
+
+
+@router.get("/conversations", responses=documented(422))
+async def list_conversations(
+    context: Context,
+    sender: Reader,
+    only_open: Annotated[bool, Query(alias="open", description="Only those that have not ended.")] = False,  # noqa: FBT002 - a query
+    after: Annotated[str, Query(max_length=200, description="`next` of the page before.")] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> RunList:
+    """Return the conversations that this token has started, newest first."""
+    query = RunQuery(machine=FLOW_AGENT.name, tenant=sender.tenant, actor=actor_of(sender), open_only=only_open)
+    return await page_of_runs(context, query, after, limit)
 
 
 @router.get("/conversations/{run_id}", responses=documented(404, 409, 422))

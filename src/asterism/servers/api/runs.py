@@ -94,8 +94,7 @@ async def list_runs(
         created_before=created_before,
         roots_only=not children,
     )
-    rows = await context.store.find_runs(query, after=after, limit=limit)
-    return RunList(runs=[run_model(row) for row in rows], next=run_cursor(rows[-1]) if len(rows) == limit else None)
+    return await page_of_runs(context, query, after, limit)
 
 
 @router.get("/runs/{run_id}", responses=documented(404, 422))
@@ -116,6 +115,12 @@ async def read_result(run_id: str, context: Context, sender: Reader) -> ResultMo
     data = msgspec.structs.asdict(await result_of(context.client, row))
     asked = [inquiry_model(it) for it in data.pop("inquiries")]
     return ResultModel.model_validate({**msgspec.to_builtins(data), "inquiries": asked})
+
+
+async def page_of_runs(context: ApiContext, query: RunQuery, after: str, limit: int) -> RunList:
+    """Return a page of the runs that match a query. Raises InvalidInput if ``after`` is no cursor."""
+    rows = await context.store.find_runs(query, after=after, limit=limit)
+    return RunList(runs=[run_model(row) for row in rows], next=run_cursor(rows[-1]) if len(rows) == limit else None)
 
 
 def goal_from(request: str | None, plan: dict[str, Any] | None, params: dict[str, Any], title: str | None = None) -> Goal:

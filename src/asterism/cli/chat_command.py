@@ -1,0 +1,98 @@
+"""The command chat: a conversation with flow agents, of this computer or of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from asterism.cli.chat import run_chat
+from asterism.cli.exit_codes import INTERRUPTED
+from asterism.cli.keyboard import terminal
+from asterism.cli.local_chat import Heard, fleet_of, open_local_chat, open_with_models
+from asterism.cli.options import BackupModel, Database, Record, ServerUrl
+from asterism.cli.output import put
+from asterism.cli.remote_chat import open_remote_chat
+from asterism.cli.remote_commands import refuse_with_server
+from asterism.cli.run_access import actor
+from asterism.cli.time_zone import local_zone
+from asterism.errors import InvalidInput
+from asterism.flows.source import agents_of
+from asterism.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, zone_of
+from asterism.reading.words import words_of
+from asterism.settings import database_path, model_choice, server_url
+
+Agents = Annotated[
+    str,
+    Parameter(
+        name="AGENTS",
+        help="Source of the agents: file.py, package.module or an entry point; file.py:Name for one agent. "
+        "With a server: the name of one of its agents.",
+    ),
+]
+AgentFleet = Annotated[Path | None, Parameter(name=["--fleet", "-f"], help="Fleet file (TOML), for agents that start constellations.")]
+MODELS = "openai:…, anthropic:…, google:… or ollama:…, or replay:FILE to replay a recording [default: $ASTERISM_MODEL, else no model]."
+
+
+def chat(
+    source: Agents,
+    /,
+    *,
+    user: Annotated[str | None, Parameter(help="Name under which you chat [default: your login name].")] = None,
+    fleet: AgentFleet = None,
+    model: Annotated[
+        str | None, Parameter(name="--model", help=f"Extract fields, choose agents and plan with this model: {MODELS}")
+    ] = None,
+    backup_model: BackupModel = None,
+    record: Record = None,
+    language: Annotated[
+        str | None, Parameter(help="Language of your messages: de, en or es, or a language file (.toml) [default: the agent's].")
+    ] = None,
+    time_zone: Annotated[str | None, Parameter(help="Your time zone, as Europe/Berlin [default: the agent's, else the machine's].")] = None,
+    server: ServerUrl = None,
+    database: Database = None,
+) -> int:
+    """Chat with flow agents. An open conversation continues; /quit leaves it open.
+
+    Ctrl-C while the agent works pauses the conversation; a second one stops at once. With a server, Ctrl-C only leaves the chat.
+    At a terminal, a line typed before an approval is shown does not answer it. Lines from a pipe are read in order, and the
+    exit code is that of the last conversation: 0 completed, 1 failed, 3 waiting, 130 cancelled.
+    """
+    if sys.stdin is None:
+        raise InvalidInput("standard input is closed; chat reads your messages from it")
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401, PLC0415 - line editing and history at a terminal
+    if url := server_url(server, database):
+        refuse_with_server(user=user, fleet=fleet, model=model, backup_model=backup_model, record=record)
+        return _chat_with_server(url, source, language or "", time_zone or "")
+    agents = agents_of(source, Path.cwd())
+    user = user or actor()
+    fleet = fleet or asyncio.run(fleet_of(user, database_path(database)))
+    with terminal():
+        heard = Heard(language or "", time_zone or "", local_zone())
+        words_of(heard.language or DEFAULT_LANGUAGE)
+        zone_of(heard.time_zone or DEFAULT_ZONE)
+        opened = open_with_models(database, fleet, model_choice(model, backup_model, record))
+
+        async def chat_here() -> int:
+            async with open_local_chat(agents, user, heard, opened) as opened_chat:
+                return await run_chat(opened_chat)
+
+        return asyncio.run(chat_here())
+
+
+def _chat_with_server(url: str, agent: str, language: str, time_zone: str) -> int:
+    async def chat_there() -> int:
+        async with open_remote_chat(url, agent, language=language, time_zone=time_zone) as opened_chat:
+            return await run_chat(opened_chat)
+
+    with terminal():
+        try:
+            return asyncio.run(chat_there())
+        except KeyboardInterrupt:
+            put("\nan open conversation goes on in the server; the same command continues it")
+            return INTERRUPTED

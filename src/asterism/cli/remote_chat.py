@@ -1,0 +1,96 @@
+"""A chat with an agent of a server, which drives the conversations; leaving it stops none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from asterism.cli.output import put
+from asterism.cli.run_access import remote_runs
+from asterism.errors import InvalidInput, did_you_mean
+from asterism.flows.agent_state import AgentResult
+from asterism.machines.flow_agent.memory import Utterance
+from asterism.runtime.ports.store import InquiryRow
+from asterism.views.words import plain
+
+if TYPE_CHECKING:
+    from asterism.servers.remote_app import RemoteApp
+    from asterism.servers.remote_conversation import RemoteConversation
+
+
+class _RemoteConversation:
+    """``OpenConversation`` of a server."""
+
+    def __init__(self, conversation: RemoteConversation, app: RemoteApp) -> None:
+        self._conversation = conversation
+        self._app = app
+
+    async def asked(self) -> InquiryRow | None:
+        run_id = self._conversation.run_id
+        asked = await self._app.inquiries(root=run_id)
+        return next(iter([it for it in asked if it.run_id == run_id] or asked), None)
+
+    async def fields(self) -> Mapping[str, Any]:
+        return (await self._conversation.result()).fields
+
+    async def history(self) -> Sequence[Utterance]:
+        return await self._conversation.history()
+
+    async def command(self, command: str) -> AgentResult:
+        done: AgentResult = await getattr(self._conversation, command)()
+        return done
+
+    async def settle(self) -> AgentResult:
+        return await self._conversation.settle()
+
+
+class RemoteChat:
+    """``Chat`` with an agent of a server; the token says who speaks.
+
+    Args:
+        app: client of the server.
+        agent: name of the agent.
+        language, time_zone: how messages are read; by default as the agent says.
+    """
+
+    def __init__(self, app: RemoteApp, agent: str, *, language: str = "", time_zone: str = "") -> None:
+        self._app = app
+        self._agent = agent
+        self._setting = {"language": language, "time_zone": time_zone}
+        self._conversation: RemoteConversation | None = None
+
+    async def current(self) -> _RemoteConversation | None:
+        """See ``Chat``."""
+        if self._conversation is not None and (await self._app.describe(self._conversation.run_id)).status == "ended":
+            self._conversation = None
+        return _RemoteConversation(self._conversation, self._app) if self._conversation else None
+
+    async def say(self, text: str) -> AgentResult:
+        """See ``Chat``."""
+        conversation = self._conversation or self._app.conversation(self._agent, **self._setting)
+        result = await conversation.say(text)
+        self._conversation = conversation
+        return result
+
+    async def find_open(self) -> None:
+        """Continue the conversation of this agent whose last change is the newest, if one is open."""
+        for row in sorted(await self._app.conversations(), key=lambda it: it.updated_at, reverse=True):
+            found = self._app.conversation(run_id=row.run_id)
+            if await found.agent_name() == self._agent:
+                self._conversation = found
+                return
+
+
+@contextlib.asynccontextmanager
+async def open_remote_chat(url: str, agent: str, *, language: str, time_zone: str) -> AsyncIterator[RemoteChat]:
+    """Open a chat with an agent of a server, and print what it does. Raises InvalidInput if the server has no such agent."""
+    async with remote_runs(url) as (app, _):
+        known = {it["name"]: it["description"] for it in (await app.connection.get("/api/agents"))["agents"]}
+        if agent not in known:
+            hint = did_you_mean(agent, known) or f"; it has {', '.join(sorted(known))}" if known else "; start it with --agents SOURCE"
+            raise InvalidInput(f"the server {url} has no agent {agent!r}{hint}")
+        chat = RemoteChat(app, agent, language=language, time_zone=time_zone)
+        await chat.find_open()
+        put(f"{plain(known[agent] or agent)}. Type /help for commands.")
+        yield chat
