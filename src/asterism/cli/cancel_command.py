@@ -53,18 +53,21 @@ async def _cancel(named: str, reason: str, database: Path | None) -> int:
         if is_unowned and (row.parent or goes_on):  # the rest of its tree, and these, need devices
             await post_event(client, row, Cancel(reason=reason))
             return await drive_unowned(client, row, path, None, unpause=False)
-        async with _open_to_cancel(client, row, path, is_unowned=is_unowned) as runtime:
-            await runtime.send(row.run_id, Cancel(reason=reason), actor=actor())
+        key, stops = client.clock.new_id(), is_unowned and await stops_elsewhere(client, row)
+        if stops:  # before its devices are opened: a run that is to be cancelled may lack its folder and its secrets
+            await client.post(row.run_id, Cancel(reason=reason), actor=actor(), key=key)
+        async with _open_to_cancel(client, row, path, stops=stops) as runtime:
+            await runtime.send(row.run_id, Cancel(reason=reason), actor=actor(), key=key)
         put(_cancel_words(await client.store.run(row.run_id), goes_on=goes_on))
         return FINISHED
 
 
 @contextlib.asynccontextmanager
-async def _open_to_cancel(client: Client, row: RunRow, path: Path, *, is_unowned: bool) -> AsyncIterator[Runtime]:
+async def _open_to_cancel(client: Client, row: RunRow, path: Path, *, stops: bool) -> AsyncIterator[Runtime]:
     """Open a runtime that drives a run without an owner to its end; with devices only if it has to stop an attempt there."""
     async with contextlib.AsyncExitStack() as stack:
         runtime: Runtime | None = None
-        if is_unowned and await stops_elsewhere(client, row):
+        if stops:
             put(f"stopping the work of run {row.run_id} on its devices; Ctrl-C leaves the rest to: {resume_hint(row)}")
             try:
                 runtime = await stack.enter_async_context(open_driver_for(client, row, path))

@@ -13,15 +13,18 @@ from asterism.devices.function_source import is_importable
 from asterism.devices.here import HereDevice, here_of
 from asterism.devices.local import LocalDevice
 from asterism.devices.python_fleet import Fleet
+from asterism.devices.secrets import missing_for_tasks
 from asterism.devices.thread import missing_text, registered_function
 from asterism.devices.unopened import UnopenedDevice
 from asterism.errors import InvalidInput
+from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, StopAttempt
 from asterism.machines.constellation_agent.stopping import may_run_elsewhere, outlives_cancel
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import ConversationStarted
 from asterism.machines.orchestration_loop.events import LoopSubmitted
+from asterism.machines.run_control import Cancel
 from asterism.planner.model_choice import ModelChoice, choose_model
 from asterism.runtime.client import Client
 from asterism.runtime.lookup import MAX_RUNS
@@ -114,20 +117,28 @@ async def stops_elsewhere(client: Client, root: RunRow) -> bool:
 
 
 async def check_devices(client: Client, root: RunRow, devices: Mapping[str, Device]) -> None:
-    """Check that the devices have the skills for the remaining tasks of a run and its child runs, and that these have their folder.
+    """Check that the remaining tasks of a run and its child runs can be performed here: devices, skills, folder, functions, secrets.
+
+    A run that is to be cancelled needs only the devices and skills: a ``finally`` task that lacks the rest fails, and the run ends.
 
     Raises:
-        InvalidInput: a device, a skill or the working folder is missing; the text names the run and the task.
+        InvalidInput: one of them is missing; the text names the run, and what to do.
         JournalMismatch: a journal cannot be replayed.
     """
-    for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):
-        if row.status != "ended":
-            memory = (await client.load(row.run_id)).memory
-            if row.machine == CONSTELLATION_AGENT.name:
-                tasks = memory.constellation.tasks.values()
-                functions = [*_check_tasks(row, tasks, devices)]
-                _check_folder(row, tasks, devices, memory.working_directory)
-                await _check_functions(row, functions, here_of(devices), memory.working_directory)
+    rows = await client.store.runs(root=root.run_id, limit=MAX_RUNS)
+    cancelled = {it.run_id for it in await client.store.inbox([row.run_id for row in rows]) if it.kind == kind_of(Cancel)}
+    for row in rows:
+        if row.status == "ended":
+            continue
+        memory = (await client.load(row.run_id)).memory
+        if row.machine != CONSTELLATION_AGENT.name:
+            continue
+        tasks = list(memory.constellation.tasks.values())
+        functions = [*_check_tasks(row, tasks, devices)]
+        if not cancelled & {row.run_id, row.root}:
+            _check_folder(row, tasks, devices, memory.working_directory)
+            await _check_functions(row, functions, here_of(devices), memory.working_directory)
+            _check_secrets(row, tasks, devices)
 
 
 def _check_folder(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, Device], folder: str) -> None:
@@ -151,6 +162,12 @@ def _tasks_in_folder(tasks: Iterable[TaskStar], devices: Mapping[str, Device]) -
             isinstance(device, HereDevice) and is_importable(task.resolved_skill or task.skill or task.name)
         ):
             yield task
+
+
+def _check_secrets(row: RunRow, tasks: Sequence[TaskStar], devices: Mapping[str, Device]) -> None:
+    """Check that the secrets of the remaining tasks can be used here: without one, its task would fail."""
+    if reasons := missing_for_tasks(tasks, devices):
+        raise InvalidInput(f"run {row.run_id}: {'; '.join(reasons)}; then: asterism resume {row.run_id}")
 
 
 async def _check_functions(row: RunRow, sources: Sequence[str], here: HereDevice | None, folder: str) -> None:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument
+from asterism.constellation.documents import PlanDocument, TaskSpec
 from asterism.constellation.references import SECRET, secrets_of, with_secrets
 from asterism.constellation.secret_use import texts_of
+from asterism.constellation.task import TaskStar
 from asterism.devices.masking import found_in, masked
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.runtime.ports.device import Attempt
@@ -78,15 +79,22 @@ def with_values(attempt: Attempt) -> tuple[Attempt, dict[str, str]]:
 
 
 def missing_secrets(plan: PlanDocument, devices: Mapping[str, object] = {}) -> list[str]:
-    """Return for each secret of a plan that cannot be used here, the reason.
+    """Return for each secret of a plan that cannot be used here, the reason; arguments as for ``missing_for_tasks``."""
+    return missing_for_tasks(plan.tasks, devices)
+
+
+def missing_for_tasks(tasks: Sequence[TaskSpec | TaskStar], devices: Mapping[str, object] = {}) -> list[str]:
+    """Return for each secret that cannot be used here, and that the unsettled ones of some tasks need, the reason.
 
     Args:
-        plan: the plan; those nested in it are read, too.
-        devices: the devices of its fleet, by id; one may set variables for its processes (``environment``).
+        tasks: all tasks of a plan or of a run; the plans nested in them are read, too.
+        devices: the devices of their fleet, by id; one may set variables for its processes (``environment``).
     """
     reasons = dict[str, None]()
-    refers_to_task = any(task.task_id == SECRET for task in plan.tasks)
-    for task in plan.tasks:
+    refers_to_task = any(task.task_id == SECRET for task in tasks)
+    for task in tasks:
+        if isinstance(task, TaskStar) and task.settled:
+            continue
         if task.constellation is not None:
             reasons |= dict.fromkeys(missing_secrets(msgspec.convert(task.constellation, PlanDocument), devices))
         environment = getattr(devices.get(task.device), "environment", os.environ)

@@ -9,7 +9,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from asterism.constellation.documents import parse_plan
-from asterism.devices.secrets import check_secrets_set, known_secrets, missing_secrets, secret, with_values
+from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.devices.secrets import check_secrets_set, known_secrets, missing_for_tasks, missing_secrets, secret, with_values
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.kernel.data import round_trip
 from asterism.runtime.ports.device import Attempt
@@ -134,3 +135,10 @@ def test_a_device_may_set_the_place_of_its_secrets(tmp_path: Path) -> None:
 def test_a_task_may_have_the_id_secret() -> None:
     tasks = [{"task_id": "secret", "device": "d"}, {"task_id": "t", "device": "d", "inputs": {"x": "${secret.field}"}}]
     assert missing_secrets(parse_plan({"tasks": tasks})) == []
+
+
+def test_settled_tasks_need_no_secret_any_more() -> None:
+    tasks = [TaskStar(task_id=name, device="d", env={"KEY": f"${{secret.{name}}}"}) for name in ("DONE", "OPEN")]
+    tasks[0].status = TaskStatus.COMPLETED
+    (reason,) = missing_for_tasks(tasks)
+    assert reason.startswith("secret OPEN is not set")
