@@ -10,9 +10,10 @@
 
 - ``agent`` has ``StandardAgent`` and ``@flowagent``; ``fields`` declares what an agent asks for, ``declaration``
   checks the class, and ``limits`` has the limits of a field in words.
-- ``dialogue_policy`` is the default conversation, and ``answers`` takes a message apart. Before, ``secret_answers`` takes
-  the secrets out, and ``several`` divides a message with several changes. ``parsing`` and ``slot_filling`` find values with
-  ``asterism.reading``, ``paths`` corrects paths, and ``models`` asks a model for them.
+- ``dialogue_policy`` is the default conversation, and ``answers`` takes a message apart; ``text_answers`` takes the answer to
+  the question for a text. Before, ``secret_answers`` takes the secrets out, and ``several`` divides a message with several
+  changes. ``parsing`` and ``slot_filling`` find values with ``asterism.reading``, ``pattern_values`` by patterns and
+  ``named_texts`` by names; ``paths`` corrects paths, and ``models`` asks a model for them.
 - ``performer`` calls the handlers, and ``blocking`` those that are plain functions. ``agent_state`` is the state behind an
   agent object, ``secret_store`` holds its secrets, ``secret_fields`` recognizes and masks them, and ``children`` starts runs below it.
   ``plans`` reads and checks the plan of an agent, which ``running`` runs by default.

@@ -21,9 +21,10 @@ from asterism.flows.conversation import Conversation
 from asterism.flows.declaration import AgentOptions, adopt_plan, check_class, check_options, handlers_of, options_of
 from asterism.flows.dialogue_policy import advance, missing, take_answer, take_approval, take_first_message, take_while_paused
 from asterism.flows.fields import Field, fields_of, json_schema
+from asterism.flows.pattern_values import found_by_patterns
 from asterism.flows.registry import KNOWN, name_of
 from asterism.flows.running import entered_once, run_plan
-from asterism.flows.slot_filling import approval_prompt, found_by_patterns
+from asterism.flows.slot_filling import approval_prompt
 from asterism.flows.stream import StreamEvent
 from asterism.kernel.machine import run_id_of
 from asterism.machines.children import StartChild

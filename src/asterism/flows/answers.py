@@ -9,13 +9,15 @@ from typing import Any
 import msgspec
 
 from asterism.flows.fields import Field
+from asterism.flows.named_texts import NamedTexts, labels_of, read_rest, texts_with_colons
 from asterism.flows.parsing import exact_value
+from asterism.flows.pattern_values import apart, given_by_patterns
 from asterism.flows.slot_filling import (
+    AnswerOutcome,
     DialogueAgent,
     as_guesses,
     complaint_of,
     complaints_about,
-    explained,
     field_words,
     fill_slots,
     note,
@@ -24,26 +26,13 @@ from asterism.flows.slot_filling import (
     read_message,
     say,
     take_values,
+    which,
 )
+from asterism.flows.text_answers import about, answered, is_no_name, text_or_values, values_beside
 from asterism.machines.flow_agent.events import AgentStatus, Message
 from asterism.reading import replies
 from asterism.reading.clauses import Taken, Understanding
-from asterism.reading.scan import known_words
 from asterism.reading.tokens import MAX_READ, fold, tokens
-
-
-class AnswerOutcome(msgspec.Struct):
-    """What a message has done.
-
-    Attributes:
-        sentences: complaints, answers, and what was changed.
-        fields: names of the fields that have a value from it, or a guess.
-        is_talk: True if it was a question or a remark.
-    """
-
-    sentences: list[str] = msgspec.field(default_factory=list)
-    fields: list[str] = msgspec.field(default_factory=list)
-    is_talk: bool = False
 
 
 async def take_message(agent: DialogueAgent, msg: Message, text: str, asked: Field | None, *, approving: bool = False) -> AnswerOutcome:
@@ -63,15 +52,23 @@ async def take_message(agent: DialogueAgent, msg: Message, text: str, asked: Fie
     if not is_first and (change := said_by_name(agent, text)) is not None:
         return change_by_name(agent, change)
     if asked is not None and asked.kind_of_reading in ("list", "other"):
-        return _answered(agent, fill_slots(agent, {asked.name: text}), asked.name)
+        return answered(agent, fill_slots(agent, {asked.name: text}), asked.name)
     is_question = replies.is_question(text, language)
     if is_question and not replies.is_request(text, language) and not is_first:
         return AnswerOutcome(sentences=about(agent, text, asked), is_talk=True)
-    given = await agent.extract_fields(msg)
-    found = {name: value for name, value in given.items() if name in agent.input_fields()} if given else {}
+    found = _of_fields(agent, await agent.extract_fields(msg))
     if state.from_model:
         return _from_model(agent, text, found, asked)
-    return _read(agent, text, found, asked, is_question=is_question and (text.rstrip(" !").endswith("?") or is_first), is_first=is_first)
+    named = texts_with_colons(agent, text)
+    if named.taken:  # a pattern must not find anything in them
+        found = _of_fields(agent, await agent.extract_fields(msgspec.structs.replace(msg, text=named.rest)))
+    return _read(
+        agent, text, named, found, asked, is_question=is_question and (text.rstrip(" !").endswith("?") or is_first), is_first=is_first
+    )
+
+
+def _of_fields(agent: DialogueAgent, values: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (values or {}).items() if name in agent.input_fields()}
 
 
 def _exact(agent: DialogueAgent, asked: Field, value: Any, text: str) -> AnswerOutcome:
@@ -83,23 +80,12 @@ def _exact(agent: DialogueAgent, asked: Field, value: Any, text: str) -> AnswerO
     return AnswerOutcome(fields=[asked.name])
 
 
-def _answered(agent: DialogueAgent, sentences: list[str], name: str) -> AnswerOutcome:
-    return AnswerOutcome(sentences=sentences, fields=[name] if name in agent.collected_fields else [])
-
-
 # -- changes by name -------------------------------------------------------------------------------
 
 
 def said_by_name(agent: DialogueAgent, text: str) -> replies.FieldChange | None:
     """Return the change of a field by its name that a message is; None for any other message."""
-    labels: dict[str, str] = {}
-    words = agent._state.setting.words
-    for name, field in agent.input_fields().items():
-        own = (field.label, field.name, field.label.split()[-1], *field.words, *words.labels.get(name, ()))
-        for label in own:
-            if "{}" not in label:
-                labels[label.lower()] = name if labels.setdefault(label.lower(), name) == name else ""
-    known = {label: name for label, name in labels.items() if name}
+    known = labels_of(agent)
     change = replies.change_of(text, known, agent._state.setting.language)
     if change is None or (
         change.what == "set" and replies.is_question(text, agent._state.setting.language) and not _is_named_first(text, known)
@@ -184,7 +170,7 @@ def _set(agent: DialogueAgent, field: Field, text: str) -> AnswerOutcome:
         if read is not None:
             done = take_values(agent, found)
             return AnswerOutcome(sentences=done.sentences, fields=done.fields)
-    if field.kind is str and _is_no_name(agent, text, field):
+    if field.kind is str and is_no_name(agent, text, field):
         done = take_values(agent, Understanding(taken={field.name: Taken(field=field.name, value=text, text=text, sure=False)}))
         return AnswerOutcome(sentences=done.sentences, fields=done.fields)
     sentences = fill_slots(agent, {field.name: text})
@@ -192,24 +178,27 @@ def _set(agent: DialogueAgent, field: Field, text: str) -> AnswerOutcome:
     is_shown = agent._state.status is AgentStatus.WAITING_FOR_APPROVAL
     if not sentences and before is not None and before != after and not is_shown:
         sentences = [say(agent, "changed", label=field.label, value=field_words(agent, field, after))]
-    return _answered(agent, sentences, field.name if after is not None and after != before else "")
+    return answered(agent, sentences, field.name if after is not None and after != before else "")
 
 
 # -- values ----------------------------------------------------------------------------------------
 
 
-def _read(
-    agent: DialogueAgent, text: str, found: dict[str, Any], asked: Field | None, *, is_question: bool, is_first: bool
+def _read(  # noqa: PLR0911 - as take_message
+    agent: DialogueAgent, text: str, named: NamedTexts, found: dict[str, Any], asked: Field | None, *, is_question: bool, is_first: bool
 ) -> AnswerOutcome:
     """Take the values that patterns have found, and those that the rest of the message gives."""
-    rest = text
-    for name in found:
-        rest = agent.input_fields()[name].without(rest)
     name = asked.name if asked is not None else ""
-    seen = read_message(agent, rest, name, found) if len(rest) <= MAX_READ else Understanding()
     is_unread = name in agent._state.unread
-    if asked is not None and asked.kind is str and name not in found and not is_unread:
-        return _text_or_values(agent, text, asked, seen)
+    is_text = asked is not None and asked.kind is str and name not in found and not is_unread
+    found = apart(found, named.rest) if is_text else found
+    read = read_rest(agent, named, found, name)
+    seen, rest = read.seen, read.rest
+    is_other = bool(found or named.taken or read.names)
+    if not is_other and not is_first and (change := _corrected_by_pattern(agent, text, asked)) is not None:
+        return change
+    if asked is not None and is_text:
+        return values_beside(agent, text, asked, found, read) if is_other else text_or_values(agent, text, asked, seen)
     done = AnswerOutcome()
     if found and seen.negates:  # the pattern does not know what is negated
         for key, value in found.items():
@@ -240,6 +229,27 @@ def _read(
     if still is None or not filled.sentences:
         done.sentences += complaints_about(agent, seen, rest, still)
     return done
+
+
+def _corrected_by_pattern(agent: DialogueAgent, text: str, asked: Field | None) -> AnswerOutcome | None:
+    """Correct the one given field whose pattern finds a value in a message ("make it 2026-10"); return None for any other message."""
+    given = given_by_patterns(agent, text)
+    rest = text
+    for value in set(given.values()):
+        rest = rest.replace(value, " ")
+    seen = read_message(agent, rest) if given else Understanding()
+    if not given or (asked is not None and not seen.corrects):
+        return None
+    if len(given) > 1:
+        return AnswerOutcome(sentences=[which(agent, [*given], next(iter(given.values())))], is_talk=True)
+    (name, value), done = given.popitem(), AnswerOutcome()
+    if seen.unknown or seen.negates or (asked is not None and asked.kind is str):
+        _guess(agent, name, value, done)
+        seen = as_guesses(seen)
+    else:
+        done = _set(agent, agent.input_fields()[name], value)
+    filled = take_values(agent, seen)
+    return AnswerOutcome(sentences=[*done.sentences, *filled.sentences], fields=[*done.fields, *filled.fields])
 
 
 def _without_value(agent: DialogueAgent, text: str, asked: Field | None, seen: Understanding, *, is_question: bool) -> AnswerOutcome | None:
@@ -275,8 +285,12 @@ def _from_model(agent: DialogueAgent, text: str, found: dict[str, Any], asked: F
     seen = read_message(agent, text, name) if len(text) <= MAX_READ else Understanding()
     done = AnswerOutcome()
     if asked is not None and asked.kind is str and (not found or set(found) == {name}):
-        return _text_or_values(agent, text, asked, seen) if not found or found[name] in text else _proposed(agent, found, seen, done)
-    return _proposed(agent, found, seen, done) if found else _read(agent, text, {}, asked, is_question=False, is_first=asked is None)
+        return text_or_values(agent, text, asked, seen) if not found or found[name] in text else _proposed(agent, found, seen, done)
+    return (
+        _proposed(agent, found, seen, done)
+        if found
+        else _read(agent, text, texts_with_colons(agent, text), {}, asked, is_question=False, is_first=asked is None)
+    )
 
 
 def _proposed(agent: DialogueAgent, found: dict[str, Any], seen: Understanding, done: AnswerOutcome) -> AnswerOutcome:
@@ -296,90 +310,3 @@ def _proposed(agent: DialogueAgent, found: dict[str, Any], seen: Understanding, 
             agent._state.pending[name] = {"value": msgspec.to_builtins(parsed), "text": str(value)[:200]}
             done.fields.append(name)
     return done
-
-
-# -- texts -----------------------------------------------------------------------------------------
-
-
-def _text_or_values(  # noqa: PLR0911 - as take_message
-    agent: DialogueAgent, text: str, asked: Field, seen: Understanding
-) -> AnswerOutcome:
-    """Take a message as the text that was asked for, unless it is a correction, a remark, or gives other fields."""
-    language = agent._state.setting.language
-    others = {name: it for name, it in seen.taken.items() if name != asked.name}
-    is_whole = bool(others) and not seen.unknown and all(it.sure for it in others.values())
-    if is_whole and seen.labels and not seen.corrects and not seen.negates and not replies.is_question(text, language):
-        done = take_values(agent, as_guesses(Understanding(taken=others)))
-        return AnswerOutcome(sentences=done.sentences, fields=done.fields)
-    if is_whole and seen.corrects and not seen.negates:
-        done = take_values(agent, Understanding(taken=others))
-        return AnswerOutcome(sentences=done.sentences, fields=done.fields)
-    if seen.corrects and not seen.unknown and any(trouble.why == "which" for trouble in seen.troubles):
-        return AnswerOutcome(sentences=complaints_about(agent, seen, text, None), is_talk=True)
-    if replies.is_question(text, language):
-        return AnswerOutcome(sentences=about(agent, text, asked), is_talk=True)
-    if asked.optional and replies.is_refusal(text, language) and not others:
-        put(agent, asked.name, None)
-        return AnswerOutcome(sentences=[say(agent, "removed", label=asked.label)], fields=[asked.name])
-    if replies.is_remark(text, language) and not others:
-        return AnswerOutcome(sentences=[say(agent, "remark")], is_talk=True)
-    value = _without_introduction(agent, text, asked)
-    currencies = agent._state.setting.words.vocabulary("currencies")
-    is_value = bool(seen.troubles) and not seen.unknown and any(it.low in currencies for it in tokens(text))  # "42 dollars"
-    is_yes = replies.is_yes(text, language)  # to a question that somebody else has asked
-    is_odd = is_whole or seen.corrects or is_value or is_yes or replies.begins_with_no(text, language)
-    if is_odd or replies.is_doubtful(text, language) or _is_no_name(agent, value, asked):
-        done = take_values(agent, Understanding(taken={asked.name: Taken(field=asked.name, value=value, text=text, sure=False)}))
-        return AnswerOutcome(sentences=done.sentences, fields=done.fields)
-    return _answered(agent, fill_slots(agent, {asked.name: value}), asked.name)
-
-
-def _is_name(asked: Field) -> bool:
-    return "name" in {*asked.name.split("_"), *(word.lower() for word in asked.words)}
-
-
-def _is_no_name(agent: DialogueAgent, value: str, asked: Field) -> bool:
-    """Return True if an answer to the question for a name has ordinary words: "put Smith", "same as always"."""
-    words = value.split()
-    known = known_words(agent._state.setting.words)
-    ordinary = [word for word in words if word.islower() and fold(word).strip(".,") in known]
-    return _is_name(asked) and bool(ordinary) and (words[0] in ordinary or value.islower() or "," in value)
-
-
-def _without_introduction(agent: DialogueAgent, text: str, asked: Field) -> str:
-    """Return an answer without "my name is" and the like, if the field is a name; else without "it is"."""
-    words = agent._state.setting.words
-    if not _is_name(asked):
-        return text
-    line = tokens(text)
-    best = 0
-    for phrase, key in words.phrases["names"].items():
-        if key != "after" and tuple(it.low for it in line[: len(phrase)]) == phrase:
-            best = max(best, len(phrase))
-    name = text[line[best].start :].strip() if 0 < best < len(line) else text
-    return replies.without_courtesies(name, agent._state.setting.language)
-
-
-def _known_of(agent: DialogueAgent, field: Field) -> str:
-    """Return the value of a field, and its description or limits, as sentences; empty without any."""
-    value = agent.collected_fields.get(field.name)
-    given = "" if value is None else field_words(agent, field, value)
-    about_it = explained(agent, field)
-    link = "; " if about_it[:1].islower() else ". "
-    return f"{given}{link}{about_it}" if given and about_it else about_it or (given and f"{given}.")
-
-
-def about(agent: DialogueAgent, text: str, asked: Field | None) -> list[str]:
-    """Return the answer to a question: what is known of the fields that it names, else that it cannot be answered."""
-    said = set(fold(text).replace("?", " ").split())
-    named = [
-        field
-        for field in agent.input_fields().values()
-        if said
-        & {fold(field.name), *fold(field.label).split(), *(fold(word) for word in field.words)}
-        - agent._state.setting.words.vocabulary("questions")
-    ]
-    found = [f"{field.label.capitalize()}: {words}" for field in named if (words := _known_of(agent, field))]
-    if not found and asked is not None and asked.description and not named:
-        return [say(agent, "question"), explained(agent, asked)]
-    return found or [say(agent, "question")]

@@ -174,10 +174,10 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
         return self.compiled.search(text, timeout=PATTERN_TIMEOUT_S) if self.compiled else None
 
     def without(self, text: str) -> str:
-        """Return a message without the match of the pattern; unchanged if the search takes too long."""
+        """Return a message with a comma in place of the match of the pattern; unchanged if the search takes too long."""
         if self.compiled:
             with contextlib.suppress(TimeoutError):
-                return self.compiled.sub(" ", text, count=1, timeout=PATTERN_TIMEOUT_S)
+                return self.compiled.sub(" , ", text, count=1, timeout=PATTERN_TIMEOUT_S)
         return text
 
     def parse(self, agent: Any, text: str, at: float | Setting) -> Any:

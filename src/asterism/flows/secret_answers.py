@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import msgspec
 
-from asterism.flows.answers import AnswerOutcome, about, change_by_name, said_by_name, take_message
+from asterism.flows.answers import change_by_name, said_by_name, take_message
 from asterism.flows.fields import Field
 from asterism.flows.secret_fields import rest_without, values_by_pattern
 from asterism.flows.several import parts_of
-from asterism.flows.slot_filling import DialogueAgent, as_guesses, put_secret, read_message, say, take_values
+from asterism.flows.slot_filling import AnswerOutcome, DialogueAgent, as_guesses, put_secret, read_message, say, take_values
+from asterism.flows.text_answers import about
 from asterism.machines.flow_agent.events import Message
 from asterism.reading import replies
 from asterism.reading.clauses import Understanding

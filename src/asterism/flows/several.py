@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from asterism.flows.answers import said_by_name
+from asterism.flows.named_texts import places_of_names
+from asterism.flows.pattern_values import apart, found_by_patterns, given_by_patterns
 from asterism.flows.slot_filling import DialogueAgent, read_message
 from asterism.reading.tokens import MAX_READ
 
@@ -47,8 +49,13 @@ def _places(agent: DialogueAgent, text: str) -> Iterator[tuple[str, str]]:
         for found in re.finditer(rf"(?:[.;!,]\s+(?:(?:{ands})\s+)?|\s+(?:{ands})\s+)", text, re.IGNORECASE):
             if text[: found.start()].strip() and text[found.end() :].strip():
                 yield text[: found.start()].strip(), text[found.end() :].strip()
+        for start in places_of_names(agent, text)[1:]:  # "folder: data month: 2026-11"
+            yield text[:start].strip(), text[start:]
 
 
 def _is_clear(agent: DialogueAgent, part: str) -> bool:
+    by_pattern = apart(found_by_patterns(agent, part), part) | given_by_patterns(agent, part)
+    for value in by_pattern.values():
+        part = part.replace(value, ",")
     found = read_message(agent, part)
-    return bool(found.taken) and not found.unknown and not found.negates and not found.troubles
+    return bool(found.taken or by_pattern) and not found.unknown and not found.negates and not found.troubles

@@ -18,7 +18,6 @@ from asterism.reading.sense import understand
 from asterism.reading.setting import Setting
 from asterism.reading.spoken import value_words as in_words
 from asterism.reading.spoken import with_weekday
-from asterism.reading.tokens import tokens
 from asterism.reading.values import iso
 
 
@@ -77,6 +76,20 @@ class Filled(msgspec.Struct):
     fields: list[str] = msgspec.field(default_factory=list)
 
 
+class AnswerOutcome(msgspec.Struct):
+    """What a message has done.
+
+    Attributes:
+        sentences: complaints, answers, and what was changed.
+        fields: names of the fields that have a value from it, or a guess.
+        is_talk: True if it was a question or a remark.
+    """
+
+    sentences: list[str] = msgspec.field(default_factory=list)
+    fields: list[str] = msgspec.field(default_factory=list)
+    is_talk: bool = False
+
+
 def say(agent: DialogueAgent, key: str, **values: Any) -> str:
     """Return a sentence in the language of the conversation."""
     return agent._state.setting.words.text(key, **values)
@@ -122,37 +135,6 @@ def note(agent: DialogueAgent, name: str, text: str, *, confirmed: bool = False)
 
 MAX_NOTED = 200
 """Characters of a text that a note has at most."""
-
-
-def found_by_patterns(agent: DialogueAgent, text: str) -> dict[str, Any]:
-    """Return what the patterns of the missing fields find in a message, by name; ``unread`` has those that took too long.
-
-    A group that ends within a number ("50" of "12,50") is no value.
-    """
-    found, state, fields = dict[str, Any](), agent._state, agent.input_fields()
-    state.unread = set()
-    for name in agent._get_missing_fields():
-        try:
-            match = fields[name].search(text) if name in fields else None
-        except TimeoutError:
-            state.unread.add(name)
-        else:
-            groups = range(1, len(match.groups()) + 1) if match and match.groups() else [0] if match else []
-            spans = [match.span(group) for group in groups if match is not None and match[group] is not None]
-            value = text[slice(*spans[0])] if spans else ""
-            found |= {name: value} if value and not _cuts_a_number(text, *spans[0]) else {}
-    return found
-
-
-def _cuts_a_number(text: str, start: int, end: int) -> bool:
-    numbers = [it for it in tokens(text) if it.kind == "number"]
-    is_minus = (
-        start > 0
-        and text[start - 1] in "-\u2212"
-        and text[start : start + 1].isdigit()
-        and not text[max(0, start - 2) : start - 1].isalnum()
-    )
-    return is_minus or any(it.start < start < it.end or it.start < end < it.end for it in numbers)
 
 
 def put_secret(agent: DialogueAgent, field: Field, text: str, *, sure: bool) -> list[str]:

@@ -223,7 +223,7 @@ class Clauses:
 
     def _alternatives(self) -> None:
         for at, item in enumerate(self.items):
-            if "or" not in item.classes or "used" in item.classes:
+            if "or" not in item.classes or "used" in item.classes or self._is_in_a_path(at):
                 continue
             self.found.negates = True
             left = next((it for it in reversed(self.items[:at]) if it.kind == "value" and it.sentence == item.sentence), None)
@@ -236,6 +236,12 @@ class Clauses:
                 other.span = (left.start, right.end) if left and right and other in (left, right) else other.span
                 if (same and left and right and (_comparable(left, right))) or beside:
                     other.dropped = other.dropped or "or"
+
+    def _is_in_a_path(self, at: int) -> bool:
+        """Return True for the slash of "data/reports": it is between two unknown words, without spaces."""
+        around = self.items[max(0, at - 1) : at + 2]
+        is_glued = all(self.scan.tokens[it.start].glued for it in around[1:])
+        return self.scan.tokens[self.items[at].start].low == "/" and is_glued and [it.kind for it in around[::2]] == ["unknown"] * 2
 
     def _conditions(self) -> None:
         for item in self.items:

@@ -25,6 +25,8 @@ MAX_UNIT = 3
 """Characters of the abbreviation of a unit."""
 EARLY = 6
 """Hours: "5h" is rather a duration, and "7h" a time."""
+_PATH = re.compile(r"(?<!\S)(?:~|\.{1,2})?/[^\s,;]*\w[^\s,;]*")
+"""A path that begins with a slash, a dot or a tilde: its slash is no "or"."""
 _NAME = re.compile(r"(?<!\S)(?P<first>[^\W\d_]{2,})(?:\d|[-_](?=\w)|\.(?=[^\W\d]))(?:[^\W_]|[-_.:](?=\w))*")
 """A name with digits: a word, then a digit or a link, and no space."""
 SENTENCE_MARKS = frozenset(".!?;\n…")
@@ -100,6 +102,7 @@ class Scan:
     def __init__(self, text: str, setting: Setting, wanted: Sequence[Wanted], asked: str, known: Sequence[str] = ()) -> None:
         self.own = frozenset(tuple(it.low for it in tokens(phrase)) for phrase in known if phrase.strip())
         self.chart = Chart(text, setting)
+        self._join_paths()
         for index, token in enumerate(self.chart.tokens):  # "monday's out"
             if token.low.endswith("'s") and (token.low[:-2],) in setting.words.phrases["weekdays"]:
                 self.chart.tokens[index] = msgspec.structs.replace(token, low=token.low[:-2])
@@ -120,6 +123,13 @@ class Scan:
     def text_of(self, start: int, end: int) -> str:
         """Return the text from one token to before another one, as written."""
         return self.chart.text[self.tokens[start].start : self.tokens[end - 1].end] if end > start else ""
+
+    def _join_paths(self) -> None:
+        """Make one unknown word of each path such as "./data"."""
+        line = self.chart.tokens
+        for match in reversed([*_PATH.finditer(self.chart.text[:MAX_READ])]):
+            inside = [at for at, token in enumerate(line) if match.start() <= token.start < match.end()]
+            line[inside[0] : inside[-1] + 1] = [WordToken("word", match[0], fold(match[0]), match.start(), match.end())]
 
     def _join_names(self, words: Words) -> None:
         """Take the digits of names such as "web-3" and "db01.example.org" for words; those of "June-3" are a date."""

@@ -446,6 +446,6 @@ def test_conversations_are_isolated_and_many_at_once(count: int) -> None:
         async with stage.process() as (runtime, _, _):
             talks = [Conversation(Echo, runtime=runtime, user=f"user {number}") for number in range(count)]
             await asyncio.gather(*(it.say("go") for it in talks))
-            return await asyncio.gather(*(it.say(f"word {number}") for number, it in enumerate(talks)))
+            return await asyncio.gather(*(it.say(f"text {number}") for number, it in enumerate(talks)))
 
-    assert [it.raw_message for it in stage.play(play())] == [f"word {number}!" for number in range(count)]
+    assert [it.raw_message for it in stage.play(play())] == [f"text {number}!" for number in range(count)]
