@@ -23,16 +23,17 @@ from asterism.stores.writer import GroupWriter
 
 T = TypeVar("T")
 
-# The index has every column that is compared but the actor, so the rows of other runs are not read.
+# The index has every column that is compared, so the rows of other runs are not read.
 _FIND_RUNS = f"""
 SELECT {columns_of(RunRow)} FROM runs WHERE rowid IN (
     SELECT rowid FROM runs INDEXED BY runs_listed
     WHERE (created_at, run) < (:at, :after) AND created_at >= :from AND (NOT :roots_only OR root = run)
     AND (:tenant IS NULL OR tenant = :tenant) AND (:status IS NULL OR status = :status) AND (:machine = '' OR machine = :machine)
-    AND (NOT :open_only OR status <> 'ended') AND (:actor = '' OR actor = :actor)
+    AND (NOT :open_only OR status <> 'ended')
     AND (:text = '' OR title LIKE '%' || :text || '%' ESCAPE '\\' OR run LIKE :text || '%' ESCAPE '\\')
     ORDER BY created_at DESC, run DESC LIMIT :limit
 ) ORDER BY created_at DESC, run DESC"""
+_FIND_RUNS_OF_ACTOR = _FIND_RUNS.replace("WHERE (", "WHERE actor = :actor AND (", 1)
 _WORK = """
 SELECT run, updated_at, CASE
     WHEN owner IN (SELECT value FROM json_each(:living)) THEN 'driven'
@@ -105,7 +106,7 @@ def _find_runs(connection: sqlite3.Connection, query: RunQuery, after: str, limi
         "text": text,
         "limit": min(limit, MAX_INTEGER),
     }
-    return rows_of(RunRow, connection.execute(_FIND_RUNS, values))
+    return rows_of(RunRow, connection.execute(_FIND_RUNS_OF_ACTOR if query.actor else _FIND_RUNS, values))
 
 
 def _summary(connection: sqlite3.Connection, owners: Owners, now: float, limit: int) -> WorkSummary:
