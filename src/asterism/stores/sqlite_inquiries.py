@@ -13,7 +13,7 @@ from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, inquiry_rows
 # One query with optional conditions would use no index of them, and read all questions.
 _OF_A_RUN = "run = :run"
 _OF_A_TREE = "run IN (SELECT run FROM runs WHERE root = :root)"
-_OF_A_TENANT = "EXISTS (SELECT 1 FROM runs WHERE runs.run = inquiries.run AND tenant = :tenant)"
+_OF_A_TENANT = "tenant = :tenant"
 
 
 def find_inquiries(
@@ -29,7 +29,8 @@ def page_of_inquiries(connection: sqlite3.Connection, *, root: str | None, tenan
     """Perform ``Store.find_inquiries``."""
     at, inquiry_id = read_inquiry_cursor(after)
     where = _conditions(root=root, tenant=tenant, open_only=True) + " AND (asked_at, inquiry) > (:at, :after)"
-    by = "" if root is not None else "INDEXED BY inquiries_by_time"  # SQLite would else sort all open questions
+    index = "inquiries_by_time" if tenant is None else "inquiries_of_a_tenant"
+    by = "" if root is not None else f"INDEXED BY {index}"  # SQLite would else sort all open questions
     query = f"SELECT {columns_of(InquiryRow)} FROM inquiries {by} WHERE {where} ORDER BY asked_at, inquiry LIMIT :limit"
     values = {"root": root, "tenant": tenant, "at": at, "after": inquiry_id, "limit": min(limit, MAX_INTEGER)}
     return inquiry_rows(connection.execute(query, values))

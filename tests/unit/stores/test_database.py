@@ -200,6 +200,27 @@ def test_a_database_without_runs_is_brought_up_to_date_however_old_it_is(tmp_pat
         assert connection.execute("SELECT version FROM runs").fetchall() == []
 
 
+OF_ADA = """
+INSERT INTO runs (run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at)
+VALUES ('r', 'm', 't', 'S', 'waiting', '', '', '', 'ada', 'a', 1, 1, '', 0.0, 0.0)"""
+
+
+def test_the_questions_of_an_older_database_and_of_a_program_that_still_writes_to_it_get_their_tenants(tmp_path: Path) -> None:
+    path, ask = tmp_path / "runs.db", "INSERT INTO inquiries (inquiry, run, {}) VALUES ('{}', 'r', '', '[]', '', '', '', 0.0, 0.0, '')"
+    columns = "prompt, verbs, subject, schema, risk, asked_at, expires_at, answer"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for script in sorted(database.MIGRATIONS.glob("00*.sql"))[:12]:
+            connection.executescript(script.read_text())
+        connection.execute(OF_ADA)
+        connection.execute(ask.format(columns, "before"))
+        connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 12")
+        connection.execute("PRAGMA journal_mode = WAL")
+    with closing(open_database(path, create=False)) as connection:
+        connection.execute(ask.format(columns, "after"))
+        assert connection.execute("SELECT inquiry, tenant FROM inquiries").fetchall() == [("before", "ada"), ("after", "ada")]
+
+
 def test_the_log_of_a_removed_database_is_not_applied_to_a_new_one(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     (tmp_path / "a.db-wal").write_bytes(b"of another file")
@@ -416,7 +437,7 @@ def test_the_unfinished_roots_of_a_database_without_due_times_are_due_at_once(tm
 
 
 def test_a_search_reads_only_the_index_of_all_runs_until_its_page_is_full(tmp_path: Path) -> None:
-    values = dict.fromkeys(("at", "after", "from", "roots_only", "tenant", "status", "machine", "text", "limit"))
+    values = dict.fromkeys(("at", "after", "from", "roots_only", "open_only", "tenant", "status", "machine", "text", "limit"))
     with closing(open_database(tmp_path / "runs.db", create=True)) as connection:
         plan = [step for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {sqlite_search._FIND_RUNS}", values)]
     assert "SEARCH runs USING COVERING INDEX runs_listed (created_at>? AND (created_at,run)<(?,?))" in plan

@@ -49,7 +49,7 @@ def test_open_questions_are_read_by_an_index(tmp_path: Path, named: dict[str, st
     ("root", "tenant", "index"),
     [
         (None, None, "inquiries_by_time ((asked_at,inquiry)>(?,?))"),
-        (None, "t", "inquiries_by_time ((asked_at,inquiry)>(?,?))"),
+        (None, "t", "inquiries_of_a_tenant (tenant=? AND (asked_at,inquiry)>(?,?))"),
         ("r", "t", "inquiries_of_a_run (run=?)"),
     ],
 )

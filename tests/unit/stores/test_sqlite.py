@@ -41,7 +41,7 @@ def on(path: Path, act: Callable[[SqliteStore], Awaitable[None]]) -> None:
     [
         ("runs", RunRow, ()),
         ("entries", Record, ("epoch",)),
-        ("inquiries", InquiryRow, ()),
+        ("inquiries", InquiryRow, ("tenant",)),
         ("inbox", InboxRow, ()),
         ("snapshots", Snapshot, ()),
     ],
