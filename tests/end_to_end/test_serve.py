@@ -24,6 +24,7 @@ import asterism
 from asterism.runtime.client import Client
 from asterism.runtime.ports.store import RunRow
 from asterism.stores import database
+from tests.small_disk import fill, mounted
 
 HERE = Path(__file__).parent
 LIMIT_S = 60.0
@@ -429,3 +430,19 @@ def test_a_run_without_a_fleet_uses_that_of_the_server(place: Place) -> None:
         done = place.command(*request)
         assert (done.returncode, "desk" in done.stdout) == (0, True), done.stdout + done.stderr
         assert "needs --fleet" in place.command(*request, "--here").stderr
+
+
+def test_a_server_waits_for_room_on_a_full_disk_and_then_its_run_goes_on(place: Place) -> None:
+    folder, said = place.folder / "small", place.folder / "said"
+    with mounted(folder, "size=2m"), said.open("w", encoding="utf-8") as errors:
+        place.database = folder / "runs.db"
+        with place.server("--no-api", errors=errors) as process:
+            (run,) = place.submit(1, 0, 0)
+            filler = fill(folder)
+            end = time.monotonic() + LIMIT_S
+            while "full" not in said.read_text(encoding="utf-8"):
+                assert time.monotonic() < end, said.read_text(encoding="utf-8")
+            filler.unlink()
+            place.until(lambda rows: [(row.run_id, row.outcome) for row in rows] == [(run, "finished")])
+            assert process.poll() is None
+    assert (len(place.done()), max(place.done().values())) == (2, 1)

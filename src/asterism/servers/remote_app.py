@@ -176,6 +176,9 @@ class RemoteRun:
         self._connection = connection
         self._path = f"/api/runs/{run_id}"
 
+    def __repr__(self) -> str:
+        return f"RemoteRun({self.run_id!r})"
+
     async def describe(self) -> RunRow:
         """Return its row. Raises RunNotFound if there is no such run."""
         return run_row((await self._connection.get(self._path))["run"])

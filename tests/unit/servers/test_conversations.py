@@ -120,6 +120,7 @@ def test_the_client_of_a_server_has_the_methods_of_a_conversation(tmp_path: Path
             await _refused(app)
 
     async def _refused(app: RemoteApp) -> None:
+        assert repr(app.run_of("260101-00000000")) == "RemoteRun('260101-00000000')"
         with pytest.raises(InvalidInput, match="did you mean Order"):
             await app.conversation("Ordr").say("")
         with pytest.raises(RunNotFound):
