@@ -24,6 +24,19 @@ def make_folder(folder: Path) -> None:
                 raise
 
 
+def sync(path: Path) -> None:
+    """Wait until the disk has a file, or the entries of a folder. Blocks.
+
+    Raises:
+        OSError: it cannot be opened or written.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def opener(path: str, flags: int) -> int:
     """Open a file, as the ``opener`` of ``open``; a new one is for its user only."""
     return os.open(path, flags, 0o600)

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from asterism.errors import InvalidInput, StoreUnavailable, how_to_write_there
-from asterism.runtime.private_files import make_folder, opener
+from asterism.runtime.private_files import make_folder, opener, sync
 from asterism.stores.database import open_reader, recognise, unavailable
 from asterism.stores.stored_files import contents_of
 
@@ -73,7 +73,7 @@ def _put_in_place(draft: Path, target: Path) -> None:
         raise
     except OSError:  # a file system without links, as on a stick
         draft.rename(target)
-    _sync(target.parent)
+    sync(target.parent)
 
 
 def _copy(database: Path, draft: Path) -> None:
@@ -89,7 +89,7 @@ def _copy(database: Path, draft: Path) -> None:
                 copy.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error as error:
             raise unavailable(draft, error) from error
-    _sync(draft)
+    sync(draft)
 
 
 def _copy_files(database: Path, draft: Path, target: Path) -> tuple[int, int]:
@@ -110,13 +110,5 @@ def _copy_files(database: Path, draft: Path, target: Path) -> tuple[int, int]:
                 os.fsync(there.fileno())
                 part.replace(folder / digest)
                 copied += 1
-    _sync(folder)
+    sync(folder)
     return copied, len(digests) - copied
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

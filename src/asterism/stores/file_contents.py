@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from asterism.errors import InvalidInput, MissingExtra, StoreUnavailable
 from asterism.runtime.ports.files import FILE_BYTES
-from asterism.runtime.private_files import make_folder, opener
+from asterism.runtime.private_files import make_folder, opener, sync
 
 CHUNK_BYTES = 1 << 20
 T = TypeVar("T")
@@ -67,11 +67,7 @@ class FolderContents:
 
     def finish(self, draft: Any, digest: str) -> None:
         os.replace(draft.name, self._path(digest))  # noqa: PTH105 - both are texts
-        descriptor = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(self._folder)
 
     def drop(self, draft: Any) -> None:
         Path(draft.name).unlink(missing_ok=True)

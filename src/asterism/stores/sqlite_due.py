@@ -34,7 +34,7 @@ ABANDON_RUN = """
 UPDATE runs SET owner = '', due_at = CASE WHEN root = run THEN ?3 END,
     tries = tries + (?4 <> ''), problem = CASE WHEN ?4 = '' THEN problem ELSE ?4 END
 WHERE run = ?1 AND epoch = ?2"""
-_SELECT_OWNERS = "SELECT DISTINCT owner FROM runs WHERE owner <> ''"
+SELECT_OWNERS = "SELECT DISTINCT owner FROM runs WHERE owner <> ''"
 # What a dead process recorded is at the ends of the journals that it owned, under their last epoch.
 _COUNT_CRASH = f"""
 UPDATE runs SET tries = CASE WHEN EXISTS (
@@ -68,7 +68,7 @@ _COUNT_OWNED = "SELECT tenant, count(*) FROM runs WHERE owner = ? AND owner <> '
 def acquire_due(connection: sqlite3.Connection, owners: Owners, limit: int, fleets: Sequence[str], now: float) -> list[RunRow]:
     """Perform ``Store.acquire_due`` within a transaction."""
     me = owners.enter()
-    for (owner,) in connection.execute(_SELECT_OWNERS).fetchall():
+    for (owner,) in connection.execute(SELECT_OWNERS).fetchall():
         if not owners.live_owner(owner):
             _free_runs(connection, owner, now)
     named = msgspec.json.encode(fleets).decode()

@@ -8,9 +8,8 @@ import sqlite3
 
 from asterism.runtime.ports.cursors import read_inquiry_cursor
 from asterism.runtime.ports.store import InquiryRow
-from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, inquiry_rows
+from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, inquiry_rows, where_of
 
-# One query with optional conditions would use no index of them, and read all questions.
 _OF_A_RUN = "run = :run"
 _OF_A_TREE = "run IN (SELECT run FROM runs WHERE root = :root)"
 _OF_A_TENANT = "tenant = :tenant"
@@ -38,10 +37,10 @@ def page_of_inquiries(connection: sqlite3.Connection, *, root: str | None, tenan
 
 def _conditions(*, run_id: str | None = None, root: str | None, tenant: str | None, open_only: bool) -> str:
     few = run_id is not None or root is not None
-    used = {
+    conditions = {
         _OF_A_RUN: run_id is not None,
         _OF_A_TREE: root is not None,
         _OF_A_TENANT: tenant is not None,
         "+answer = ''" if few else "answer = ''": open_only,  # the index of all open questions is for all of them
     }
-    return " AND ".join(text for text, is_used in used.items() if is_used) or "1"
+    return where_of(conditions)

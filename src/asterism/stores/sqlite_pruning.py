@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import msgspec
 
 from asterism.stores.owners import Owners
+from asterism.stores.sqlite_due import SELECT_OWNERS
 from asterism.stores.sqlite_notices import DELETE_DELIVERIES
 from asterism.stores.writer import GroupWriter
 
-_SELECT_OWNERS = "SELECT DISTINCT owner FROM runs WHERE owner <> ''"
 _SELECT_PRUNABLE = """
 SELECT run FROM runs INDEXED BY runs_ended WHERE root = run AND status = 'ended' AND updated_at < coalesce(?1, 9e999)
 AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2)))
@@ -42,7 +42,7 @@ class SqlitePruning:
 
 def _prune(connection: sqlite3.Connection, owners: Owners, before: float | None, outcomes: str, most: int) -> int:
     # A process that was killed between a run's last entry and its release is still its owner in the database.
-    living = [owner for (owner,) in connection.execute(_SELECT_OWNERS).fetchall() if owners.live_owner(owner)]
+    living = [owner for (owner,) in connection.execute(SELECT_OWNERS).fetchall() if owners.live_owner(owner)]
     found = connection.execute(_SELECT_PRUNABLE, (before, outcomes, msgspec.json.encode(living).decode(), most)).fetchall()
     if not found:
         return 0

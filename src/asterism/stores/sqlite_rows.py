@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,6 +26,14 @@ def columns_of(kind: type[msgspec.Struct]) -> str:
 def marks_of(kind: type[msgspec.Struct]) -> str:
     """Return a mark for each column of a type, as a list in SQL."""
     return ", ".join("?" for _ in msgspec.structs.fields(kind))
+
+
+def where_of(conditions: Mapping[str, bool]) -> str:
+    """Return the used ones of the conditions in SQL, joined; one that holds for every row if none is used.
+
+    A query with all of them, made optional by parameters, would use no index of them, and read all rows.
+    """
+    return " AND ".join(text for text, is_used in conditions.items() if is_used) or "1"
 
 
 def packed_inquiry(inquiry: InquiryRow) -> tuple[Any, ...]:

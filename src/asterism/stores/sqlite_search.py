@@ -18,7 +18,7 @@ from asterism.runtime.ports.work import WorkSummary
 from asterism.stores.database import open_reader
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_inquiries import page_of_inquiries
-from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, rows_of
+from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, rows_of, where_of
 from asterism.stores.writer import GroupWriter
 
 T = TypeVar("T")
@@ -121,9 +121,7 @@ def _summary(connection: sqlite3.Connection, owners: Owners, now: float, limit: 
 
 def list_runs(connection: sqlite3.Connection, *, status: str | None, root: str | None, roots_only: bool, limit: int) -> list[RunRow]:
     """Perform ``Store.runs``; the owners are not in words yet."""
-    # One query with optional conditions would use no index of them, and read all runs.
-    used = {"status = :status": status is not None, "root = :root": root is not None, "root = run": roots_only}
-    where = " AND ".join(text for text, is_used in used.items() if is_used) or "1"
+    where = where_of({"status = :status": status is not None, "root = :root": root is not None, "root = run": roots_only})
     query = f"SELECT {columns_of(RunRow)} FROM runs WHERE {where} ORDER BY created_at DESC, rowid DESC LIMIT :limit"
     return rows_of(RunRow, connection.execute(query, {"status": status, "root": root, "limit": min(limit, MAX_INTEGER)}))
 
