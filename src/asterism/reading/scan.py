@@ -133,9 +133,10 @@ class Scan:
 
     def _join_names(self, words: Words) -> None:
         """Take the digits of names such as "web-3" and "db01.example.org" for words; those of "June-3" are a date."""
-        known = known_words(words) | {part for phrase in self.labels for part in phrase}
         for match in _NAME.finditer(self.chart.text[:MAX_READ]):
-            if fold(match["first"]) not in known and re.search(r"\d", match[0]):
+            first = fold(match["first"])
+            is_known = first in known_words(words) or any(first in phrase for phrase in self.labels)
+            if not is_known and re.search(r"\d", match[0]):
                 for index, token in enumerate(self.tokens):
                     if match.start() <= token.start < match.end() and token.kind != "mark":
                         self.tokens[index] = msgspec.structs.replace(token, kind="word")
