@@ -16,7 +16,7 @@ import msgspec
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.flows.agent_state import AgentResult, setting_of
 from asterism.flows.children import question_of
-from asterism.flows.conversation_result import in_language, result_of
+from asterism.flows.conversation_result import history_of, result_of
 from asterism.flows.performer import flow_performers
 from asterism.flows.registry import name_of
 from asterism.flows.resumption import class_of, declared_fields
@@ -360,15 +360,17 @@ class Conversation:
     async def history(self, client: Client) -> list[Utterance]:
         """Return the most recent messages, without secrets."""
         await self._row(client)
-        memory = (await _load_run(client, self.run_id)).memory
-        return [msgspec.structs.replace(it, text=in_language(memory, it.text)) for it in memory.history]
+        return history_of((await _load_run(client, self.run_id)).memory)
 
     async def result(self, client: Client, row: RunRow | None = None) -> AgentResult:
         """Return the agent's last answer, from the journal."""
         live = await _load_run(client, self.run_id)
+        return self.result_from(live, row or await self._row(client), await self.asked(client))
+
+    def result_from(self, live: Run[FlowMemory], row: RunRow, asked: InquiryRow | None) -> AgentResult:
+        """Return the agent's last answer in a loaded run, given its open question."""
         self.language = live.memory.language or self.language
-        result = result_of(live.memory, row or await self._row(client))
-        asked = await self.asked(client)
+        result = result_of(live.memory, row)
         below = asked if asked is not None and asked.run_id != self.run_id else None
         self._shown[self.run_id] = below.inquiry_id if below else live.memory.open_question or "nothing"
         if live.ended:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from asterism.flows.agent_state import HIDDEN, AgentResult, in_order
 from asterism.flows.registry import agent_class
 from asterism.machines.flow_agent.events import AgentStatus
-from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.moves import CANCELLED_PROMPT, INTERRUPTED_PROMPT, TOO_LONG_PROMPT
 from asterism.reading.words import words_of
 from asterism.runtime.ports.store import RunRow
@@ -19,6 +21,11 @@ def in_language(memory: FlowMemory, text: str) -> str:
     if text not in _PROMPTS:
         return text
     return words_of(memory.language or agent_class(memory.agent).language).text(_PROMPTS[text])
+
+
+def history_of(memory: FlowMemory) -> list[Utterance]:
+    """Return the most recent messages, without secrets."""
+    return [msgspec.structs.replace(it, text=in_language(memory, it.text)) for it in memory.history]
 
 
 def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:

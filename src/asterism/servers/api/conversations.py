@@ -17,15 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from asterism.constellations.resumption import first_event_of
 from asterism.errors import InvalidInput, RunNotFound, did_you_mean
 from asterism.flows.conversation import Conversation
+from asterism.flows.conversation_result import history_of
 from asterism.flows.registry import name_of
 from asterism.flows.resumption import class_of
 from asterism.flows.secret_store import process_secret_store
-from asterism.kernel.run import Run
 from asterism.machines.flow_agent.events import AgentStatus, ConversationStarted
-from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.reading import replies
-from asterism.runtime.client import VERDICT_POLL_S
+from asterism.runtime.client import VERDICT_POLL_S, polls
 from asterism.runtime.ports.store import RunQuery, RunRow
 from asterism.runtime.ports.tokens import TokenRow
 from asterism.runtime.verdicts import accepted
@@ -188,7 +187,7 @@ async def send_message(
 ) -> MessageReply:
     """Send a message to the agent, or to the run below it that asks; return its answer, or its state after 10 seconds."""
     row = await _conversation(context, run_id, sender)
-    live = await _live(context, row)
+    live = await context.client.load(run_id)
     talk = Conversation(
         class_of(run_id, live.memory),
         run_id=run_id,
@@ -225,10 +224,6 @@ async def _conversation(context: ApiContext, run_id: str, sender: TokenRow) -> R
     return row
 
 
-async def _live(context: ApiContext, row: RunRow) -> Run[FlowMemory]:
-    return await context.client.load(row.run_id)
-
-
 async def _started_before(context: ApiContext, talk: Conversation, given: ConversationStart) -> bool:
     """Return True if the conversation of an idempotency key exists. Raises Problem if it was started with another body."""
     try:
@@ -263,7 +258,7 @@ async def _sent_before(context: ApiContext, row: RunRow, key: str) -> str:
 async def _settled(context: ApiContext, run_id: str) -> RunRow:
     """Return the row of a conversation once it waits for a message or has ended, or after ``VERDICT_S`` seconds."""
     row = await context.store.run(run_id)
-    for _ in range(round(VERDICT_S / VERDICT_POLL_S)):
+    for _ in range(polls(VERDICT_S)):
         if await _waits(context, row):
             break
         await asyncio.sleep(VERDICT_POLL_S)
@@ -278,16 +273,16 @@ async def _waits(context: ApiContext, row: RunRow) -> bool:
 
 
 async def _shown(context: ApiContext, row: RunRow) -> ConversationModel:
-    live = await _live(context, row)
+    live = await context.client.load(row.run_id)
     talk = Conversation(class_of(row.run_id, live.memory), run_id=row.run_id, tenant=row.tenant)
-    result, asked = await talk.result(context.client, row), await talk.asked(context.client)
-    said = await talk.history(context.client)
+    asked = await talk.asked(context.client)
+    result = talk.result_from(live, row, asked)
     data = {**msgspec.structs.asdict(result), "text": result.raw_message, "agent": live.memory.agent.rpartition(":")[2]}
     return ConversationModel.model_validate(
         {
             **{name: data[name] for name in ConversationModel.model_fields if name in data},
             "waits": await _waits(context, row),
             "inquiry_id": asked.inquiry_id if asked else "",
-            "messages": [UtteranceModel(by=it.by, text=it.text) for it in said],
+            "messages": [UtteranceModel(by=it.by, text=it.text) for it in history_of(live.memory)],
         }
     )
