@@ -12,6 +12,7 @@ from asterism.notifications.message import NoticeMessage, ended, message_of, rou
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports.notices import Channel, Delivery, Notice
 from asterism.runtime.ports.store import InquiryRow, RunRow, Store
+from asterism.runtime.task_group import do_each
 
 PAUSE_S = 1.0
 """Seconds between two looks for notices."""
@@ -73,24 +74,10 @@ class Notifier:
         for notice in await self._store.unrouted_notices():
             deliveries = routed(notice, list(self._channels.values()), now, named=await self._named(notice))
             await self._store.route_notice(notice.number, deliveries)
-        waiting = iter(await self._store.deliveries(due_by=now))
-        failures: list[StoreUnavailable] = []
+        await do_each(await self._store.deliveries(due_by=now), self._deliver_one, at_once=AT_ONCE)
 
-        async def send_each() -> None:
-            for notice, delivery in waiting:
-                try:
-                    await self._deliver_one(notice, delivery)
-                except StoreUnavailable as error:
-                    failures.append(error)
-                    return
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(AT_ONCE):
-                group.create_task(send_each())
-        if failures:
-            raise failures[0]
-
-    async def _deliver_one(self, notice: Notice, delivery: Delivery) -> None:
+    async def _deliver_one(self, due: tuple[Notice, Delivery]) -> None:
+        notice, delivery = due
         channel, about = self._channels.get(delivery.channel), await self._about(notice)
         if channel is None or about is None:  # taken out of the fleet file; pruned, or answered meanwhile
             await self._store.replace_delivery(skipped(delivery), before=delivery)

@@ -1,10 +1,15 @@
-"""A task group whose body raises its own error as it is."""
+"""Task groups: one whose body raises its own error as it is, and one that works through items, several at once."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from asterism.errors import StoreUnavailable
+
+T = TypeVar("T")
 
 
 @contextlib.asynccontextmanager
@@ -18,3 +23,29 @@ async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
             failure = error
     if failure is not None:
         raise failure
+
+
+async def do_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, at_once: int) -> None:
+    """Do the work for each item, ``at_once`` at a time, in their order.
+
+    A store that is unavailable ends one of the ``at_once`` workers; the others go on with what is left.
+
+    Raises:
+        StoreUnavailable: the first one of the work, when all workers have ended.
+    """
+    waiting = iter(items)
+    failures: list[StoreUnavailable] = []
+
+    async def work_on() -> None:
+        for item in waiting:
+            try:
+                await work(item)
+            except StoreUnavailable as error:
+                failures.append(error)
+                return
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(work_on())
+    if failures:
+        raise failures[0]

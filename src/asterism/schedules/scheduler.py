@@ -14,6 +14,7 @@ from asterism.runtime.clock import Clock
 from asterism.runtime.ports.notices import Notice
 from asterism.runtime.ports.schedules import Firing, Schedule
 from asterism.runtime.ports.store import Store
+from asterism.runtime.task_group import do_each
 from asterism.schedules.firing import failed, fired, not_beyond
 
 PAUSE_S = 1.0
@@ -79,22 +80,8 @@ class Scheduler:
 
     async def start_recorded(self) -> None:
         """Start the runs that are recorded and not submitted, the oldest first. Raises StoreUnavailable."""
-        waiting = iter(sorted(await self._store.firings(status="due", limit=FIRINGS), key=lambda it: it.due_at))
-        failures: list[StoreUnavailable] = []
-
-        async def start_each() -> None:
-            for firing in waiting:
-                try:
-                    await self._settle(firing)
-                except StoreUnavailable as error:
-                    failures.append(error)
-                    return
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(STARTS_AT_ONCE):
-                group.create_task(start_each())
-        if failures:
-            raise failures[0]
+        waiting = sorted(await self._store.firings(status="due", limit=FIRINGS), key=lambda it: it.due_at)
+        await do_each(waiting, self._settle, at_once=STARTS_AT_ONCE)
 
     async def _set_back(self, now: float) -> None:
         for schedule in await self._store.schedules():
