@@ -21,12 +21,11 @@ from asterism.console.export import LogTails, PageRun, machine_data, run_page
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import check_whole
 from asterism.kernel.packing import packer
-from asterism.runtime.clock import SystemClock
+from asterism.runtime.clock import DAY_S, SystemClock
 from asterism.runtime.journal_file import journal_lines, read_export
 from asterism.runtime.log_stream import continued, follow_logs
 from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.retention import DAY_S
 from asterism.runtime.runtime import RESERVED_S
 from asterism.settings import database_path
 from asterism.views.registry import unread_view

@@ -16,7 +16,7 @@ from asterism.cli.options import Database
 from asterism.cli.output import complain, put
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import Entry
-from asterism.runtime.retention import DAY_S
+from asterism.runtime.clock import DAY_S
 from asterism.serving import ServeOptions, Server, open_server
 from asterism.settings import database_path
 from asterism.views.words import count

@@ -15,14 +15,12 @@ from asterism.cli.options import Database, Json
 from asterism.cli.output import complain, local_time, put
 from asterism.cli.run_access import reading
 from asterism.errors import InvalidInput
-from asterism.runtime.clock import SystemClock
+from asterism.runtime.clock import DAY_S, SystemClock
 from asterism.runtime.ports.tokens import Role, TokenRow
 from asterism.servers.tokens import named_token, new_token, shown
 from asterism.settings import database_path
 from asterism.views.text.history import MOMENT
 from asterism.views.words import plain
-
-DAY_S = 86_400.0
 
 
 def create(

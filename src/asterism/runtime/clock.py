@@ -7,6 +7,8 @@ import secrets
 import time
 from typing import Protocol
 
+DAY_S = 86_400.0
+
 
 class Clock(Protocol):
     """A source of time and fresh ids; a simulation has its own."""

@@ -10,7 +10,8 @@ from asterism.errors import RunNotFound
 from asterism.runtime.ports.store import ProcessRow, RunRow, Store
 from asterism.runtime.ports.work import WorkKind, WorkSummary
 
-MAX_SCHEDULES = 3
+LISTED_SCHEDULES = 3
+"""Schedules of a status."""
 
 
 class DueSchedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,5 +65,5 @@ async def read_status(store: Store, now: float) -> DatabaseStatus:
         processes=[it for it in await store.list_processes() if it.serves or it.description in work.driven_by],
         work=work,
         runs=runs,
-        schedules=sorted(active, key=lambda it: (not it.problem, it.next_at))[:MAX_SCHEDULES],
+        schedules=sorted(active, key=lambda it: (not it.problem, it.next_at))[:LISTED_SCHEDULES],
     )

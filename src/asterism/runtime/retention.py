@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from asterism.runtime.clock import Clock
+from asterism.runtime.clock import DAY_S, Clock
 from asterism.runtime.ports.files import Files
 from asterism.runtime.ports.store import Store
 
-DAY_S = 86_400.0
 ROUND_S = 60.0
 """Seconds between two rounds."""
 RUNS_AT_ONCE = 100

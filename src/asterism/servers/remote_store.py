@@ -10,15 +10,13 @@ import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import Record
-from asterism.runtime.ports.schedules import Firing, LastFiring, Schedule
+from asterism.runtime.ports.schedules import MAX_FIRINGS, Firing, LastFiring, Schedule
 from asterism.runtime.ports.store import InboxRow, InquiryRow, ProcessRow, RunRow, RunStatus, Store
 from asterism.servers.remote_app import RemoteApp, open_remote, run_row
 from asterism.servers.remote_schedule import last_firing_row
 
 PAGE = 500
 """Entries of one request."""
-MAX_FIRINGS = 1000
-"""Due times of a history; a server keeps no more."""
 
 
 class RemoteStore:

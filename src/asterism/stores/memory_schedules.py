@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.schedules import Firing, FiringStatus, LastFiring, Schedule
+from asterism.runtime.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
 from asterism.runtime.ports.store import RunRow
-from asterism.stores.sqlite_schedules import MAX_FIRINGS
 
 
 class ScheduleMemory:

@@ -9,12 +9,9 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.schedules import Firing, FiringStatus, LastFiring, Schedule
+from asterism.runtime.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
 from asterism.stores.sqlite_rows import columns_of, fields_of, marks_of, of_json, row_of, rows_of
 from asterism.stores.writer import GroupWriter
-
-MAX_FIRINGS = 1000
-"""Firings of a schedule in a store: the newest ones, and the last one that started a run."""
 
 _COLUMNS = columns_of(Schedule)
 _INSERT = f"INSERT INTO schedules ({_COLUMNS}) VALUES ({marks_of(Schedule)}) ON CONFLICT DO NOTHING"  # noqa: S608 - our own names

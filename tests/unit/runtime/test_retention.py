@@ -8,14 +8,13 @@ from typing import Any
 
 from asterism.errors import StoreUnavailable
 from asterism.kernel.journal import Record
+from asterism.runtime.clock import DAY_S
 from asterism.runtime.ports.notices import Notice
 from asterism.runtime.ports.store import Commit, RunRow
 from asterism.runtime.retention import FULL_ROUND_S, HELD_S, ROUND_S, RUNS_AT_ONCE, SWEEP_S, Retention
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.loop import run
 from asterism.stores.memory import Memory, MemoryStore
-
-DAY_S = 86_400.0
 
 
 class Storage:

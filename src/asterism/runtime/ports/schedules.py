@@ -13,6 +13,8 @@ FiringStatus = Literal["due", "started", "skipped", "failed"]
 
 MAX_SCHEDULES = 10_000
 """Schedules of one store."""
+MAX_FIRINGS = 1000
+"""Firings of a schedule in a store: the newest ones, and the last one that started a run."""
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from asterism.runtime.clock import DAY_S
 from asterism.servers.api.attempt_history import DeviceAttempt
 from asterism.servers.api.context import Context
 from asterism.servers.api.identity import Reader
@@ -14,7 +15,6 @@ from asterism.servers.api.problems import documented
 
 router = APIRouter(tags=["fleet"])
 
-DAY_S = 86_400.0
 Time = Annotated[float | None, Query(ge=0, allow_inf_nan=False)]
 
 

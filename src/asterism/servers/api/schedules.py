@@ -16,7 +16,7 @@ from asterism.constellations.goal import params_of, rehearse
 from asterism.constellations.scheduled import title_of, written
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.file_value import files_in
-from asterism.runtime.ports.schedules import MAX_SCHEDULES, Firing, FiringStatus, Missed, Overlap, Schedule
+from asterism.runtime.ports.schedules import MAX_FIRINGS, MAX_SCHEDULES, Firing, FiringStatus, Missed, Overlap, Schedule
 from asterism.runtime.ports.tokens import TokenRow
 from asterism.schedules.cron import next_after, next_times
 from asterism.schedules.firing import check_schedule, resumed, started
@@ -28,7 +28,6 @@ from asterism.servers.api.runs import IdempotencyKey, goal_from, options_from, r
 
 router = APIRouter(tags=["schedules"])
 
-MAX_FIRINGS = 1000
 Name = Annotated[str, Path(max_length=100)]
 
 

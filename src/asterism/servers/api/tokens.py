@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
+from asterism.runtime.clock import DAY_S
 from asterism.runtime.ports.tokens import Role, TokenRow
 from asterism.servers.api.context import Context
 from asterism.servers.api.identity import Manager
@@ -15,7 +16,6 @@ from asterism.servers.tokens import new_token, shown
 
 router = APIRouter(tags=["tokens"])
 
-DAY_S = 86_400.0
 BROWSER_DAYS = 90
 """The most days for which a token lasts that a browser creates: what takes over a page must not gain access for ever."""
 TokenId = Annotated[str, Path(max_length=100)]
