@@ -142,7 +142,7 @@ class SshWorld:
 
     def group(self, key: str) -> str:
         file = self.server.home / ".asterism" / folder_of(key) / "pid"
-        return file.read_text().split()[0] if file.exists() else ""
+        return (file.read_text().split() or [""])[0] if file.exists() else ""  # it may be there, and not written yet
 
     def begun(self, key: str) -> int:
         return self.server.starts.count(self.group(key))

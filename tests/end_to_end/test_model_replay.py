@@ -67,8 +67,8 @@ def test_no_key_and_no_address_is_in_a_recording(recording: Path, key: str) -> N
 
 
 def test_what_went_wrong_on_the_way_goes_wrong_again_without_the_wait(recording: Path, key: str) -> None:
-    script: list[ModelAnswer] = [Fault(status=500), {"thought": ""}, PLAN, HANG, HANG, edit()]
-    first = live(script, record=str(recording), timeout_s=0.5, attempts=2)
+    script: list[ModelAnswer] = [Fault(status=500), {"thought": ""}, PLAN, HANG, Fault(status=500), edit()]
+    first = live(script, record=str(recording), timeout_s=2, attempts=2)
     again = replayed(recording)
     assert [kind_of(it) for it in first.answers] == ["planned", "planning_failed", "planned"]
     assert told(again) == told(first)

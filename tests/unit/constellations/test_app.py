@@ -173,8 +173,8 @@ def test_a_thread_that_is_stopped_ends_its_attempt_and_occupies_its_place_until_
             raise
 
     plan = Constellation("stuck")
-    plan.task(block, timeout_s=0.1)
-    plan.task(sleep, timeout_s=0.1)
+    plan.task(block, timeout_s=0.5)
+    plan.task(sleep, timeout_s=0.5)
 
     async def scene(app: App) -> None:
         ended = await app.run(plan)

@@ -408,6 +408,7 @@ def test_a_time_limit_of_the_fleet_file_stops_the_program(tmp_path: Path) -> Non
             fleet.write_text(fleet_table(server) + table)
             async with contextlib.AsyncExitStack() as stack:
                 device = (await open_fleet(fleet, {"ssh": ssh_kind(stack)}))["d"]
+                await device.perform(attempt("say", "r:2.0", text="1"), Heard())  # the time limit includes the connection
                 end = await device.perform(attempt("long"), Heard())
                 assert end.error is not None
                 assert (end.error.code, end.error.message) == ("timeout", "long took longer than its timeout_s in the fleet file, 0.8 s")

@@ -53,7 +53,7 @@ def talked(body: Callable[[Any], Any]) -> AgentResult:
 
     async def scene() -> AgentResult:
         conversation = Conversation(Odd)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             return await conversation.say("go")
 
     return asyncio.run(scene())

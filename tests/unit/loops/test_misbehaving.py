@@ -38,7 +38,7 @@ async def works(_: Handoff) -> str:
 
 def ended(loop: OrchestrationLoop, **more: Any) -> LoopResult:
     async def scene() -> LoopResult:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             return await loop.run("x", **more)
 
     return asyncio.run(scene())
@@ -126,8 +126,8 @@ def test_a_bounded_number_of_calls_of_one_reply_is_made() -> None:
         return number
 
     class Many(Script):
-        def _reply(self, messages: Any, info: Any) -> Any:
-            said: Any = super()._reply(messages, info)
+        async def _reply(self, messages: Any, info: Any) -> Any:
+            said: Any = await super()._reply(messages, info)
             return type(said)(parts=said.parts * 150) if len(messages) == 1 else said
 
     assert run(Many({"count": {"number": 1}}, "done"), count).state == "COMPLETE"

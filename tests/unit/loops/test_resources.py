@@ -37,7 +37,7 @@ class Door:
 def test_a_resource_that_never_opens_does_not_block_the_close() -> None:
     async def scene() -> bool:
         door = Door()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             async with open_resources() as keeper:
                 with pytest.raises(TimeoutError):
                     async with asyncio.timeout(0):
@@ -51,7 +51,7 @@ def test_a_resource_that_never_opens_does_not_block_the_close() -> None:
 def test_a_caller_gets_an_error_when_a_resource_closes_before_it_opens() -> None:
     async def scene() -> None:
         door = Door()
-        async with asyncio.timeout(5), open_resources() as keeper:
+        async with asyncio.timeout(30), open_resources() as keeper:
             waiting = asyncio.ensure_future(keeper.get("door", door.opened))
             await door.tried.wait()
             keeper.forget("door")

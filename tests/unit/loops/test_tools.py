@@ -23,6 +23,7 @@ from asterism.errors import InvalidInput
 from asterism.loops import LoopResult, McpServer, ModelWorker, OrchestrationLoop, tool, within
 from asterism.loops.tool import gated
 from asterism.machines.orchestration_loop.model import ToolCall
+from asterism.simulation.loop import run as run_in_virtual_time
 from tests.unit.loops.mcp_server import NOTES
 from tests.unit.loops.mcp_server import server as notes
 
@@ -45,7 +46,7 @@ class Script:
         self.offered: list[list[str]] = []
         self.model = FunctionModel(self._reply)
 
-    def _reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    async def _reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.offered.append([it.name for it in info.function_tools])
         for message in messages:
             for part in message.parts if isinstance(message, ModelRequest) else []:
@@ -133,7 +134,7 @@ def test_a_tool_that_hangs_times_out_and_the_model_sees_it() -> None:
     script = Script({"hangs": {}}, "it took too long")
     worker = ModelWorker(script.model, "You work.", tools=[hangs], timeout_s=0.2)
     loop = OrchestrationLoop(plan=[{"worker": "m", "intent": "x"}], workers={"m": worker})
-    assert asyncio.run(loop.run("x")).answer == "it took too long"
+    assert run_in_virtual_time(loop.run("x")).answer == "it took too long"
     assert json.loads(script.told["hangs"])["reason"] == "hangs took longer than 0.2 s; it is unknown if the call took effect"
 
 

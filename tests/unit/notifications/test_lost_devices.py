@@ -8,15 +8,16 @@ import contextlib
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
 from asterism.notifications.lost_devices import AGAIN_S, LostDevices
 from asterism.runtime.ports.notices import Notice
+from asterism.simulation.loop import run
 from asterism.stores.memory import MemoryStore
 from tests.unit.schedules.test_scheduler import Hand
 
 
 async def noted(lost_devices: LostDevices) -> list[Notice]:
-    """Return what the devices write into a store within some turns of the loop."""
+    """Return what the devices write into a store within a second of virtual time."""
     store = MemoryStore()
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(0.05):
+        async with asyncio.timeout(1):
             await lost_devices.serve(store)
     return await store.unrouted_notices()
 
@@ -29,7 +30,7 @@ def test_a_device_is_noted_when_it_is_lost_and_again_only_after_a_while() -> Non
         clock.at += after_s
         lost_devices.note(lost, "device:robot")
         lost_devices.note(DeviceFound(device="robot"), "device:robot")
-    found = asyncio.run(noted(lost_devices))
+    found = run(noted(lost_devices))
     assert [(it.kind, it.subject, it.text, it.at) for it in found] == [
         ("device_lost", "robot", "no answer", 1000.0),
         ("device_lost", "robot", "no answer", 1000.0 + AGAIN_S),
@@ -39,4 +40,4 @@ def test_a_device_is_noted_when_it_is_lost_and_again_only_after_a_while() -> Non
 def test_a_device_that_left_the_fleet_is_no_news() -> None:
     lost_devices = LostDevices(Hand(1000.0))
     lost_devices.note(DeviceLost(device="robot", reason="it left the fleet", removed=True), "device:robot")
-    assert asyncio.run(noted(lost_devices)) == []
+    assert run(noted(lost_devices)) == []

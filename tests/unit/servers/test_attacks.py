@@ -256,7 +256,7 @@ def test_more_logins_submissions_or_streams_than_allowed_are_refused(tmp_path: P
                 await opened.acquire()
             assert (await bob.get(f"/api/runs/{run_id}/stream")).status_code == 429
             close.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while server.context.limits._streams:  # noqa: ASYNC110 - the server notices in its own time
                 await asyncio.sleep(0.01)
 
@@ -279,10 +279,10 @@ def test_a_path_cannot_leave_its_place_nor_a_line_enter_the_log(tmp_path: Path, 
             assert answer.status_code in (404, 422), path
             assert "set-cookie" not in answer.headers
         token = await server.token("operator")
-        bearer = f"Authorization: Bearer {token}\r\n".encode()
-        assert b"400" in (await raw(server, b"GET /api/runs HTTP/1.1\r\nHost: localhost\r\nX-A: a\rb: c\r\n\r\n", wait_s=1))[:20]
-        assert b"400" in (await raw(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", wait_s=1))[:20]
-        key = await raw(server, b"POST /api/runs HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: a\x07b\r\n" + bearer + b"\r\n", wait_s=1)
+        bearer = f"Authorization: Bearer {token}\r\nConnection: close\r\n".encode()
+        assert b"400" in (await raw(server, b"GET /api/runs HTTP/1.1\r\nHost: localhost\r\nX-A: a\rb: c\r\n\r\n"))[:20]
+        assert b"400" in (await raw(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"))[:20]
+        key = await raw(server, b"POST /api/runs HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: a\x07b\r\n" + bearer + b"\r\n")
         assert key[9:12] in (b"400", b"422")
 
     play(tmp_path, scenario, drives=False)
