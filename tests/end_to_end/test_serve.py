@@ -446,3 +446,15 @@ def test_a_server_waits_for_room_on_a_full_disk_and_then_its_run_goes_on(place: 
             place.until(lambda rows: [(row.run_id, row.outcome) for row in rows] == [(run, "finished")])
             assert process.poll() is None
     assert (len(place.done()), max(place.done().values())) == (2, 1)
+
+
+def test_a_server_of_a_read_only_database_does_not_start_and_says_why(place: Place) -> None:
+    folder = place.folder / "small"
+    with mounted(folder, "size=2m"):
+        place.database = folder / "runs.db"
+        place.submit(1, 0, 0)
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        refused = place.command("serve", "--no-api", timeout=20)
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused.stderr
+        assert "writable" in refused.stderr
+    assert place.done() == {}
