@@ -1,19 +1,13 @@
-"""Exported pages in a real browser, opened from disk: what they show, and that they request nothing.
-
-They need a Chromium: the one that ``$CONSOLE_BROWSER`` names, or one of the system.
-"""
+"""Exported pages in a real browser, opened from disk: what they show, and that they request nothing."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page
 
 from asterism.console.export import PageLog, PageRun, machine_data, run_page
 from asterism.kernel.packing import packer
@@ -21,33 +15,13 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.views import Delta
 from asterism.views.registry import unread_view
 from tests.constellation_harness import Agent
+from tests.end_to_end.browsers import TIMEOUT_MS, until
 from tests.journals.test_golden import MACHINE_OF, golden
 from tests.unit.console.story import story
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-TIMEOUT_MS = 60_000
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"></script><script>document.title='taken'</script>\u202e\x1b[31m&amp;"
 SHOWN = "<img src=x onerror=\"document.title='taken'\"></script><script>document.title='taken'</script>\\u202e\\u001b[31m&amp;"
 ENDLESS = "x" * 1_000_000
-
-
-def executable() -> str | None:
-    """Return the path of a Chromium; None if there is none."""
-    return os.environ.get("CONSOLE_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = executable()
-    if path is None:
-        missing = f"no Chromium: none of {', '.join(BROWSERS)} is installed, and $CONSOLE_BROWSER names none"
-        if os.environ.get("REQUIRE_BROWSER"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"], timeout=TIMEOUT_MS)
-        yield started
-        started.close()
 
 
 class Opened:
@@ -78,12 +52,8 @@ class Opened:
         self.page.keyboard.press(key)
 
     def until(self, script: str) -> None:
-        """Wait until an expression is true in the page; the page's own policy forbids Playwright to wait in the page."""
-        for _ in range(TIMEOUT_MS // 50):
-            if self.page.evaluate(script):
-                return
-            self.page.wait_for_timeout(50)
-        pytest.fail(f"never true: {script}")
+        """Wait until an expression is true in the page."""
+        until(self.page, script)
 
     def task(self, name: str) -> Locator:
         return self.page.locator(f"plan-view .task[data-task='{name}']")
@@ -193,7 +163,7 @@ def test_the_playhead_is_dragged_along_the_timeline(browser: Browser, tmp_path: 
 def test_a_phone_shows_the_question_below_the_plan_and_scrolls_one_way(browser: Browser, tmp_path: Path, scheme: str) -> None:
     opened = Opened(browser, story_page(tmp_path), width=390, height=844, scheme=scheme)
     assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    tops = [opened.page.locator(selector).bounding_box() for selector in ("main", ".card.question", ".dock", ".card.thought")]
+    tops = [opened.page.locator(selector).bounding_box() for selector in (".picture", ".card.question", "run-dock", ".card.thought")]
     assert all(tops)
     assert [top["y"] for top in tops if top] == sorted(top["y"] for top in tops if top)
     opened.close()

@@ -51,7 +51,7 @@ def page_of(text: str) -> str:
 
 
 def test_the_page_has_every_module_once_and_each_after_its_imports() -> None:
-    assert sorted(modules(ENTRY)) == MODULES
+    assert sorted(modules(ENTRY)) == [name for name in MODULES if not name.startswith("live/")]
     script = linked(ENTRY)
     assert not re.search(r"^(?:import|export)\b", script, re.MULTILINE)
     for number, name in enumerate(modules(ENTRY)):
@@ -64,7 +64,7 @@ def test_a_module_parses_no_html_requests_nothing_and_is_short(name: str) -> Non
     text = (WEB / name).read_text(encoding="utf-8")
     assert text.startswith("// @ts-check\n/**")
     assert not PARSES_HTML.search(text)
-    assert not REQUESTS.search(text)
+    assert name.startswith("live/") or not REQUESTS.search(text)
     assert text.count("\n") <= MAX_LINES
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -336,24 +335,3 @@ def test_questions_are_listed_page_by_page_and_entries_alike(tmp_path: Path) -> 
             assert [msgspec.structs.replace(it, body="") for it in records] == [msgspec.structs.replace(it, body="") for it in stored]
 
     play(tmp_path, scenario)
-
-
-def test_the_page_of_a_login_link_needs_no_token_and_has_no_inline_script(tmp_path: Path) -> None:
-    async def scenario(server: Server) -> None:
-        nobody = await server.client(None)
-        page, script = await nobody.get("/"), await nobody.get("/login.js")
-        assert (page.status_code, script.status_code) == (200, 200)
-        assert (page.headers["content-type"], script.headers["content-type"]) == (
-            "text/html; charset=utf-8",
-            "text/javascript; charset=utf-8",
-        )
-        for answer in (page, script):
-            assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'; connect-src 'self';")
-            assert answer.headers["referrer-policy"] == "no-referrer"
-        assert re.findall(r"<script[^>]*>[^<]*", page.text) == ['<script src="/login.js">']
-        assert re.search(r"\son\w+=|style|javascript:", page.text) is None
-        assert "innerHTML" not in script.text
-        assert (await nobody.post("/")).status_code == 401
-        assert (await nobody.get("/", headers={"Host": "evil.example"})).status_code == 421
-
-    play(tmp_path, scenario, drives=False)

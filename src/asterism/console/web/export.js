@@ -1,5 +1,6 @@
 // @ts-check
 /** Opens an exported page: its runs are in the document, and nothing is requested. */
+import { h } from './dom.js';
 import { parse } from './json.js';
 import './page.js';
 import './plan.js';
@@ -14,5 +15,16 @@ for (const { run, parent, machine, logs, deltas } of data) {
   runs.set(run, { run, parent, machine, logs, journal });
 }
 const page = /** @type {import('./page.js').RunPage} */ (document.createElement('run-page'));
-document.body.append(page);
-page.open(runs);
+const said = () => new URLSearchParams(location.hash.slice(1));
+document.body.append(h('main', {}, page));
+page.open(
+  runs,
+  {
+    keep: (query) => history.replaceState(null, '', `#${query}`),
+    has: (run) => runs.has(run),
+    goTo: (run) => (location.hash = String(new URLSearchParams({ run }))),
+    titled: (title) => document.title === title || (document.title = title),
+  },
+  said(),
+);
+addEventListener('hashchange', () => page.restore(said()));

@@ -2,7 +2,7 @@
 /** The keys of a run's page. Each has a button, too. */
 import { h } from './dom.js';
 
-const KEYS = [
+export const KEYS = /** @type {[string, string][]} */ ([
   ['← →', 'one entry back, one on'],
   ['[ ]', 'previous, next edit of the plan'],
   ['Space', 'play the record, or stop'],
@@ -13,10 +13,10 @@ const KEYS = [
   ['Arrows', 'in the plan: go to the next task'],
   ['Enter', 'in the plan: show the task'],
   ['Esc', 'hide the task'],
-];
+]);
 
 /**
- * Listen to the keys.
+ * Listen to the keys; returns the function that stops.
  * @param {import('./page.js').RunPage} page
  */
 export function keys(page) {
@@ -24,9 +24,9 @@ export function keys(page) {
   const does = {
     ArrowLeft: () => page.cursor.step(-1),
     ArrowRight: () => page.cursor.step(1),
-    '[': () => page.toEdit(-1),
-    ']': () => page.toEdit(1),
-    ' ': () => page.play(),
+    '[': () => page.dock.toEdit(-1),
+    ']': () => page.dock.toEdit(1),
+    ' ': () => page.dock.play(),
     l: () => page.cursor.show(Infinity),
     d: () => page.switchMarking(),
     t: () => page.switchView(),
@@ -36,16 +36,18 @@ export function keys(page) {
     '?': () => page.help.showModal(),
     Escape: () => page.picked && page.pick(page.picked),
   };
-  addEventListener('keydown', (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || page.help.open) return;
+  const listener = (/** @type {KeyboardEvent} */ event) => {
+    if (event.defaultPrevented || !page.cursor || event.ctrlKey || event.metaKey || event.altKey || page.help.open) return;
     const target = /** @type {Element} */ (event.target);
-    if (target.closest('input, textarea, select, pre')) return;
+    if (target.closest('input, textarea, select, pre, dialog')) return;
     if (event.key === ' ' && target.closest('button, a, summary')) return;
     const act = does[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!act) return;
     event.preventDefault();
     act();
-  });
+  };
+  addEventListener('keydown', listener);
+  return () => removeEventListener('keydown', listener);
 }
 
 /** Return the dialog that lists the keys. */

@@ -1,7 +1,8 @@
 // @ts-check
 /** `<run-page>`: one run at one cursor. Every part of the page is drawn from the same rows. */
 import './chat.js';
-import { fill, h, icon, setAttribute, setText } from './dom.js';
+import { button, RunDock } from './dock.js';
+import { fill, h, setAttribute, setText } from './dom.js';
 import { rowsOf } from './fold.js';
 import './loop.js';
 import './machine.js';
@@ -12,7 +13,6 @@ import { Story } from './player/story.js';
 import { editCard, journalRows, questionCards, taskCard } from './side.js';
 import { progressWords, statusOf } from './status.js';
 import './table.js';
-import './timeline.js';
 import { brief, duration, moment, textOf } from './words.js';
 
 /**
@@ -25,8 +25,21 @@ import { brief, duration, moment, textOf } from './words.js';
  * @property {Record<string, import('./side.js').Log>} logs
  */
 
-/** Seconds in which a recorded run is played. */
-const PLAYED = 20;
+/**
+ * What surrounds the page: a file, or the console.
+ * @typedef {object} Host
+ * @property {(query: URLSearchParams) => void} keep put into the address what is shown
+ * @property {(run: string) => boolean} has true if another run can be shown
+ * @property {(run: string) => void} goTo show another run
+ * @property {(title: string) => void} titled
+ * @property {HTMLElement} [bar] place for the title and the controls of the run; the page has its own without it
+ * @property {HTMLElement} [acts] what can be done with the run
+ * @property {HTMLElement} [more] more cards beside the picture
+ * @property {() => number} [now] seconds since 1970, for a run that goes on; absent for a record
+ * @property {(place: HTMLElement, rows: Rows, atEnd: boolean) => void} [questions] draws the open questions; they are shown as text without it
+ * @property {(place: HTMLElement, task: string, row: import('./fold.js').Row | undefined) => void} [task] draws more about the picked task
+ */
+/** @typedef {import('./fold.js').Rows} Rows */
 
 export class RunPage extends HTMLElement {
   constructor() {
@@ -44,41 +57,59 @@ export class RunPage extends HTMLElement {
     this.marking = false;
     this.asTable = false;
     this.details = false;
-    /** @type {string | undefined} */
-    this.hash = undefined;
+    /** What the address says. @type {string | undefined} */
+    this.said = undefined;
+    this.host = /** @type {Host} */ (unset);
+    /** @type {RunDock} */
+    this.dock = unset;
     this.waiting = 0;
-    this.timer = 0;
   }
 
   /**
    * Show one of several runs.
    * @param {Map<string, Shown>} runs by id, the root first
+   * @param {Host} host
+   * @param {URLSearchParams} query
    */
-  open(runs) {
+  open(runs, host, query) {
     this.runs = runs;
+    this.host = host;
     this.build();
-    keys(this);
-    addEventListener('hashchange', () => this.restore());
-    this.restore();
+    this.restore(query);
   }
 
-  /** Show what the address says: the run, the entry, the picked task, and how. */
-  restore() {
-    const hash = location.hash.slice(1);
-    if (hash === this.hash) return;
-    const wanted = new URLSearchParams(hash);
-    this.choose(this.runs.get(wanted.get('run') ?? '') ?? [...this.runs.values()][0]);
-    this.picked = wanted.get('task') ?? '';
-    this.marking = wanted.has('edit');
-    this.asTable = wanted.get('view') === 'table';
-    const at = Number(wanted.get('at'));
+  connectedCallback() {
+    this.unwatch = keys(this);
+  }
+
+  disconnectedCallback() {
+    this.unwatch?.();
+    this.dock?.stop();
+  }
+
+  /**
+   * Show what an address says: the run, the entry, the picked task, and how.
+   * @param {URLSearchParams} query
+   */
+  restore(query) {
+    if (String(query) === this.said) return;
+    this.choose(this.runs.get(query.get('run') ?? '') ?? this.first);
+    this.picked = query.get('task') ?? '';
+    this.marking = query.has('edit');
+    this.asTable = query.get('view') === 'table';
+    const at = Number(query.get('at'));
     if (at > 0) this.cursor.jump(at);
     else this.cursor.show(Infinity);
   }
 
+  /** Return the run that is shown without a choice. */
+  get first() {
+    return [...this.runs.values()][0];
+  }
+
   /** @param {Shown} shown */
   choose(shown) {
-    this.stop();
+    this.dock.stop();
     this.shown = shown;
     this.cursor = new Cursor(shown.journal);
     this.story = new Story(shown.journal);
@@ -87,36 +118,33 @@ export class RunPage extends HTMLElement {
 
   /** Build the parts of the page. */
   build() {
-    const button = (/** @type {string} */ glyph, /** @type {string} */ title, /** @type {() => void} */ click, /** @type {string} */ text = '') => h('button', { type: 'button', class: 'button', title, 'aria-label': text ? null : title, onclick: click }, icon(glyph), text ? h('span', {}, text) : null);
     this.heading = h('h1', { dir: 'auto' });
     this.pill = h('span', { class: 'pill' });
     this.when = h('span', { class: 'when', role: 'status' });
     this.stats = h('dl', { class: 'stats' });
     this.view = button('table', 'Picture or table (T)', () => this.switchView(), 'Table');
     this.up = h('span', { class: 'up' });
-    const top = h('header', { class: 'top' }, h('div', { class: 'title' }, this.up, this.heading, this.pill, this.when), this.stats, h('div', { class: 'acts' }, this.view, button('theme', 'Light or dark', () => this.switchTheme()), button('help', 'Keys (?)', () => this.help.showModal())));
+    const { bar } = this.host;
+    const parts = [h('div', { class: 'title' }, this.up, this.heading, this.pill, this.when), this.stats, h('div', { class: 'acts' }, this.view, this.host.acts, bar ? null : [button('theme', 'Light or dark', () => this.switchTheme()), button('help', 'Keys (?)', () => this.help.showModal())])];
+    bar?.replaceChildren(...parts);
     this.plan = h('plan-view', { 'aria-label': 'Plan' });
     this.table = h('task-table', { tabindex: 0, role: 'region', 'aria-label': 'Tasks' });
     this.loop = h('loop-view', { tabindex: 0, role: 'region', 'aria-label': 'Steps' });
     this.chat = h('chat-view');
     this.note = h('p', { class: 'note', role: 'status' });
-    this.main = h('main', { id: 'main', tabindex: -1 }, this.plan, this.table, this.loop, this.chat, this.note);
+    this.main = h('section', { class: 'picture', tabindex: -1 }, this.plan, this.table, this.loop, this.chat, this.note);
     this.questions = h('div', { class: 'stack' });
     this.task = h('div', { class: 'stack' });
+    this.ofTask = h('div', { class: 'stack' });
     this.why = h('div', { class: 'stack' });
     this.machine = h('state-machine');
     this.journal = h('div');
     const details = h('label', {}, h('input', { type: 'checkbox', onchange: (/** @type {any} */ event) => this.switchDetails(event.target.checked) }), 'all entries');
-    const side = h('aside', { 'aria-label': 'Details' }, this.questions, this.task, this.why, h('section', { class: 'card' }, h('h2', {}, 'State'), this.machine), h('section', { class: 'card' }, h('h2', {}, 'Journal', details), this.journal));
-    this.playing = button('play', 'Play (space)', () => this.play());
-    this.marker = button('diff', 'Mark the last edit (D)', () => this.switchMarking(), 'Show edit');
-    this.last = button('end', 'To the end (L)', () => this.cursor.show(Infinity), 'End');
-    const steps = h('span', { class: 'segments' }, button('previousEdit', 'Previous edit of the plan ([)', () => this.toEdit(-1)), button('previous', 'One entry back (←)', () => this.cursor.step(-1)), this.playing, button('next', 'One entry on (→)', () => this.cursor.step(1)), button('nextEdit', 'Next edit of the plan (])', () => this.toEdit(1)));
-    this.entry = h('p', { class: 'entry', dir: 'auto' });
-    this.timeline = h('run-timeline');
-    const dock = h('section', { class: 'dock', 'aria-label': 'Timeline' }, h('div', { class: 'controls' }, steps, this.last, this.marker, this.entry), this.timeline);
+    const side = h('aside', { 'aria-label': 'Details' }, this.questions, this.task, this.ofTask, this.why, h('section', { class: 'card' }, h('h2', {}, 'State'), this.machine), h('section', { class: 'card' }, h('h2', {}, 'Journal', details), this.journal), this.host.more);
+    this.dock = new RunDock(this);
     this.help = shortcuts();
-    this.replaceChildren(h('a', { class: 'skip', href: '#main', onclick: (/** @type {Event} */ event) => (event.preventDefault(), this.main.focus()) }, 'Skip to the plan'), top, this.main, side, dock, this.help);
+    const skip = h('a', { class: 'skip', href: '#', onclick: (/** @type {Event} */ event) => (event.preventDefault(), this.main.focus()) }, 'Skip to the plan');
+    this.replaceChildren(...(bar ? [] : [skip, h('header', { class: 'top' }, parts)]), this.main, side, this.dock, this.help);
     this.addEventListener('pick', (event) => this.pick(/** @type {CustomEvent} */ (event).detail));
     this.addEventListener('seek', (event) => this.cursor.show(/** @type {CustomEvent} */ (event).detail));
   }
@@ -137,22 +165,21 @@ export class RunPage extends HTMLElement {
     const [delta, rows] = [cursor.delta, cursor.rows];
     const run = rows.get('run') ?? {};
     const start = shown.journal.deltas[0]?.at ?? 0;
-    const now = delta?.at ?? start;
+    const goesOn = this.goesOn(run);
+    const now = Math.max(delta?.at ?? start, goesOn ? (this.host.now?.() ?? 0) : 0);
     const edit = story.editAt(cursor.count);
     this.drawTop(run, rows, now - start);
     this.drawMain(run, rows, this.marking ? edit : null, now, start);
     const key = `${shown.run}\n${cursor.count}`;
-    const link = (/** @type {string} */ child) => (this.runs.has(child) ? h('button', { type: 'button', class: 'linkish', onclick: () => this.goTo(child) }, child) : h('code', {}, child));
-    fill(this.questions, `${shown.run}\n${[...rowsOf(rows, 'ask')].map(([id]) => id).join('\n')}`, () => questionCards(rows));
+    const link = (/** @type {string} */ child) => (this.host.has(child) ? h('button', { type: 'button', class: 'linkish', onclick: () => this.host.goTo(child) }, child) : h('code', {}, child));
+    if (this.host.questions) this.host.questions(this.questions, rows, cursor.atEnd);
+    else fill(this.questions, `${shown.run}\n${[...rowsOf(rows, 'ask')].map(([id]) => id).join('\n')}`, () => questionCards(rows));
     fill(this.task, `${key}\n${this.picked}`, () => this.picked && taskCard(this.picked, rows, now, shown.logs, shown.run, link));
+    this.host.task?.(this.ofTask, this.picked, rows.get(`task:${this.picked}`));
     fill(this.why, `${shown.run}\n${edit?.count}`, () => edit && editCard(edit, rows, (count) => cursor.show(count)));
     this.machine.draw(shown.machine, story.moves.filter((move) => move.count <= cursor.count), delta?.state ?? shown.machine.initial);
     fill(this.journal, `${key}\n${this.details}`, () => journalRows(cursor, this.details, (count) => cursor.show(count), start));
-    this.timeline.draw(story, cursor, this.picked);
-    setText(this.entry, delta ? `Entry ${delta.seq} of ${shown.journal.deltas[shown.journal.length - 1].seq} · ${delta.part ? `${delta.part}: ` : ''}${delta.text ?? ''}` : '');
-    setAttribute(this.marker, 'aria-pressed', String(this.marking));
-    this.marker.disabled = !edit;
-    this.last.disabled = cursor.atEnd;
+    this.dock.draw(story, !!edit, goesOn ? now : 0);
     this.classList.toggle('past', !cursor.atEnd);
     this.remember();
   }
@@ -167,12 +194,12 @@ export class RunPage extends HTMLElement {
     const title = brief(run.name || run.request || run.agent || shown.run, 140);
     setText(this.heading, title);
     setAttribute(this.heading, 'title', textOf(run.request || run.agent || ''));
-    if (document.title !== title) document.title = title;
+    this.host.titled(title);
     setText(this.pill, cursor.delta?.state ?? shown.machine.initial);
     setAttribute(this.pill, 'data-outcome', run.outcome ?? '');
-    setText(this.when, `${cursor.atEnd ? (run.ended ? 'ended' : 'not ended when exported') : 'earlier entry'} · ${moment(cursor.delta?.at ?? 0)}`);
-    const parent = this.runs.get(shown.parent);
-    fill(this.up, shown.run, () => parent && h('button', { type: 'button', class: 'linkish', onclick: () => this.goTo(parent.run) }, `run ${parent.run} ›`));
+    setText(this.when, this.goesOn(run) ? '' : `${cursor.atEnd ? (run.ended ? 'ended' : 'not ended when exported') : 'earlier entry'} · ${moment(cursor.delta?.at ?? 0)}`);
+    const { parent } = shown;
+    fill(this.up, shown.run, () => parent && this.host.has(parent) && h('button', { type: 'button', class: 'linkish', onclick: () => this.host.goTo(parent) }, `run ${parent} ›`));
     const tasks = [...rowsOf(rows, 'task')].filter(([, row]) => !row.item).map(([, row]) => statusOf(row, rows));
     const { used } = run;
     const stats = [
@@ -209,61 +236,32 @@ export class RunPage extends HTMLElement {
     this.note.hidden = !note;
   }
 
+  /**
+   * Return true if the last entry of a run is shown that goes on.
+   * @param {import('./fold.js').Row} run
+   */
+  goesOn(run) {
+    return !!this.host.now && this.cursor.atEnd && !run.ended;
+  }
+
   /** Put into the address what is shown, so that it can be sent to somebody. */
   remember() {
-    const said = new URLSearchParams();
-    if (this.shown.parent) said.set('run', this.shown.run);
-    if (!this.cursor.atEnd) said.set('at', String(this.cursor.delta?.seq));
-    if (this.picked) said.set('task', this.picked);
-    if (this.marking) said.set('edit', '1');
-    if (this.asTable) said.set('view', 'table');
-    const hash = String(said);
-    if (hash === (this.hash ?? '')) return;
-    this.hash = hash;
-    history.replaceState(null, '', `#${hash}`);
+    const query = new URLSearchParams();
+    if (this.shown !== this.first) query.set('run', this.shown.run);
+    if (!this.cursor.atEnd) query.set('at', String(this.cursor.delta?.seq));
+    if (this.picked) query.set('task', this.picked);
+    if (this.marking) query.set('edit', '1');
+    if (this.asTable) query.set('view', 'table');
+    const text = String(query);
+    if (text === (this.said ?? '')) return;
+    this.said = text;
+    this.host.keep(query);
   }
 
   /** @param {string} id */
   pick(id) {
     this.picked = this.picked === id ? '' : id;
     this.later();
-  }
-
-  /** @param {string} run */
-  goTo(run) {
-    location.hash = new URLSearchParams({ run }).toString();
-  }
-
-  /** @param {number} by 1 for the next edit of the plan, -1 for the one before */
-  toEdit(by) {
-    const { count } = this.cursor;
-    const edit = by > 0 ? this.story.edits.find((it) => it.count > count) : this.story.edits.findLast((it) => it.count < count);
-    if (!edit) return;
-    this.marking = !edit.created;
-    this.cursor.show(edit.count);
-  }
-
-  /** Play the record from the cursor, or from the start; stop if it plays. */
-  play() {
-    if (this.timer) return this.stop();
-    if (this.cursor.atEnd) this.cursor.show(1);
-    const from = this.timeline.scale?.place(this.cursor.count) ?? 0;
-    const since = performance.now();
-    const tick = () => {
-      const x = from + (performance.now() - since) / 1000 / PLAYED;
-      const count = this.timeline.scale?.count(x) ?? Infinity;
-      if (count > this.cursor.count) this.cursor.show(count);
-      if (x >= 1 || this.cursor.atEnd) return this.stop();
-      this.timer = requestAnimationFrame(tick);
-    };
-    this.timer = requestAnimationFrame(tick);
-    this.playing.replaceChildren(icon('pause'));
-  }
-
-  stop() {
-    if (this.timer) cancelAnimationFrame(this.timer);
-    this.timer = 0;
-    this.playing.replaceChildren(icon('play'));
   }
 
   switchMarking() {

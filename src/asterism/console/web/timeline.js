@@ -33,9 +33,11 @@ export class RunTimeline extends HTMLElement {
     this.drawnOf = null;
     /** Entries that it was drawn with. */
     this.drawnLength = 0;
+    /** End of the axis that it was drawn with. */
+    this.drawnNow = 0;
     /** Timer of the next drawing of a record that grows; 0 for none. */
     this.soon = 0;
-    /** @type {[import('./player/story.js').Story, import('./player/cursor.js').Cursor, string] | null} */
+    /** @type {[import('./player/story.js').Story, import('./player/cursor.js').Cursor, string, number] | null} */
     this.shown = null;
   }
 
@@ -93,15 +95,16 @@ export class RunTimeline extends HTMLElement {
    * @param {import('./player/story.js').Story} story
    * @param {import('./player/cursor.js').Cursor} cursor
    * @param {string} picked id of the picked task
+   * @param {number} [now] seconds since 1970, up to which the axis of a run that goes on reaches; 0 for a record
    */
-  draw(story, cursor, picked) {
+  draw(story, cursor, picked, now = 0) {
     const { journal } = cursor;
-    this.shown = [story, cursor, picked];
+    this.shown = [story, cursor, picked, now];
     this.length = journal.length;
-    if (this.drawnOf !== story) this.drawRecord(story, journal);
-    else if (this.drawnLength !== journal.length) this.soon ||= setTimeout(() => this.again(), PACE_MS);
+    if (this.drawnOf !== story) this.drawRecord(story, journal, now);
+    else if (this.drawnLength !== journal.length || this.drawnNow !== now) this.soon ||= setTimeout(() => this.again(), PACE_MS);
     const scale = /** @type {Scale} */ (this.scale);
-    const place = scale.place(cursor.count);
+    const place = now ? 1 : scale.place(cursor.count);
     this.track.style.setProperty('--at', String(place)); // not on all: every bar below would get a new style
     this.classList.toggle('past', !cursor.atEnd);
     setAttribute(this.head, 'aria-valuenow', String(cursor.count));
@@ -116,13 +119,15 @@ export class RunTimeline extends HTMLElement {
   /**
    * @param {import('./player/story.js').Story} story
    * @param {import('./player/cursor.js').Journal} journal
+   * @param {number} now
    */
-  drawRecord(story, journal) {
+  drawRecord(story, journal, now) {
     clearTimeout(this.soon);
     this.soon = 0;
     this.drawnLength = journal.length;
     this.drawnOf = story;
-    const scale = (this.scale = new Scale(journal.deltas, story.bars.values()));
+    this.drawnNow = now;
+    const scale = (this.scale = new Scale(journal.deltas, story.bars.values(), now));
     this.width = this.track.clientWidth;
     this.picked = '';
     const bars = [...story.bars.values()].sort((a, b) => a.from - b.from);

@@ -1,7 +1,7 @@
 """The guard in front of the API: it refuses a request before any of its body is read.
 
 It checks the Host and Origin headers, the token and the size of the body, bounds the time in which the body arrives,
-adds the security headers, and writes the access log. A path needs a token unless it is in ``PUBLIC``.
+adds the security headers, and writes the access log. A path needs a token unless it is in ``PUBLIC`` or of a page.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from asterism.servers.api.context import ApiContext
 from asterism.servers.api.identity import sender_of
 from asterism.servers.api.problems import Problem, problem_of
 
-PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login"), *(("GET", path) for path in pages.PATHS)})
-"""Methods and paths that need no token."""
+PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/login")})
+"""Methods and paths that need no token, beside those of the console."""
 BODY_BYTES, PLAN_BYTES = 1 << 20, 8 << 20
 """Bytes of a request body, and of one that may have a plan."""
 FILE_PATH, FILE_S = "/api/files", 600.0
@@ -119,7 +119,7 @@ class Guard:
 
     async def _sender(self, scope: Scope, headers: Headers) -> object:
         context = self._context
-        if (scope["method"], scope["path"]) in PUBLIC:
+        if (scope["method"], scope["path"]) in PUBLIC or pages.is_public(scope["method"], scope["path"]):
             return None
         sender = await sender_of(context.store, headers, context.clock.now())
         if sender is None:

@@ -1,64 +1,59 @@
-"""The page of a login link: it exchanges the text after the ``#`` of its address for a cookie.
-
-A browser does not send that text with the request for the page, so no log of a server or a proxy has it.
-"""
+"""The console: one document for every page, and the files that it loads. They hold no data, so they need no token."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Header
 from fastapi.responses import HTMLResponse, Response
+
+from asterism.console.assets import POLICY, PREFIX, assets
+from asterism.servers.api.problems import Problem
 
 router = APIRouter(include_in_schema=False)
 
-PATHS = ("/", "/login.js")
-"""Paths of the page and its script, which need no token."""
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-}
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Asterism</title>
-<h1>Asterism</h1>
-<p id="state" role="status">Logging in …</p>
-<noscript><p>A login needs JavaScript.</p></noscript>
-<script src="/login.js"></script>
-</html>
-"""
-_SCRIPT = """"use strict";
-const state = document.getElementById("state");
-const link = new URLSearchParams(location.hash.slice(1)).get("login");
-history.replaceState(null, "", location.pathname);
+ADDRESSES = (
+    "/",
+    "/runs",
+    "/runs/{run_id}",
+    "/inbox",
+    "/conversations",
+    "/conversations/{run_id}",
+    "/devices",
+    "/schedules",
+    "/machines",
+    "/settings",
+    "/compare",
+)
+"""Addresses of pages."""
 
-async function logIn() {
-  const answer = link
-    ? await fetch("/api/login", {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ link }),
-      })
-    : await fetch("/api/session");
-  const found = await answer.json();
-  if (answer.ok) return `You are logged in as ${found.name}, with the role ${found.role}.`;
-  return link ? found.detail : "You are not logged in. Open the login link that the server has printed.";
-}
-
-logIn().then(
-  (text) => { state.textContent = text; },
-  () => { state.textContent = "The server cannot be reached."; },
-);
-"""
+_PUBLIC = re.compile("|".join([re.sub(r"\{\w+\}", "[^/]+", address) for address in ADDRESSES] + [rf"{PREFIX}/[0-9a-f]+/.*"]))
+_PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+_ASSET_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 
 
-@router.get("/")
-async def login_page() -> HTMLResponse:
-    """Return the page."""
-    return HTMLResponse(_PAGE, headers=_HEADERS)
+def is_public(method: str, path: str) -> bool:
+    """Return True for a request that needs no token because its answer holds no data."""
+    return method == "GET" and _PUBLIC.fullmatch(path) is not None
 
 
-@router.get("/login.js")
-async def login_script() -> Response:
-    """Return its script."""
-    return Response(_SCRIPT, media_type="text/javascript", headers=_HEADERS)
+async def read_page() -> HTMLResponse:
+    """Return the document, which is the same for every page."""
+    return HTMLResponse(assets().document, headers=_PAGE_HEADERS)
+
+
+for _address in ADDRESSES:
+    router.add_api_route(_address, read_page)
+
+
+@router.get(PREFIX + "/{version}/{name:path}")
+async def read_asset(version: str, name: str, accept_encoding: Annotated[str, Header()] = "") -> Response:
+    """Return a file of this version of the console."""
+    found = assets()
+    asset = found.files.get(name) if version == found.version else None
+    if asset is None:
+        raise Problem(404, "this version of the console has no such file; load the page again")
+    if "gzip" in accept_encoding:
+        return Response(asset.packed, media_type=asset.media_type, headers={**_ASSET_HEADERS, "Content-Encoding": "gzip"})
+    return Response(asset.data, media_type=asset.media_type, headers=_ASSET_HEADERS)

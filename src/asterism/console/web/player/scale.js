@@ -14,17 +14,20 @@ export class Scale {
   /**
    * @param {import('../fold.js').Delta[]} deltas
    * @param {Iterable<import('./story.js').Bar>} bars
+   * @param {number} [now] end of the axis after the last delta, in seconds since 1970; 0 for an axis that ends with it
    */
-  constructor(deltas, bars) {
-    const busy = underWay(deltas.length, bars);
-    const gaps = deltas.slice(1).map((delta, k) => Math.max(0, delta.at - deltas[k].at));
+  constructor(deltas, bars, now = 0) {
+    const times = deltas.map((delta) => delta.at);
+    if (now && times.length) times.push(Math.max(now, times[times.length - 1]));
+    const busy = underWay(times.length, bars);
+    const gaps = times.slice(1).map((at, k) => Math.max(0, at - times[k]));
     const worked = gaps.reduce((sum, gap, k) => sum + (busy[k + 1] ? gap : 0), 0);
     const whole = gaps.reduce((sum, gap) => sum + gap, 0);
     const most = (worked || whole / Math.max(1, gaps.length)) * IDLE * (worked ? 1 : 20);
     const widths = whole ? gaps.map((gap, k) => (busy[k + 1] ? gap : Math.min(gap, most))) : gaps.map(() => 1);
     const total = widths.reduce((sum, width) => sum + width, 0) || 1;
     this.start = deltas[0]?.at ?? 0;
-    this.times = deltas.map((delta) => delta.at);
+    this.times = times;
     this.inEntries = !whole;
     /** @type {number[]} place of each delta */
     this.places = [0];

@@ -1,0 +1,76 @@
+// @ts-check
+/** `<live-run-page>`: a run as the exported page shows it, while it goes on. */
+import { h } from '../../dom.js';
+import { KEYS } from '../../keys.js';
+import '../../page.js';
+import '../../plan.js';
+import { Journal } from '../../player/cursor.js';
+
+/** @typedef {import('../site.js').Site} Site */
+
+/** Milliseconds between two drawings of a run in which only the time has changed. */
+const TICK_MS = 1000;
+
+export class LiveRunPage extends HTMLElement {
+  constructor() {
+    super();
+    this.heading = 'Run';
+    this.keys = KEYS;
+    this.bar = h('div', { class: 'run-bar' });
+    this.isOpen = true;
+    /** @type {(() => void)[]} what ends with the page */
+    this.ends = [];
+  }
+
+  /** @type {import('../site.js').Page['enter']} */
+  async enter(site, { id }, query) {
+    this.site = site;
+    this.run = id;
+    const path = `/api/runs/${encodeURIComponent(id)}`;
+    const [{ run, tree }, { machines }] = await Promise.all([site.api.get(path), site.api.get('/api/machines')]);
+    this.journal = new Journal();
+    this.machine = machines.find((/** @type {any} */ it) => it.name === run.machine);
+    const others = new Set(tree.map((/** @type {any} */ it) => it.run_id));
+    for await (const deltas of site.api.lines(`${path}/deltas`)) {
+      if (!this.isOpen) return;
+      for (const delta of deltas) this.journal.push(delta);
+    }
+    if (!this.isOpen) return;
+    const view = /** @type {import('../../page.js').RunPage} */ (document.createElement('run-page'));
+    this.view = view;
+    this.replaceChildren(view);
+    /** @type {import('../../page.js').Host} */
+    const host = {
+      bar: this.bar,
+      acts: h('span', { class: 'stack' }),
+      more: h('div', { class: 'stack' }),
+      now: () => site.now(),
+      keep: (said) => site.keep(said),
+      has: (other) => others.has(other) || other.startsWith(`${run.root}.`),
+      goTo: (other) => site.go(`/runs/${encodeURIComponent(other)}`),
+      titled: (title) => {
+        this.heading = title;
+        site.retitle();
+      },
+    };
+    view.open(new Map([[id, { run: id, parent: run.parent, machine: this.machine, journal: this.journal, logs: {} }]]), host, query);
+    const { deltas } = this.journal;
+    this.ends.push(site.channel.follow(id, deltas[deltas.length - 1]?.seq ?? 0, (next) => this.take(next)));
+    const tick = setInterval(() => this.isOpen && view.goesOn(this.journal?.rows.get('run') ?? {}) && view.later(), TICK_MS);
+    this.ends.push(() => clearInterval(tick));
+  }
+
+  leave() {
+    this.isOpen = false;
+    for (const end of this.ends) end();
+  }
+
+  /** @param {import('../../fold.js').Delta[] | null} deltas */
+  take(deltas) {
+    if (deltas === null) return this.site?.go(location.pathname + location.search);
+    for (const delta of deltas) this.journal?.push(delta);
+    this.view?.later();
+  }
+}
+
+customElements.define('live-run-page', LiveRunPage);

@@ -1,0 +1,166 @@
+// @ts-check
+/** `<console-shell>`: the rail, the header, and the page of the address. */
+import { fill, h, icon, setAttribute, setText } from '../dom.js';
+import { count, duration } from '../words.js';
+import { Problem } from './api.js';
+import { RAIL, ROUTES } from './pages.js';
+import { CommandPalette } from './palette.js';
+import { switchTheme } from './preferences.js';
+import { Router } from './router.js';
+import { shortcutsOf, watchKeys } from './shortcuts.js';
+import { ToastList } from './toasts.js';
+
+/** @typedef {import('./site.js').Site} Site */
+/** @typedef {import('./site.js').Page & HTMLElement} PageElement */
+
+/** Questions that are counted; there may be more. */
+const MOST_QUESTIONS = 100;
+
+export class ConsoleShell extends HTMLElement {
+  constructor() {
+    super();
+    this.site = /** @type {Site} */ (/** @type {unknown} */ (null)); // `open` sets it before anything is shown
+    /** @type {PageElement | null} */
+    this.page = null;
+    this.questions = 0;
+    this.toasts = new ToastList();
+    this.palette = new CommandPalette();
+    /** @type {Router | null} */
+    this.router = null;
+  }
+
+  /** @param {Site} site */
+  open(site) {
+    this.site = site;
+    this.build();
+    const router = new Router(ROUTES, (match, query) => void this.show(match, query));
+    site.go = (address) => router.go(address);
+    this.router = router;
+    site.toast = (text) => this.toasts.say(text);
+    site.retitle = () => this.retitle();
+    this.keys = watchKeys(this);
+    site.channel.watch(() => this.drawLiveness());
+    setInterval(() => this.drawLiveness(), 1000);
+    site.channel.onTopic('inquiries', () => void this.count());
+    router.restore();
+  }
+
+  build() {
+    const entries = RAIL.map(([address, name, glyph, key]) => h('a', { href: address, class: 'rail-entry', title: `${name} (G ${key.toUpperCase()})` }, icon(glyph), h('span', {}, name)));
+    const button = (/** @type {string} */ glyph, /** @type {string} */ name, /** @type {string} */ title, /** @type {() => void} */ click) => h('button', { type: 'button', class: 'rail-entry', title, onclick: click }, icon(glyph), h('span', {}, name));
+    this.badge = h('span', { class: 'badge', hidden: true });
+    entries.find((entry) => entry.getAttribute('href') === '/inbox')?.append(this.badge);
+    this.rail = h(
+      'nav',
+      { class: 'rail', 'aria-label': 'Pages' },
+      entries,
+      h('span', { class: 'rail-rest' }),
+      button('search', 'Search', 'Search and commands (Ctrl K)', () => this.openPalette()),
+      button('theme', 'Theme', 'Light or dark', switchTheme),
+      button('help', 'Keys', 'Keys (?)', () => this.openHelp()),
+    );
+    this.heading = h('h1', { dir: 'auto' });
+    this.bar = h('div', { class: 'page-bar' });
+    this.asked = h('a', { class: 'asked', href: '/inbox', hidden: true });
+    this.liveness = h('span', { class: 'liveness', role: 'status' });
+    this.main = h('main', { id: 'main', tabindex: -1 });
+    this.help = h('dialog', { 'aria-label': 'Keys' });
+    this.replaceChildren(
+      h('a', { class: 'skip', href: '#main', onclick: (/** @type {Event} */ event) => (event.preventDefault(), this.main.focus()) }, 'Skip to the page'),
+      this.rail,
+      h('header', { class: 'top' }, this.heading, this.bar, this.asked, this.liveness),
+      this.main,
+      this.toasts,
+      this.palette,
+      this.help,
+    );
+  }
+
+  /**
+   * Show the page of an address.
+   * @param {import('./router.js').Match | null} match
+   * @param {URLSearchParams} query
+   */
+  async show(match, query) {
+    this.page?.leave?.();
+    this.page = null;
+    for (const entry of this.rail.querySelectorAll('a')) {
+      const address = entry.getAttribute('href') ?? '';
+      const isShown = location.pathname === address || location.pathname.startsWith(`${address}/`) || (address === '/runs' && location.pathname === '/');
+      setAttribute(entry, 'aria-current', isShown ? 'page' : null);
+    }
+    if (!match) {
+      this.bar.replaceChildren();
+      this.main.replaceChildren(h('p', { class: 'empty' }, 'There is no such page.'));
+      return this.retitle();
+    }
+    const page = /** @type {PageElement} */ (document.createElement(match.tag));
+    this.page = page;
+    this.site.keep = (given) => this.page === page && this.router?.keep(given);
+    this.bar.replaceChildren(...(page.bar ? [page.bar] : []));
+    this.main.replaceChildren(page);
+    this.main.scrollTop = 0;
+    this.retitle();
+    try {
+      await page.enter(this.site, match.params, query);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      if (this.page === page) page.replaceChildren(h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, error.detail));
+    }
+    if (this.page === page) this.retitle();
+  }
+
+  retitle() {
+    const heading = this.page?.heading || 'Asterism';
+    setText(this.heading, heading);
+    this.heading.hidden = !!this.bar.querySelector('h1');
+    const title = `${this.questions ? `(${this.counted}) ` : ''}${heading}`;
+    if (document.title !== title) document.title = title;
+  }
+
+  /** Return the number of open questions in words. */
+  get counted() {
+    return this.questions < MOST_QUESTIONS ? String(this.questions) : `${MOST_QUESTIONS - 1}+`;
+  }
+
+  /** Count the open questions. */
+  async count() {
+    const found = await this.site.api.get(`/api/inquiries?limit=${MOST_QUESTIONS}`).catch(() => null); // the list comes again
+    if (!found) return;
+    this.questions = found.inquiries.length;
+    this.badge.hidden = this.asked.hidden = !this.questions;
+    setText(this.badge, this.counted);
+    fill(this.asked, this.counted, () => [icon('waiting'), this.questions < MOST_QUESTIONS ? count(this.questions, 'question') : `${this.counted} questions`]);
+    this.retitle();
+  }
+
+  drawLiveness() {
+    const { state, since } = this.site.channel.liveness;
+    const ago = duration(Date.now() / 1000 - since);
+    setAttribute(this.liveness, 'data-state', state);
+    setText(this.liveness, state === 'live' ? 'Live' : state === 'lost' ? `Connection lost, last update ${ago} ago` : 'Connecting');
+    this.classList.toggle('lost', state === 'lost');
+  }
+
+  openPalette() {
+    const pages = RAIL.map(([address, name, , key]) => ({ title: `Go to ${name.toLowerCase()}`, hint: `G ${key.toUpperCase()}`, run: () => this.site.go(address) }));
+    const own = [{ title: 'Light or dark', run: switchTheme }, { title: 'Show the keys', hint: '?', run: () => this.openHelp() }];
+    this.palette.open([...(this.page?.commands?.() ?? []), ...pages, ...own], (text) => this.find(text));
+  }
+
+  /**
+   * Return commands that open the runs with a text in their titles.
+   * @param {string} text
+   */
+  async find(text) {
+    const { runs } = await this.site.api.get(`/api/runs?${new URLSearchParams({ q: text, limit: '6' })}`).catch(() => ({ runs: [] }));
+    return runs.map((/** @type {any} */ run) => ({ title: run.title || run.run_id, hint: run.run_id, run: () => this.site.go(`/runs/${encodeURIComponent(run.run_id)}`) }));
+  }
+
+  openHelp() {
+    this.help.replaceChildren(shortcutsOf(this.page?.keys ?? []));
+    if (!this.help.open) this.help.showModal();
+  }
+}
+
+customElements.define('console-shell', ConsoleShell);

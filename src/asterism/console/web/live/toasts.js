@@ -1,0 +1,22 @@
+// @ts-check
+/** `<toast-list>`: short messages that go away by themselves. */
+import { h } from '../dom.js';
+
+const SHOWN_MS = 8000;
+const MOST = 4;
+
+export class ToastList extends HTMLElement {
+  connectedCallback() {
+    this.setAttribute('role', 'status');
+  }
+
+  /** @param {string} text */
+  say(text) {
+    const toast = h('p', { class: 'toast', dir: 'auto' }, text);
+    this.append(toast);
+    while (this.children.length > MOST) this.firstElementChild?.remove();
+    setTimeout(() => toast.remove(), SHOWN_MS);
+  }
+}
+
+customElements.define('toast-list', ToastList);
