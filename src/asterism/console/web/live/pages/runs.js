@@ -1,18 +1,240 @@
 // @ts-check
 /** `<runs-page>`: the runs, newest first, and a box to submit one. */
-import { h } from '../../dom.js';
+import { h, icon, setAttribute, setText } from '../../dom.js';
+import { duration } from '../../words.js';
+import { newKey, Problem } from '../api.js';
+import { gathered, redraw } from '../redraw.js';
+import { isAsking, lasted, STATUSES, statusOfRun } from '../run_words.js';
+import { relative, timeOf } from '../times.js';
+
+/** @typedef {import('../run_words.js').Run} Run */
+
+const LISTED = 50;
+/** Open questions that are read; runs with later ones have no mark. */
+const MOST_QUESTIONS = 1000;
+/** Milliseconds between a change and the next look, and between two drawings of the times. */
+const [LOOK_MS, TICK_MS] = [400, 1000];
+/** Milliseconds without a key before the list is searched. */
+const PAUSE_MS = 200;
+const FILTERS = ['q', 'status', 'machine', 'after'];
 
 export class RunsPage extends HTMLElement {
   constructor() {
     super();
     this.heading = 'Runs';
+    this.keys = /** @type {[string, string][]} */ ([['J', 'next run'], ['K', 'previous run'], ['Enter', 'open the run']]);
+    this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it before anything is shown
+    this.query = new URLSearchParams();
+    /** @type {Run[]} */
+    this.runs = [];
+    /** @type {string | null} cursor of the next page */
+    this.next = null;
+    /** @type {string[]} ids of the runs with open questions */
+    this.asking = [];
+    this.problem = '';
+    this.looks = 0;
+    this.key = newKey();
+    /** @type {(() => void)[]} what ends with the page */
+    this.stops = [];
   }
 
   /** @type {import('../site.js').Page['enter']} */
-  async enter(site) {
-    const { runs } = await site.api.get('/api/runs');
-    this.replaceChildren(h('div', { class: 'page' }, h('ul', {}, runs.map((/** @type {any} */ run) => h('li', {}, h('a', { href: `/runs/${run.run_id}` }, run.title || run.run_id), ' ', run.status)))));
+  async enter(site, _params, query) {
+    this.site = site;
+    this.query = new URLSearchParams(FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? '']] : [])));
+    const { machines } = await site.api.get('/api/machines');
+    this.build(machines.map((/** @type {any} */ it) => it.name));
+    await this.load();
+    if (!this.isConnected) return;
+    const looking = gathered(() => this.look(), LOOK_MS);
+    const tick = setInterval(() => this.tick(), TICK_MS);
+    const onKey = (/** @type {KeyboardEvent} */ event) => this.pressed(event);
+    addEventListener('keydown', onKey);
+    this.stops = [
+      site.channel.onTopic('runs', looking.start),
+      site.channel.onTopic('inquiries', looking.start),
+      site.channel.watch(() => this.enable()),
+      looking.stop,
+      () => clearInterval(tick),
+      () => removeEventListener('keydown', onKey),
+    ];
+  }
+
+  leave() {
+    for (const stop of this.stops) stop();
+    clearTimeout(this.typing);
+  }
+
+  /** @param {string[]} machines */
+  build(machines) {
+    const select = (/** @type {string} */ name, /** @type {string} */ title, /** @type {string[][]} */ options) =>
+      h('select', { 'aria-label': title, onchange: (/** @type {any} */ event) => this.narrow(name, event.target.value) }, [['', `Any ${title.toLowerCase()}`], ...options].map(([value, text]) => h('option', { value, selected: value === (this.query.get(name) ?? '') }, text)));
+    this.search = h('input', { type: 'search', class: 'field', 'data-search': true, 'aria-label': 'Search runs', placeholder: 'Search by title or id', autocomplete: 'off', spellcheck: 'false', value: this.query.get('q') ?? '', maxlength: 200, oninput: () => this.typed() });
+    this.list = h('div', { class: 'panel', role: 'region', 'aria-label': 'Runs' });
+    this.pages = h('nav', { class: 'tools pages', 'aria-label': 'Pages of runs' });
+    this.replaceChildren(
+      h(
+        'div',
+        { class: 'page' },
+        this.site.may('operator') ? this.buildForm() : null,
+        h('div', { class: 'tools' }, h('label', { class: 'searching' }, icon('search'), this.search, h('kbd', {}, '/')), select('status', 'Status', Object.entries(STATUSES)), select('machine', 'Machine', machines.map((name) => [name, name]))),
+        this.list,
+        this.pages,
+      ),
+    );
+  }
+
+  buildForm() {
+    const sends = (/** @type {KeyboardEvent} */ event) => event.key === 'Enter' && !event.shiftKey && !event.isComposing && (event.preventDefault(), void this.submit());
+    this.request = h('textarea', { class: 'field', rows: 1, maxlength: 20_000, dir: 'auto', 'aria-label': 'Request in words', 'aria-describedby': 'submitted', placeholder: 'What is to be done, in words', oninput: () => this.changed(), onkeydown: sends });
+    this.button = h('button', { type: 'submit', class: 'button primary', disabled: true }, icon('play'), 'Start the run');
+    this.said = h('p', { id: 'submitted', class: 'submitted', role: 'status', dir: 'auto' });
+    return h('form', { class: 'submit', onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), void this.submit()) }, this.request, this.button, this.said);
+  }
+
+  /** The request has changed, so it is another one. */
+  changed() {
+    this.key = newKey();
+    this.said.replaceChildren();
+    this.enable();
+  }
+
+  enable() {
+    if (this.button) this.button.disabled = this.isSending || !this.site.isLive || !this.request.value.trim();
+  }
+
+  async submit() {
+    const request = this.request.value.trim();
+    if (this.button.disabled || !request) return;
+    this.isSending = true;
+    this.enable();
+    try {
+      const run = await this.site.api.send('POST', '/api/runs', { request }, { key: this.key });
+      this.request.value = '';
+      this.changed();
+      this.said.replaceChildren('Started ', h('a', { href: addressOf(run) }, run.title || run.run_id));
+      setAttribute(this.said, 'data-kind', null);
+      void this.look();
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      setText(this.said, error.detail);
+      setAttribute(this.said, 'data-kind', 'error');
+    } finally {
+      this.isSending = false;
+      this.enable();
+    }
+  }
+
+  typed() {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => this.narrow('q', this.search.value.trim()), PAUSE_MS);
+  }
+
+  /**
+   * Show the newest runs with a property; all for an empty value.
+   * @param {string} name
+   * @param {string} value
+   */
+  narrow(name, value) {
+    if (value) this.query.set(name, value);
+    else this.query.delete(name);
+    this.query.delete('after');
+    this.site.keep(this.query);
+    void this.look();
+  }
+
+  /** Look again. What the server refuses is shown; without an answer, the list stays, and the header says that the connection is lost. */
+  async look() {
+    await this.load().catch((error) => {
+      if (!(error instanceof Problem)) throw error;
+      if (!error.status) return;
+      this.problem = error.detail;
+      this.draw();
+    });
+  }
+
+  async load() {
+    const look = ++this.looks;
+    const asked = new URLSearchParams([...this.query, ['limit', String(LISTED)]]);
+    const [found, open] = await Promise.all([this.site.api.get(`/api/runs?${asked}`), this.site.api.get(`/api/inquiries?limit=${MOST_QUESTIONS}`)]);
+    if (look !== this.looks) return;
+    this.runs = found.runs;
+    this.next = found.next;
+    this.asking = [...new Set(/** @type {string[]} */ (open.inquiries.map((/** @type {any} */ it) => it.run_id)))];
+    this.problem = '';
+    this.draw();
+  }
+
+  draw() {
+    const { runs, problem, asking, query } = this;
+    const key = JSON.stringify([problem, runs.map((run) => [run, isAsking(run, asking)]), String(query)]);
+    redraw(this.list, key, () => (problem ? h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, problem) : runs.length ? this.table() : this.nothing()));
+    const turned = (/** @type {string | null} */ after) => `/runs?${new URLSearchParams([...query].filter(([name]) => name !== 'after').concat(after ? [['after', after]] : []))}`;
+    redraw(this.pages, `${query}\n${this.next}`, () => [
+      query.has('after') ? h('a', { class: 'button', href: turned(null), 'data-key': 'newest' }, icon('previous'), 'Newest') : null,
+      this.next ? h('a', { class: 'button older', href: turned(this.next), 'data-key': 'older' }, 'Older', icon('next')) : null,
+    ]);
+    this.tick();
+  }
+
+  nothing() {
+    if (this.query.size) return h('p', { class: 'empty' }, 'No run matches. ', h('a', { href: '/runs' }, 'Show all runs'));
+    return h('p', { class: 'empty' }, 'No runs yet. Those that are submitted here, by a command or by a schedule are listed.');
+  }
+
+  table() {
+    const now = this.site.now();
+    const heads = ['Run', 'Status', 'State', 'Machine', 'Started', 'Elapsed'];
+    return h('table', {}, h('thead', {}, h('tr', {}, heads.map((name) => h('th', { scope: 'col' }, name)))), h('tbody', {}, this.runs.map((run) => this.row(run, now))));
+  }
+
+  /**
+   * @param {Run} run
+   * @param {number} now
+   */
+  row(run, now) {
+    const [status, words] = statusOfRun(run);
+    const mark = h('span', { class: 'glyph', 'data-status': status }, icon(run.status === 'paused' ? 'pause' : status));
+    const asks = isAsking(run, this.asking) ? h('span', { class: 'needs' }, icon('waiting'), 'Needs you') : null;
+    return h(
+      'tr',
+      {},
+      h('th', { scope: 'row' }, h('div', { class: 'run' }, mark, h('a', { href: addressOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), asks)),
+      h('td', { class: 'in-words', 'data-status': status, title: run.problem || null }, words),
+      h('td', { class: 'state' }, h('code', {}, run.state)),
+      h('td', { class: 'of' }, run.machine),
+      h('td', { class: 'started' }, timeOf(run.created_at, now)),
+      h('td', { class: 'elapsed' }),
+    );
+  }
+
+  /** Show the times of now. */
+  tick() {
+    const now = this.site.now();
+    this.list.querySelectorAll('tbody tr').forEach((/** @type {HTMLElement} */ row, /** @type {number} */ at) => {
+      const run = this.runs[at];
+      setText(row.querySelector('.started time'), relative(run.created_at, now));
+      setText(row.querySelector('.elapsed'), duration(lasted(run, now)));
+    });
+  }
+
+  /** @param {KeyboardEvent} event */
+  pressed(event) {
+    const by = { j: 1, k: -1 }[event.key.toLowerCase()];
+    const target = /** @type {Element} */ (event.target);
+    if (!by || event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
+    const links = [...this.list.querySelectorAll('tbody a')];
+    const at = links.indexOf(document.activeElement);
+    links[at < 0 ? 0 : Math.min(Math.max(at + by, 0), links.length - 1)]?.focus();
+  }
+
+  commands() {
+    const own = Object.entries(STATUSES).map(([status, name]) => ({ title: `Runs: ${name.toLowerCase()}`, run: () => this.site.go(`/runs?status=${status}`) }));
+    return this.request ? [{ title: 'New run in words', run: () => this.request.focus() }, ...own] : own;
   }
 }
+
+/** @param {{run_id: string}} run */
+const addressOf = (run) => `/runs/${encodeURIComponent(run.run_id)}`;
 
 customElements.define('runs-page', RunsPage);

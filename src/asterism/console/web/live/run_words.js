@@ -1,0 +1,55 @@
+// @ts-check
+/** The runs of a list in words. Pure. */
+
+/** @typedef {import('../status.js').Status} Status */
+/**
+ * A run, as the API lists it.
+ * @typedef {object} Run
+ * @property {string} run_id
+ * @property {string} machine
+ * @property {string} title
+ * @property {string} state
+ * @property {'active' | 'paused' | 'waiting' | 'ended'} status
+ * @property {string} outcome
+ * @property {boolean} driven a process drives it
+ * @property {number} seq
+ * @property {number} created_at seconds since 1970
+ * @property {number} updated_at
+ * @property {string} problem why it is stuck
+ */
+
+/** What a list can be narrowed to. */
+export const STATUSES = { active: 'Active', waiting: 'Waiting for a person', paused: 'Paused', ended: 'Ended' };
+
+const OUTCOMES = /** @type {Record<string, [Status, string]>} */ ({ finished: ['succeeded', 'Finished'], failed: ['failed', 'Failed'], cancelled: ['cancelled', 'Cancelled'] });
+
+/**
+ * Return the status of a run for its glyph, and in words.
+ * @param {Run} run
+ * @returns {[Status, string]}
+ */
+export function statusOfRun(run) {
+  if (run.status === 'ended') return OUTCOMES[run.outcome] ?? ['skipped', run.outcome || 'Ended'];
+  if (run.problem && !run.driven) return ['partial', 'Stuck'];
+  if (run.status === 'waiting') return ['waiting', 'Waiting'];
+  if (run.status === 'paused') return ['pending', 'Paused'];
+  if (run.driven) return ['running', 'Running'];
+  return run.seq <= 1 ? ['ready', 'Starting'] : ['ready', 'Interrupted'];
+}
+
+/**
+ * Return how long a run has lasted in seconds; nobody works on one that is interrupted.
+ * @param {Run} run
+ * @param {number} now seconds since 1970
+ */
+export function lasted(run, now) {
+  const isOver = run.status === 'ended' || (run.status === 'active' && !run.driven);
+  return (isOver ? run.updated_at : now) - run.created_at;
+}
+
+/**
+ * Return true if a run, or one that it has started, asks a question.
+ * @param {Run} run
+ * @param {string[]} asking ids of the runs with open questions
+ */
+export const isAsking = (run, asking) => run.status !== 'ended' && asking.some((id) => id === run.run_id || id.startsWith(`${run.run_id}.`));

@@ -1,0 +1,44 @@
+// @ts-check
+/** Moments in words, beside the time of the reader. Pure, but for `timeOf`, which builds an element. */
+import { h } from '../dom.js';
+import { moment } from '../words.js';
+
+/**
+ * Return how far a moment is from now.
+ * @param {number} at seconds since 1970
+ * @param {number} now seconds since 1970
+ */
+export function relative(at, now) {
+  const away = Math.abs(at - now);
+  if (away < 5) return 'now';
+  return at > now ? `in ${rough(away)}` : `${rough(away)} ago`;
+}
+
+/** @param {number} seconds */
+function rough(seconds) {
+  if (seconds < 59.5) return `${Math.round(seconds)} s`;
+  if (seconds < 3570) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 36 * 3600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}
+
+/**
+ * Return a moment in words; its title has the exact one.
+ * @param {number} at seconds since 1970
+ * @param {number} now
+ */
+export const timeOf = (at, now) => h('time', { datetime: new Date(at * 1000).toISOString(), title: moment(at) }, relative(at, now));
+
+/**
+ * Return a moment in a time zone, as `Tue 24 Nov, 02:00`; in UTC if the browser does not know the zone.
+ * @param {number} at
+ * @param {string} zone name of a time zone; empty for the reader's
+ */
+export function inZone(at, zone) {
+  const how = /** @type {Intl.DateTimeFormatOptions} */ ({ weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  try {
+    return new Intl.DateTimeFormat('en-GB', { ...how, timeZone: zone || undefined }).format(at * 1000);
+  } catch {
+    return `${new Intl.DateTimeFormat('en-GB', { ...how, timeZone: 'UTC' }).format(at * 1000)} UTC`;
+  }
+}

@@ -1,0 +1,67 @@
+"""The runs page of the console in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.end_to_end.console_site import ConsoleSite, Tab
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def test_a_new_run_appears_without_a_reload_and_the_search_is_in_the_address(browser: Browser, site: ConsoleSite) -> None:
+    backup = site.submit({"task_id": "prepare", "skill": "prepare"}, title="Nightly backup")
+    site.until(backup, "ended")
+    tab = Tab(browser, site)
+    page = tab.page
+    rows = page.locator("runs-page tbody tr")
+    page.get_by_role("row", name="Nightly backup").get_by_text("Finished").wait_for()
+    page.evaluate("() => { window.isSamePage = true }")
+    release = site.submit(
+        {"task_id": "deploy", "device": "production", "skill": "deploy", "requires_approval": True}, title="Release of <b>the</b> shop"
+    )
+    page.get_by_role("row", name="Release of <b>the</b> shop").get_by_text("Needs you").wait_for()
+    assert [it.inner_text() for it in page.locator("tbody a").all()] == ["Release of <b>the</b> shop", "Nightly backup"]
+    page.keyboard.press("/")
+    page.keyboard.type("nightly")
+    tab.until("() => document.querySelectorAll('runs-page tbody tr').length === 1")
+    assert rows.first.inner_text().startswith("Nightly backup")
+    assert page.url == f"{site.url}/runs?q=nightly"
+    assert page.evaluate("() => window.isSamePage")
+    tab.go("/runs?status=waiting")
+    page.get_by_role("row", name="Release").wait_for()
+    assert rows.count() == 1
+    assert page.get_by_label("Status", exact=True).input_value() == "waiting"
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.locator("run-page").wait_for()
+    assert page.url.startswith(f"{site.url}/runs/{release}")
+    tab.close()
+
+
+def test_a_request_is_submitted_at_the_box_and_a_refusal_is_shown_there(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site)
+    page = tab.page
+    box, button = page.get_by_label("Request in words"), page.get_by_role("button", name="Start the run")
+    tab.expect("422")
+    too_long = "x" * 20_001
+    page.evaluate("() => document.querySelector('runs-page textarea').removeAttribute('maxlength')")
+    box.fill(too_long)
+    button.click()
+    page.locator("runs-page .submitted[data-kind=error]").wait_for()
+    assert box.input_value() == too_long
+    box.fill("measure the shop")
+    assert page.locator("runs-page .submitted").inner_text() == ""
+    page.keyboard.press("Enter")
+    page.locator("runs-page .submitted a", has_text="measure the shop").wait_for()
+    page.get_by_role("row", name="measure the shop").wait_for()
+    assert (box.input_value(), button.is_disabled()) == ("", True)
+    tab.close()
+
+
+def test_a_viewer_has_no_box_to_submit_a_request(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site, role="viewer")
+    tab.page.get_by_label("Search runs").wait_for()
+    assert tab.page.locator("runs-page form").count() == 0
+    tab.close()

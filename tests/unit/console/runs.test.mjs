@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+const { isAsking, lasted, statusOfRun } = await import('../../../src/asterism/console/web/live/run_words.js');
+
+const RUN = { run_id: 'r', status: 'active', outcome: '', driven: true, seq: 9, created_at: 100, updated_at: 130, problem: '' };
+const words = (changes) => statusOfRun({ ...RUN, ...changes });
+
+test('each status of a run has its glyph and its words', () => {
+  assert.deepEqual(words({}), ['running', 'Running']);
+  assert.deepEqual(words({ driven: false }), ['ready', 'Interrupted']);
+  assert.deepEqual(words({ driven: false, seq: 1 }), ['ready', 'Starting']);
+  assert.deepEqual(words({ driven: false, problem: 'no device' }), ['partial', 'Stuck']);
+  assert.deepEqual(words({ status: 'waiting' }), ['waiting', 'Waiting']);
+  assert.deepEqual(words({ status: 'paused' }), ['pending', 'Paused']);
+  assert.deepEqual(words({ status: 'ended', outcome: 'finished' }), ['succeeded', 'Finished']);
+  assert.deepEqual(words({ status: 'ended', outcome: 'failed' }), ['failed', 'Failed']);
+  assert.deepEqual(words({ status: 'ended', outcome: 'cancelled' }), ['cancelled', 'Cancelled']);
+});
+
+test('a run lasts until now while somebody works on it or has to answer, and else until its last entry', () => {
+  assert.equal(lasted(RUN, 200), 100);
+  assert.equal(lasted({ ...RUN, driven: false, status: 'waiting' }, 200), 100);
+  assert.equal(lasted({ ...RUN, driven: false }, 200), 30);
+  assert.equal(lasted({ ...RUN, status: 'ended' }, 200), 30);
+});
+
+test('a run asks if it or a run of its tree has an open question', () => {
+  assert.equal(isAsking(RUN, ['r']), true);
+  assert.equal(isAsking(RUN, ['r.3.0']), true);
+  assert.equal(isAsking(RUN, ['r2', 'other.r']), false);
+  assert.equal(isAsking({ ...RUN, status: 'ended' }, ['r']), false);
+});
