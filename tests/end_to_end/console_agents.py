@@ -1,0 +1,17 @@
+"""A flow agent for the tests of the console."""
+
+from __future__ import annotations
+
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
+
+
+@flowagent(requires_approval=True, description="Order lunch")
+class Lunch(StandardAgent):
+    """Takes an order."""
+
+    dish: str = InputField("What would you like?")
+    pin: str = InputField("Your PIN?", secret=True)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        """Order it."""
+        return self.make_result(AgentStatus.COMPLETED, f"{self.dish} is on the way.")

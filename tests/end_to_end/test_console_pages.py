@@ -1,0 +1,191 @@
+"""The console's pages of conversations, comparisons, schedules, devices, machines and settings, in a real browser."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser
+
+from tests.end_to_end.console_site import HERE, ConsoleSite, Tab
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+PIN = "4711-0815"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
+    served = ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py"))
+    served.start()
+    try:
+        yield served
+    finally:
+        served.stop(signal.SIGKILL)
+
+
+def task(task_id: str, skill: str, **more: Any) -> dict[str, Any]:
+    return {"task_id": task_id, "skill": skill, **more}
+
+
+def forked(site: ConsoleSite) -> tuple[str, str]:
+    """A run that failed, and a fork of it that finished."""
+    origin = site.submit(
+        task("prepare", "prepare"),
+        task("check", "fail", after=["prepare"], inputs={"unless": "forked"}),
+        task("last", "prepare", after=["check"]),
+        title="Release",
+    )
+    site.until(origin, "ended")
+    (site.folder / "forked").touch()
+    with site.http() as http:
+        entries = http.get(f"/api/runs/{origin}/entries?limit=1000").json()["entries"]
+        at = next(it["seq"] for it in entries if it["kind"] == "attempt_ended")
+        fork = http.post(f"/api/runs/{origin}/commands", json={"command": "fork", "at": at}).raise_for_status().json()["run_id"]
+    site.until(fork, "ended")
+    return origin, fork
+
+
+def test_a_conversation_is_held_to_its_approval_and_its_secret_is_never_shown(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site, "/conversations")
+    page = tab.page
+    page.get_by_role("button", name="Start").click()
+    page.locator(".messages .agent", has_text="What would you like?").wait_for()
+    page.get_by_label("Message", exact=True).fill("Soup\nof the day")
+    page.keyboard.press("Enter")
+    page.locator(".messages .agent", has_text="Your PIN?").wait_for()
+    assert page.locator("input[type=password]").count() == 1
+    page.get_by_label("Message", exact=True).fill(PIN)
+    page.keyboard.press("Enter")
+    card = page.locator(".card.question")
+    card.wait_for()
+    assert "Soup" in card.inner_text()
+    row = page.locator(".fields tr", has_text="pin")
+    assert "secret, not stored" in row.inner_text()
+    assert PIN not in page.content()
+    card.get_by_role("button", name="Approve").click()
+    page.locator(".messages .agent", has_text="is on the way.").wait_for()
+    page.locator(".composer", has_text="This conversation has ended").wait_for()
+    assert card.count() == 0
+    page.get_by_role("link", name="Conversations").click()
+    page.locator("conversations-page td", has_text="finished").wait_for()
+    tab.close()
+
+
+def test_a_fork_is_compared_with_its_origin(browser: Browser, site: ConsoleSite) -> None:
+    origin, fork = forked(site)
+    tab = Tab(browser, site, f"/compare?a={origin}&b={fork}")
+    page = tab.page
+    page.get_by_text("2 differ · 1 the same").wait_for()
+    marks = {
+        side: page.locator(f"plan-view[aria-label='Plan of {side}'] .task[data-mark='changed']").evaluate_all(
+            "found => found.map(it => [it.dataset.task, it.dataset.status])"
+        )
+        for side in ("A", "B")
+    }
+    assert marks == {"A": [["check", "failed"], ["last", "skipped"]], "B": [["check", "succeeded"], ["last", "succeeded"]]}
+    check = page.locator("[data-difference='task:check']")
+    assert "forked does not exist" in "".join(check.locator("del").all_inner_texts())
+    assert check.locator("ins").first.inner_text().strip() == "forked"
+    page.get_by_role("button", name="Table").click()
+    page.get_by_role("row", name="check failed succeeded").wait_for()
+    assert page.locator("tr[data-where='same'] th").all_inner_texts() == ["prepare"]
+    assert "view=table" in page.url
+    page.get_by_label("Number of the entry of B").fill("2")
+    page.get_by_text("only in").or_(page.get_by_text("3 differ")).first.wait_for()
+    assert f"b={fork}%402" in page.url
+    tab.close()
+
+
+def test_a_schedule_is_added_and_run_now(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site, "/schedules")
+    page = tab.page
+    page.get_by_role("button", name="Add a schedule").click()
+    form = page.locator("dialog form")
+    form.get_by_label("Name").fill("nightly")
+    form.get_by_label("Starts").fill('{"tasks": [{"task_id": "a", "name": "a", "device": "builder", "skill": "nothing"}]}')
+    form.get_by_label("Time zone").fill("Europe/Berlin")
+    tab.expect("422")
+    form.get_by_role("button", name="Add").click()
+    page.locator("dialog .error", has_text="nothing").wait_for()
+    form.get_by_label("Starts").fill('{"tasks": [{"task_id": "a", "name": "a", "device": "builder", "skill": "prepare"}]}')
+    form.get_by_role("button", name="Add").click()
+    page.locator(".details .times li", has_text="02:00").first.wait_for()
+    page.get_by_role("button", name="Run now").click()
+    page.locator("tr", has_text="nightly").get_by_role("link", name="finished").wait_for()
+    run = page.locator(".details .did a").first.inner_text()
+    assert site.until(run, "ended")["outcome"] == "finished"
+    page.get_by_role("button", name="Pause").click()
+    page.locator("tr", has_text="Paused").wait_for()
+    page.get_by_role("button", name="Remove").click()
+    page.locator("dialog").get_by_role("button", name="Remove").click()
+    page.get_by_text("No schedules yet").wait_for()
+    tab.close()
+
+
+def test_a_token_is_made_shown_once_and_revoked(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site, "/settings")
+    page = tab.page
+    page.get_by_label("Name").fill("ci")
+    page.get_by_label("Role").select_option("operator")
+    page.get_by_role("button", name="Create a token").click()
+    token = page.locator(".once code").inner_text()
+    with httpx2.Client(base_url=site.url, headers={"Authorization": f"Bearer {token}"}) as http:
+        session = http.get("/api/session").json()
+        assert (session["name"], session["role"], session["expires_at"] > 0) == ("ci", "operator", True)
+        page.reload()
+        page.locator("tr", has_text="ci").wait_for()
+        assert token not in page.content()
+        page.locator("tr", has_text="ci").get_by_role("button", name="Revoke").click()
+        page.locator("dialog").get_by_role("button", name="Revoke").click()
+        page.locator("tr", has_text="ci").wait_for(state="detached")
+        assert http.get("/api/session").status_code == 401
+    page.get_by_role("button", name="Dark").click()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.reload()
+    page.get_by_role("button", name="Dark", pressed=True).wait_for()
+    tab.close()
+
+
+def test_a_link_logs_another_browser_in(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site, "/settings")
+    tab.page.get_by_role("button", name="Log in another browser").click()
+    address = tab.page.locator(".once code").inner_text()
+    other = browser.new_context()
+    page = other.new_page()
+    page.goto(address)
+    page.locator("console-shell").wait_for()
+    assert "login" not in page.url
+    other.close()
+    tab.close()
+
+
+def test_what_a_device_did_is_found_and_it_drains(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit({"task_id": "ship", "skill": "deploy", "device": "production"}, title="Ship it")
+    site.until(run, "ended")
+    tab = Tab(browser, site, "/devices?device=production&period=hour")
+    page = tab.page
+    page.locator(".did li", has_text="Ship it").get_by_role("link", name="ship").wait_for()
+    page.get_by_role("button", name="Drain").click()
+    page.locator("tr", has_text="production").get_by_text("Draining").wait_for()
+    page.get_by_role("button", name="Give it tasks again").click()
+    page.locator("tr", has_text="production").get_by_text("Idle").wait_for()
+    page.get_by_label("Period").select_option("between")
+    page.get_by_label("To", exact=True).fill("2020-01-02T00:00")
+    page.get_by_label("From", exact=True).fill("2020-01-01T00:00")
+    page.get_by_text("It did nothing in this period.").wait_for()
+    tab.close()
+
+
+def test_a_machine_counts_the_runs_in_its_states(browser: Browser, site: ConsoleSite) -> None:
+    site.until(site.submit(task("ask", "prepare", requires_approval=True), title="Waits"), "waiting")
+    tab = Tab(browser, site, "/machines")
+    page = tab.page
+    card = page.locator(".machine", has_text="Constellation agent")
+    card.locator("g.state.now", has_text="CONTINUE").wait_for()
+    card.get_by_text("Transition table").click()
+    assert "planning_failed" in card.locator("table").inner_text()
+    assert page.locator(".machine").count() == 3
+    tab.close()
