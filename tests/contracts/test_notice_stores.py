@@ -33,6 +33,19 @@ def test_a_question_that_opens_and_a_run_that_fails_are_noted_with_the_fact(play
     play(scenario)
 
 
+def test_a_commit_of_a_later_owner_after_the_end_is_no_second_failure(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row("r1"), record("r1"))
+        for after in (1, 2):
+            epoch = await store.acquire("r1", newest=99)
+            await store.append(msgspec.structs.replace(commit(epoch=epoch, after=after), status="ended", outcome="failed"))
+            await store.release("r1", epoch)
+        assert await numbers(world) == [("failed", "r1", "")]
+
+    play(scenario)
+
+
 def test_a_run_that_succeeds_and_a_child_that_fails_are_no_news(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()

@@ -231,7 +231,7 @@ class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
         memory.records[run].extend(commit.records)
         if commit.snapshot:
             memory.snapshots[run] = commit.snapshot
-        if commit.status == "ended":
+        if ends := commit.status == "ended" and row.status != "ended":
             memory.snapshots.pop(run, None)
         memory.runs[run] = msgspec.structs.replace(
             row,
@@ -242,7 +242,7 @@ class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
             updated_at=commit.updated_at,
             version=max(row.version, commit.version),
         )
-        memory.notices.note(memory.runs[run], commit.opened, failed=commit.status == "ended" and commit.outcome == "failed")
+        memory.notices.note(memory.runs[run], commit.opened, failed=ends and commit.outcome == "failed")
 
     async def run(self, run_id: str, *, tenant: str | None = None) -> RunRow:
         await self._begin()

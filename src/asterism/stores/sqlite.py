@@ -41,7 +41,7 @@ from asterism.stores.sqlite_due import ABANDON_RUN, ACQUIRE_RUN, RELEASE_RUN, SE
 from asterism.stores.sqlite_files import COPY_FILES, FORGET_FILES, add_file, list_files
 from asterism.stores.sqlite_inquiries import find_inquiries
 from asterism.stores.sqlite_logs import SELECT_LOGS, RunLogs
-from asterism.stores.sqlite_notices import SqliteNotices, note_failure, note_questions, note_stuck
+from asterism.stores.sqlite_notices import SqliteNotices, has_ended, note_failure, note_questions, note_stuck
 from asterism.stores.sqlite_pruning import SqlitePruning
 from asterism.stores.sqlite_rows import (
     MAX_INTEGER,
@@ -210,6 +210,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning, SqliteSearch):
     def _append(self, connection: sqlite3.Connection, commit: Commit) -> None:
         run, epoch, seq = commit.run_id, commit.epoch, commit.expected_seq
         row = (seq + len(commit.records), commit.state, commit.status, commit.outcome, commit.updated_at, commit.version)
+        ends = commit.status == "ended" and not has_ended(connection, run)
         if not connection.execute(ADVANCE_RUN, (*row, run, epoch, seq)).rowcount:
             raise StaleOwner(run, epoch)
         connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), epoch) for record in commit.records])
@@ -224,6 +225,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning, SqliteSearch):
             connection.execute(REPLACE_SNAPSHOT, msgspec.structs.astuple(commit.snapshot))
         if commit.status == "ended":
             connection.execute("DELETE FROM snapshots WHERE run = ?", (run,))
+        if ends:
             note_failure(connection, run, commit.updated_at)
 
     @_reads

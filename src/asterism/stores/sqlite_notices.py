@@ -19,6 +19,7 @@ _INSERT_QUESTION = (
 _INSERT_FAILED = """
 INSERT INTO notices (kind, tenant, run, subject, text, at)
 SELECT 'failed', tenant, run, '', '', ?2 FROM runs WHERE run = ?1 AND root = run AND outcome = 'failed'"""
+_HAS_ENDED = "SELECT 1 FROM runs WHERE run = ? AND status = 'ended'"
 _NOTICE = columns_of(Notice)
 _INSERT_STUCK = """
 INSERT INTO notices (kind, tenant, run, subject, text, at)
@@ -43,6 +44,11 @@ DELETE_DELIVERIES = "DELETE FROM deliveries WHERE notice IN (SELECT number FROM 
 def note_questions(connection: sqlite3.Connection, opened: Sequence[InquiryRow]) -> None:
     """Note the questions that a commit opens."""
     connection.executemany(_INSERT_QUESTION, [(it.run_id, it.inquiry_id, it.asked_at) for it in opened])
+
+
+def has_ended(connection: sqlite3.Connection, run_id: str) -> bool:
+    """Return True if a run has ended: a later commit, as of its next owner, is no second failure."""
+    return connection.execute(_HAS_ENDED, (run_id,)).fetchone() is not None
 
 
 def note_failure(connection: sqlite3.Connection, run_id: str, at: float) -> None:
