@@ -179,6 +179,8 @@ def test_a_run_is_forked_and_its_failed_tasks_are_retried_once_for_a_key(tmp_pat
             assert made[0]["run_id"] != run_id
             assert await server.ended(made[0]["run_id"]) == "failed"
         assert (await http.post(path, json={"command": "fork", "at": 10**6})).status_code == 422
+        for at in (True, "1"):
+            assert (await http.post(path, json={"command": "fork", "at": at})).status_code == 422
         assert len((await http.get("/api/runs")).json()["runs"]) == 3
 
     play(tmp_path, scenario, work=failing)

@@ -58,7 +58,7 @@ class AgentList(BaseModel):
 class ConversationStart(BaseModel):
     """A conversation to start."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     agent: str = Field(min_length=1, max_length=200, description="Name of an agent of the server.")
     text: Text = ""
@@ -70,7 +70,7 @@ class ConversationStart(BaseModel):
 class GivenMessage(BaseModel):
     """A message to an agent."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     text: Text = ""
     values: Values = {}

@@ -17,7 +17,7 @@ router = APIRouter(tags=["logins"])
 class Login(BaseModel):
     """The text of a login link."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     link: str = Field(max_length=200)
 

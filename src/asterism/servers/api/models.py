@@ -32,9 +32,9 @@ GivenObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 
 
 class _Given(BaseModel):
-    """A part of a request; an unknown name is an error."""
+    """A part of a request; an unknown name is an error, and so is ``true`` or ``"3"`` for a number."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class RunModel(BaseModel):

@@ -84,7 +84,7 @@ class ScheduleDetails(BaseModel):
 class GivenSchedule(BaseModel):
     """A schedule to add: a plan, or a request in words."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=40)
     cron: str = Field(min_length=1, max_length=200, description="Five fields, or an alias as @daily.")
@@ -100,7 +100,7 @@ class GivenSchedule(BaseModel):
 class ScheduleCommand(BaseModel):
     """A command to a schedule."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     command: Literal["pause", "resume", "run"]
 

@@ -48,7 +48,7 @@ class NewToken(TokenModel):
 class GivenToken(BaseModel):
     """A token to create."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=64)
     role: Role
