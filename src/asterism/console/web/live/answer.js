@@ -1,0 +1,173 @@
+// @ts-check
+/** `<answer-form>`: an open question with exactly what it is about, and the answers that somebody may give. */
+import { h, icon, setText } from '../dom.js';
+import { editForm, ended, GIVEN, refusalOf, respondForm, VERBS } from './answers.js';
+import './form/form.js';
+import { subjectParts } from './subject.js';
+
+/** @typedef {import('./answers.js').Inquiry} Inquiry */
+/** @typedef {import('./answers.js').Refused} Refused */
+/** @typedef {import('./site.js').Site} Site */
+
+const KEYS = /** @type {Record<string, string>} */ ({ approve: 'A', edit: 'E', reject: 'R' });
+
+/** It dispatches `closed`, whose detail has a text, and the questions that are open instead. */
+export class AnswerForm extends HTMLElement {
+  /**
+   * @param {Site} site
+   * @param {Inquiry} inquiry
+   * @param {{keys?: boolean}} [options] keys: the page answers this question by keys, which the buttons name
+   */
+  open(site, inquiry, { keys = false } = {}) {
+    this.site = site;
+    this.inquiry = inquiry;
+    this.isBusy = false;
+    this.isOpen = !inquiry.answer;
+    this.verdict = h('p', { class: 'verdict', role: 'status' });
+    this.more = h('div', { class: 'more' });
+    this.buttons = h('div', { class: 'verbs' }, this.site.may('approver') ? inquiry.verbs.map((/** @type {string} */ verb) => this.button(verb, keys)) : null);
+    this.replaceChildren(h('div', { class: 'subject' }, subjectParts(inquiry.subject)), this.buttons, this.more, this.verdict);
+    if (inquiry.answer) this.close(`This question is closed: ${ended(inquiry.answer)}.`);
+    else if (!this.site.may('approver')) this.say(`You are logged in as ${site.who.role}. It takes an approver to answer.`);
+    else if (!inquiry.verbs.length) this.say(`It asks for a secret, which is not sent over the network. Type it at a terminal: asterism resume ${inquiry.run_id}`);
+    return this;
+  }
+
+  /**
+   * @param {string} verb
+   * @param {boolean} keys
+   */
+  button(verb, keys) {
+    const main = verb === this.inquiry.verbs[0];
+    const key = keys && KEYS[verb] ? h('kbd', { 'aria-hidden': 'true' }, KEYS[verb]) : null;
+    const click = () => this.choose(verb);
+    return h('button', { type: 'button', class: `button ${main ? 'primary' : ''}`, 'data-verb': verb, onclick: click }, h('span', {}, VERBS[verb] ?? verb, verb === 'edit' ? ' …' : ''), key);
+  }
+
+  /**
+   * Give an answer, or show the form that it needs.
+   * @param {string} verb
+   */
+  async choose(verb) {
+    if (!this.isOpen || this.isBusy || !this.site?.may('approver') || !this.inquiry.verbs.includes(verb)) return;
+    if (verb === 'approve') return this.send({ verb });
+    if (verb === 'reject') return this.askReason();
+    try {
+      const { devices } = await this.site.api.get('/api/devices');
+      this.askValue(verb, (verb === 'edit' ? editForm : respondForm)(this.inquiry, devices));
+    } catch (error) {
+      this.say(/** @type {Error} */ (error).message, true);
+    }
+  }
+
+  askReason() {
+    const reason = h('textarea', { class: 'field', rows: 2, maxlength: 10_000, dir: 'auto' });
+    const label = h('label', { class: 'form-row' }, h('span', {}, 'Reason ', h('span', { class: 'optional' }, 'optional')), reason);
+    reason.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      void this.send({ verb: 'reject', reason: reason.value });
+    });
+    this.show([label], 'Reject', () => this.send({ verb: 'reject', reason: reason.value }));
+    reason.focus();
+  }
+
+  /**
+   * @param {string} verb
+   * @param {import('./answers.js').Form} asked
+   */
+  askValue(verb, asked) {
+    const form = /** @type {import('./form/form.js').ValueForm} */ (document.createElement('value-form'));
+    form.open(asked.schema, asked.value, { name: asked.name });
+    const read = () => {
+      const found = form.read();
+      if (!found) return this.say('Not sent: the form says what is wrong.', true);
+      const value = asked.sent(found.value);
+      if (value === undefined) return this.say('Nothing is changed. Approve it instead, or change a value.', true);
+      return this.send({ verb, value });
+    };
+    this.show([form], verb === 'edit' ? 'Approve with these changes' : 'Send the answer', read);
+    /** @type {HTMLElement | null} */ (form.querySelector('input, textarea, select'))?.focus();
+  }
+
+  /**
+   * @param {any[]} parts
+   * @param {string} name
+   * @param {() => any} send
+   */
+  show(parts, name, send) {
+    this.say('');
+    const submit = (/** @type {Event} */ event) => (event.preventDefault(), void send());
+    const back = h('button', { type: 'button', class: 'button', onclick: () => this.back() }, 'Back');
+    this.more?.replaceChildren(h('form', { onsubmit: submit, novalidate: true }, parts, h('div', { class: 'verbs' }, h('button', { class: 'button primary' }, name), back)));
+    if (this.buttons) this.buttons.hidden = true;
+  }
+
+  /** Hide the form of an answer. */
+  back() {
+    const used = /** @type {HTMLElement} */ (this.buttons);
+    used.hidden = false;
+    this.more?.replaceChildren();
+    this.say('');
+    used.querySelector('button')?.focus();
+  }
+
+  /** @param {{verb: string, value?: any, reason?: string}} answer */
+  async send(answer) {
+    const site = /** @type {Site} */ (this.site);
+    if (this.isBusy || !this.isOpen) return;
+    if (!site.isLive) return this.say('The connection is lost. Your answer was not sent.', true);
+    this.hold(true);
+    this.say('Sending …');
+    try {
+      const path = `/api/inquiries/${encodeURIComponent(this.inquiry.inquiry_id)}/answer`;
+      const { verdict } = await site.api.send('POST', path, answer);
+      if (verdict === 'accepted') this.close(GIVEN[answer.verb]);
+      else this.say('Sent. Its run has not taken it yet.');
+    } catch (error) {
+      this.refuse(/** @type {any} */ (error));
+    }
+  }
+
+  /** @param {import('./api.js').Problem} problem */
+  refuse(problem) {
+    if (problem.status === undefined) throw problem;
+    const { kind, text, open } = refusalOf(problem);
+    this.hold(false);
+    if (kind === 'refused') this.say(problem.status === 0 ? `${text} Send it again: an answer is taken once.` : text, true);
+    else this.close(text, open);
+  }
+
+  /**
+   * End the form: its question is closed.
+   * @param {string} text
+   * @param {Inquiry[]} [open] questions that are open instead
+   */
+  close(text, open = []) {
+    const was = this.isOpen;
+    this.isOpen = false;
+    this.hold(false);
+    this.buttons?.replaceChildren();
+    this.more?.replaceChildren();
+    this.classList.add('closed');
+    this.verdict?.replaceChildren(icon('entry'), text);
+    if (was) this.dispatchEvent(new CustomEvent('closed', { detail: { text, open }, bubbles: true }));
+  }
+
+  /** @param {boolean} busy */
+  hold(busy) {
+    this.isBusy = busy;
+    for (const button of this.querySelectorAll('button')) button.disabled = busy;
+  }
+
+  /**
+   * @param {string} text
+   * @param {boolean} [isProblem]
+   */
+  say(text, isProblem = false) {
+    this.verdict?.classList.toggle('problem', isProblem);
+    if (this.verdict) setText(this.verdict, text);
+  }
+}
+
+customElements.define('answer-form', AnswerForm);

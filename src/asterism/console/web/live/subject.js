@@ -1,0 +1,97 @@
+// @ts-check
+/** What exactly an answer approves: the task with its arguments, the plan as a picture, or the changes of a plan. */
+import { h } from '../dom.js';
+import '../plan.js';
+import { block } from '../side.js';
+import { brief, count, textOf } from '../words.js';
+import { rowsOfPlan } from './edit/planned.js';
+import { isObject } from './form/fields.js';
+
+const CHANGES = 200;
+/** Characters up to which an argument stands in its row. */
+const SHORT = 120;
+
+/**
+ * Return the elements that show what a question is about.
+ * @param {any} subject
+ * @returns {any[]}
+ */
+export function subjectParts(subject) {
+  if (!isObject(subject) || !Object.keys(subject).length) return [];
+  if (subject.kind === 'plan') return [said(subject.thought), planPicture(subject.plan), whole('The plan as JSON', subject.plan)];
+  if (subject.kind === 'edits') return [said(subject.thought), changeRows(subject.changes ?? []), whole('The edits as JSON', subject.actions)];
+  if (subject.kind === 'restart') return [said(subject.thought)];
+  const { task_id: task, device, skill, worker, tool, arguments: given, constellation, intent, context, agent, fields, env, folder, question, leg, step_id: step, ...others } = subject;
+  const lines = [
+    ['Task', task ?? step],
+    ['Device', device],
+    ['Skill', skill],
+    ['Worker', worker],
+    ['Tool', tool],
+    ['Agent', typeof agent === 'string' ? agent.split(':').pop() : undefined],
+    ['Folder', folder],
+    ['Constellation', constellation ? count(constellation.tasks?.length ?? 0, 'task') : undefined],
+  ].filter(([, value]) => value);
+  return [
+    lines.length ? h('dl', { class: 'pairs' }, lines.map(([term, value]) => [h('dt', {}, term), h('dd', { dir: 'auto' }, textOf(value))])) : null,
+    intent ? said(intent) : null,
+    ...[['Arguments', given], ['Context', context], ['Fields', fields], ['Environment', env]].map(([title, value]) => valueRows(title, value)),
+    constellation ? planPicture(constellation) : null,
+    Object.keys(others).length ? whole('More', others) : null,
+  ];
+}
+
+/** @param {any} thought */
+const said = (thought) => (thought ? h('p', { class: 'said-by', dir: 'auto' }, textOf(thought)) : null);
+
+/**
+ * @param {string} title
+ * @param {any} value
+ */
+const whole = (title, value) => h('details', {}, h('summary', {}, title), block(value));
+
+/**
+ * Return a table of the members of an object, in full.
+ * @param {string} title
+ * @param {any} value
+ */
+function valueRows(title, value) {
+  if (!isObject(value)) return null;
+  const members = Object.entries(value);
+  if (!members.length) return title === 'Arguments' ? h('p', { class: 'mute' }, 'No arguments') : null;
+  const cell = (/** @type {any} */ it) => {
+    const text = typeof it === 'string' ? it : JSON.stringify(it);
+    return text.length <= SHORT && !text.includes('\n') ? h('code', { dir: 'auto', class: typeof it === 'string' ? 'text' : null }, text || '""') : block(it);
+  };
+  return h('table', { class: 'values' }, h('caption', {}, title), h('tbody', {}, members.map(([name, it]) => h('tr', {}, h('th', { scope: 'row', dir: 'auto' }, name), h('td', {}, cell(it))))));
+}
+
+/**
+ * Return a plan as a picture, drawn when it has a size.
+ * @param {any} plan
+ */
+export function planPicture(plan) {
+  if (!isObject(plan)) return null;
+  const rows = rowsOfPlan(plan);
+  const view = /** @type {any} */ (h('plan-view', { 'aria-label': 'Plan', class: 'small-plan' }));
+  const drawn = new ResizeObserver(() => {
+    if (!view.clientWidth) return;
+    drawn.disconnect();
+    view.draw(rows, null, 0);
+  });
+  drawn.observe(view);
+  return view;
+}
+
+/** @param {any[]} changes */
+function changeRows(changes) {
+  const chip = (/** @type {any} */ { part, id, ends, before, after }) => {
+    const name = part === 'dependency' && ends?.length ? `${ends[0]} → ${ends[1]}` : id;
+    const kind = !before ? 'added' : !after ? 'removed' : 'changed';
+    const fields = (/** @type {any} */ it) => Object.entries(it).filter(([field]) => !['task_id', 'id', 'from', 'to'].includes(field));
+    const words = kind === 'changed' ? fields({ ...before, ...after }).map(([field]) => `${field}: ${brief(before[field], 60)} → ${brief(after[field], 60)}`) : fields(after ?? {}).map(([field, value]) => `${field}: ${brief(value, 60)}`);
+    return h('li', { class: kind }, `${name} `, words.length && kind !== 'removed' ? h('small', {}, words.join('; ')) : null);
+  };
+  const more = changes.length > CHANGES ? h('p', { class: 'mute' }, `and ${count(changes.length - CHANGES, 'more change')}`) : null;
+  return [h('ul', { class: 'changes' }, changes.slice(0, CHANGES).map(chip)), more];
+}
