@@ -37,6 +37,7 @@ import { brief, duration, moment, textOf } from './words.js';
  * @property {HTMLElement} [more] more cards beside the picture
  * @property {() => number} [now] seconds since 1970, for a run that goes on; absent for a record
  * @property {(place: HTMLElement, rows: Rows, atEnd: boolean) => void} [questions] draws the open questions; they are shown as text without it
+ * @property {(atEnd: boolean) => {rows: Rows, edit: import('./player/story.js').Edit | null} | null} [drafted] returns the plan with edits that are not sent
  * @property {(place: HTMLElement, task: string, row: import('./fold.js').Row | undefined) => void} [task] draws more about the picked task
  */
 /** @typedef {import('./fold.js').Rows} Rows */
@@ -226,7 +227,8 @@ export class RunPage extends HTMLElement {
     setAttribute(this.view, 'aria-pressed', String(this.asTable));
     const key = `${this.shown.run}\n${this.cursor.count}`;
     if (view === 'plan') {
-      this.plan.draw(rows, edit, now);
+      const drafted = this.host.drafted?.(this.cursor.atEnd);
+      this.plan.draw(drafted?.rows ?? rows, drafted?.edit ?? edit, now);
       this.plan.mark(this.picked);
     } else if (view === 'loop') this.loop.draw(rows, this.picked, key);
     else if (view === 'chat') this.chat.draw(rows, start, key);

@@ -17,6 +17,7 @@ ADDRESSES = (
     "/",
     "/runs",
     "/runs/{run_id}",
+    "/submit",
     "/inbox",
     "/conversations",
     "/conversations/{run_id}",

@@ -10,12 +10,14 @@ import './pages/run.js';
 import './pages/runs.js';
 import './pages/schedules.js';
 import './pages/settings.js';
+import './pages/submit.js';
 
 /** @type {import('./router.js').Routes} */
 export const ROUTES = [
   ['/', 'runs-page'],
   ['/runs', 'runs-page'],
   ['/runs/:id', 'live-run-page'],
+  ['/submit', 'submit-page'],
   ['/inbox', 'inbox-page'],
   ['/conversations', 'conversations-page'],
   ['/conversations/:id', 'conversation-page'],

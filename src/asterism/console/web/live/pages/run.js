@@ -5,6 +5,7 @@ import { KEYS } from '../../keys.js';
 import '../../page.js';
 import '../../plan.js';
 import { Journal } from '../../player/cursor.js';
+import { RunActs } from '../run_acts.js';
 
 /** @typedef {import('../site.js').Site} Site */
 
@@ -39,10 +40,16 @@ export class LiveRunPage extends HTMLElement {
     const view = /** @type {import('../../page.js').RunPage} */ (document.createElement('run-page'));
     this.view = view;
     this.replaceChildren(view);
+    const acts = new RunActs(site, id, () => this.view);
+    this.acts = acts;
+    this.ends.push(() => acts.stop());
     /** @type {import('../../page.js').Host} */
     const host = {
       bar: this.bar,
-      acts: h('span', { class: 'stack' }),
+      acts: acts.bar,
+      questions: (place, rows, atEnd) => acts.questions(place, rows, atEnd),
+      task: (place, task) => acts.drawn(place, task),
+      drafted: (atEnd) => acts.drafted(atEnd),
       more: h('div', { class: 'stack' }),
       now: () => site.now(),
       keep: (said) => site.keep(said),
@@ -58,6 +65,10 @@ export class LiveRunPage extends HTMLElement {
     this.ends.push(site.channel.follow(id, deltas[deltas.length - 1]?.seq ?? 0, (next) => this.take(next)));
     const tick = setInterval(() => this.isOpen && view.goesOn(this.journal?.rows.get('run') ?? {}) && view.later(), TICK_MS);
     this.ends.push(() => clearInterval(tick));
+  }
+
+  commands() {
+    return this.acts?.commands() ?? [];
   }
 
   leave() {

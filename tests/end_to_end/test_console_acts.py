@@ -1,0 +1,262 @@
+"""What one does in the console, in a real browser: answer, command, submit, and draw edits of a plan."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from playwright.sync_api import Browser, Route, expect
+
+from tests.end_to_end.console_site import ConsoleSite, Tab
+
+PLAN: dict[str, Any] = {
+    "name": "shipping",
+    "params": {"version": "str", "copies": {"type": "int", "default": 2}},
+    "tasks": [
+        {"task_id": "prepare", "name": "prepare", "device": "builder", "skill": "prepare"},
+        {
+            "task_id": "deploy",
+            "name": "deploy",
+            "device": "production",
+            "skill": "deploy",
+            "inputs": {"version": "${params.version}", "copies": "${params.copies}"},
+        },
+    ],
+    "dependencies": [{"from": "prepare", "to": "deploy"}],
+}
+
+
+def asked(site: ConsoleSite, title: str) -> tuple[str, str]:
+    """Submit a run that waits for an approval; return its id and that of its question."""
+    inputs = {"version": "1", "dry": False, "copies": 2}
+    run = site.submit(
+        {"task_id": "deploy", "device": "production", "skill": "deploy", "inputs": inputs, "requires_approval": True}, title=title
+    )
+    site.until(run, "waiting")
+    with site.http() as http:
+        return run, str(http.get("/api/inquiries", params={"run": run}).json()["inquiries"][0]["inquiry_id"])
+
+
+def held(site: ConsoleSite, name: str) -> str:
+    """Submit a run whose first task is under way until it is released; two others wait for it."""
+    first = {"task_id": "hold", "skill": "hold", "inputs": {"name": name}}
+    return site.submit(first, *({"task_id": it, "skill": "prepare", "after": ["hold"]} for it in ("check", "publish")), title=name)
+
+
+def result_of(site: ConsoleSite, run: str) -> Any:
+    site.until(run, "ended")
+    with site.http() as http:
+        return http.get(f"/api/runs/{run}/result").raise_for_status().json()
+
+
+def test_a_question_is_approved_by_keys(browser: Browser, site: ConsoleSite) -> None:
+    run, _ = asked(site, "by keys")
+    tab = Tab(browser, site, "/inbox")
+    tab.page.locator(".question-row", has_text="by keys").wait_for()
+    tab.page.keyboard.press("j")
+    form = tab.page.locator(".question-row.current answer-form")
+    expect(form.locator(".values")).to_contain_text("version")
+    tab.page.keyboard.press("a")
+    tab.page.locator(".answered li", has_text="You have approved it").wait_for()
+    tab.page.locator(".inbox .empty").wait_for()
+    assert result_of(site, run)["results"] == {"deploy": "1 x2"}
+    tab.close()
+
+
+def test_arguments_are_edited_in_a_form_that_says_what_is_wrong(browser: Browser, site: ConsoleSite) -> None:
+    run, inquiry = asked(site, "edited")
+    tab = Tab(browser, site, f"/inbox?question={inquiry}")
+    form = tab.page.locator("answer-form")
+    form.locator("[data-verb=edit]").wait_for()
+    tab.page.keyboard.press("e")
+    form.get_by_label("copies").fill("many")
+    form.get_by_role("button", name="Approve with these changes").click()
+    assert form.locator(".form-row .problem:not([hidden])").inner_text() == "This is no number."
+    assert form.get_by_label("copies").get_attribute("aria-invalid") == "true"
+    form.get_by_label("copies").fill("5")
+    form.get_by_label("dry").check()
+    tab.page.keyboard.press("Enter")
+    tab.page.locator(".answered li", has_text="You have approved it with changes").wait_for()
+    assert result_of(site, run)["results"] == {"deploy": "1 dry x5"}
+    tab.close()
+
+
+def test_an_approval_that_comes_second_is_not_taken_and_says_so(browser: Browser, site: ConsoleSite) -> None:
+    run, inquiry = asked(site, "second")
+    tab = Tab(browser, site, f"/inbox?question={inquiry}")
+
+    def first(route: Route) -> None:
+        with site.http("approver") as http:
+            http.post(f"/api/inquiries/{inquiry}/answer", json={"verb": "reject", "reason": "no"}).raise_for_status()
+        route.continue_()
+
+    tab.page.route("**/answer", first)
+    tab.expect("409")
+    tab.page.locator("[data-verb=approve]").click()
+    verdict = tab.page.locator(".question-row.current .verdict")
+    expect(verdict).to_contain_text("Your answer was not taken")
+    expect(tab.page.locator("answer-form .verbs button")).to_have_count(0)
+    assert result_of(site, run)["outcome"] == "failed"
+    tab.close()
+
+
+def test_a_question_that_is_answered_elsewhere_says_by_whom(browser: Browser, site: ConsoleSite) -> None:
+    _, inquiry = asked(site, "elsewhere")
+    tab = Tab(browser, site, f"/inbox?question={inquiry}")
+    tab.page.locator("[data-verb=approve]").wait_for()
+    with site.http("approver") as http:
+        http.post(f"/api/inquiries/{inquiry}/answer", json={"verb": "approve"}).raise_for_status()
+    expect(tab.page.locator(".question-row.current .verdict")).to_contain_text("no longer open: approved by approver-")
+    tab.close()
+
+
+def test_someone_who_may_only_read_sees_no_answers_and_no_actions(browser: Browser, site: ConsoleSite) -> None:
+    run, _ = asked(site, "read only")
+    tab = Tab(browser, site, f"/runs/{run}", role="viewer")
+    expect(tab.page.locator(".card.question .verdict")).to_contain_text("It takes an approver to answer")
+    expect(tab.page.locator(".card.question .verbs button")).to_have_count(0)
+    expect(tab.page.locator("run-actions *")).to_have_count(0)
+    tab.close()
+    with site.http() as http:
+        http.post(f"/api/runs/{run}/commands", json={"command": "cancel"}).raise_for_status()
+
+
+def test_a_run_is_cancelled_after_a_confirmation(browser: Browser, site: ConsoleSite) -> None:
+    run = held(site, "cancelled")
+    tab = Tab(browser, site, f"/runs/{run}")
+    tab.page.locator("run-actions").get_by_role("button", name="Cancel").click()
+    dialog = tab.page.locator("dialog[open]")
+    dialog.get_by_label("Reason").fill("enough")
+    dialog.get_by_role("button", name="Cancel the run").click()
+    tab.page.locator(".toast", has_text="The run is cancelled").wait_for()
+    expect(tab.page.locator("run-actions").get_by_role("button", name="Cancel")).to_have_count(0)
+    assert site.until(run, "ended")["outcome"] == "cancelled"
+    tab.close()
+
+
+def test_what_failed_is_retried_in_a_new_run_that_is_shown(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit({"task_id": "fail", "skill": "fail", "inputs": {"unless": "mended"}}, title="to retry")
+    site.until(run, "ended")
+    tab = Tab(browser, site, f"/runs/{run}")
+    site.release("mended")
+    tab.page.locator("run-actions").get_by_role("button", name="Retry failed").click()
+    tab.page.locator("dialog[open]").get_by_role("button", name="Retry").click()
+    tab.until(f"location.pathname.startsWith('/runs/') && location.pathname !== '/runs/{run}'")
+    retried = tab.page.url.rpartition("/")[2].partition("?")[0]
+    assert result_of(site, retried)["results"] == {"fail": "mended"}
+    tab.close()
+
+
+def test_a_dependency_is_drawn_and_sent_with_a_new_task_as_one_batch(browser: Browser, site: ConsoleSite) -> None:
+    run = held(site, "drawn")
+    tab = Tab(browser, site, f"/runs/{run}")
+    tab.page.locator(".menu summary").click()
+    tab.page.locator(".menu-items button", has_text="Edit the plan").click()
+    editor = tab.page.locator("plan-editor")
+    editor.wait_for()
+    tab.task("check").drag_to(tab.task("publish"))
+    expect(editor.locator(".edits li span")).to_have_text(["publish waits for check"])
+    expect(tab.page.locator("plan-view .edge[data-state=added]")).to_have_count(1)
+    tab.task("publish").drag_to(tab.task("check"))
+    expect(editor.locator("[role=alert]")).to_contain_text("both would wait for each other")
+    editor.get_by_role("button", name="Add a task").click()
+    dialog = tab.page.locator("dialog[open]")
+    dialog.get_by_label("Name").fill("Tell all")
+    dialog.get_by_label("Device and skill").select_option(label="production · deploy")
+    dialog.get_by_label("Waits for").select_option(label="publish")
+    dialog.get_by_label("version").fill("${hold}")
+    dialog.get_by_role("button", name="Add to the edits").click()
+    expect(editor.locator(".edits li")).to_have_count(3)
+    assert tab.task("tell_all").get_attribute("data-mark") == "added"
+    editor.get_by_role("button", name="Send 3 edits").click()
+    tab.page.locator(".toast", has_text="The run has taken 3 edits").wait_for()
+    site.release("drawn")
+    assert result_of(site, run)["results"]["tell_all"] == "drawn x1"
+    with site.http() as http:
+        rows = http.get(f"/api/runs/{run}/view").json()["rows"]
+    assert {"line:check->publish", "line:publish->tell_all"} <= set(rows)
+    tab.close()
+
+
+def test_a_dependency_is_removed_by_a_click_and_taken_back(browser: Browser, site: ConsoleSite) -> None:
+    run = held(site, "clicked")
+    tab = Tab(browser, site, f"/runs/{run}")
+    tab.page.locator(".menu summary").click()
+    tab.page.locator(".menu-items button", has_text="Edit the plan").click()
+    editor = tab.page.locator("plan-editor")
+    tab.page.locator(".hit").first.wait_for(state="attached")
+    x, y = tab.page.evaluate(
+        """() => {
+          const line = document.querySelector('.hit[data-line="hold->check"]');
+          const { x, y } = line.getPointAtLength(line.getTotalLength() / 2).matrixTransform(line.getScreenCTM());
+          return [x, y];
+        }"""
+    )
+    tab.page.mouse.click(x, y)
+    expect(editor.locator(".edits li span")).to_have_text(["check no longer waits for hold"])
+    expect(tab.page.locator("plan-view .edge[data-state=removed]")).to_have_count(1)
+    editor.get_by_role("button", name="Take back").click()
+    expect(tab.page.locator("plan-view .edge[data-state=removed]")).to_have_count(0)
+    tab.close()
+    site.release("clicked")
+    site.until(run, "ended")
+
+
+def test_answers_keep_their_names_on_a_phone(browser: Browser, site: ConsoleSite) -> None:
+    run, inquiry = asked(site, "phone")
+    tab = Tab(browser, site, f"/inbox?question={inquiry}", width=390, height=844)
+    expect(tab.page.locator("answer-form [data-verb=approve] span")).to_be_visible()
+    assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tab.close()
+    with site.http() as http:
+        http.post(f"/api/runs/{run}/commands", json={"command": "cancel"}).raise_for_status()
+
+
+def test_edits_that_the_run_refuses_stay_with_the_reason(browser: Browser, site: ConsoleSite) -> None:
+    run = held(site, "refused")
+    tab = Tab(browser, site, f"/runs/{run}")
+    tab.page.locator(".menu summary").click()
+    tab.page.locator(".menu-items button", has_text="Edit the plan").click()
+    editor = tab.page.locator("plan-editor")
+    tab.task("publish").click()
+    editor.get_by_role("button", name="Remove this task").click()
+    expect(editor.locator(".edits li span")).to_have_text(["Remove publish"])
+
+    def change(route: Route) -> None:
+        with site.http() as http:
+            edit = {"tool": "remove_task", "parameters": {"task_id": "publish"}}
+            again = {"tool": "add_task", "parameters": {"task_id": "publish", "name": "hold", "device": "builder", "skill": "hold"}}
+            http.post(f"/api/runs/{run}/commands", json={"command": "edit", "actions": [edit, again]}).raise_for_status()
+            for _ in range(600):
+                if http.get(f"/api/runs/{run}/view").json()["rows"]["task:publish"]["status"] == "RUNNING":
+                    break
+                tab.page.wait_for_timeout(50)
+        route.continue_()
+
+    tab.page.route("**/commands", change)
+    tab.expect("409")
+    editor.get_by_role("button", name="Send 1 edit").click()
+    expect(editor.locator("[role=alert]")).to_contain_text("The run has taken none of the edits: publish: it is RUNNING")
+    tab.close()
+    site.release("refused")
+    site.release()
+    site.until(run, "ended")
+
+
+def test_a_plan_is_checked_drawn_and_started_with_its_parameters(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site, "/submit?as=plan")
+    text = tab.page.locator("#submitted")
+    text.fill(json.dumps({**PLAN, "tasks": [{**PLAN["tasks"][0], "skill": "prepares"}], "dependencies": []}))
+    tab.expect("422")
+    tab.page.get_by_role("button", name="Check the plan").click()
+    expect(tab.page.locator("submit-page .verdict")).to_contain_text("prepares")
+    text.fill(json.dumps(PLAN))
+    tab.page.get_by_role("button", name="Check the plan").click()
+    tab.task("deploy").wait_for()
+    tab.page.get_by_role("button", name="Start this plan").click()
+    expect(tab.page.locator(".form-row .problem:not([hidden])")).to_have_text("This is needed.")
+    tab.page.get_by_label("version").fill("7")
+    tab.page.get_by_role("button", name="Start this plan").click()
+    tab.until("location.pathname.startsWith('/runs/')")
+    assert result_of(site, tab.page.url.rpartition("/")[2].partition("?")[0])["results"]["deploy"] == "7 x2"
+    tab.close()
