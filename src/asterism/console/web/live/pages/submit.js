@@ -32,7 +32,7 @@ export class SubmitPage extends HTMLElement {
     if (!site.may('operator')) return void this.replaceChildren(h('p', { class: 'empty' }, `You are logged in as ${site.who.role}. It takes an operator to start a run.`));
     const choice = (/** @type {boolean} */ isWords, /** @type {string} */ name) => h('label', {}, h('input', { type: 'radio', name: 'as', checked: isWords === this.isWords, onchange: () => this.turn(isWords) }), h('span', {}, name));
     this.text = h('textarea', { id: 'submitted', class: 'field', spellcheck: 'true', dir: 'auto', oninput: () => this.typed(), onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && void this.check() });
-    this.file = h('input', { type: 'file', accept: '.json,application/json', class: 'hidden', id: 'plan-file', onchange: () => void this.read(this.file.files[0]) });
+    this.file = h('input', { type: 'file', accept: '.json,application/json', class: 'hidden', id: 'plan-file', 'aria-label': 'A file with a plan', onchange: () => void this.read(this.file.files[0]) });
     this.pick = h('label', { class: 'button', for: 'plan-file' }, icon('file'), 'Choose a file');
     this.checking = h('button', { type: 'button', class: 'button primary', onclick: () => void this.check() }, 'Check');
     this.direct = h('button', { type: 'button', class: 'button', title: 'The run plans the request itself', onclick: () => void this.start(true) }, 'Start at once');
