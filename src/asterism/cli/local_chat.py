@@ -163,10 +163,10 @@ async def _pause_at_ctrl_c(
     pressed: asyncio.Queue[None], taken: asyncio.Task[AgentResult], orchestrator: Orchestrator, user: str, paused: list[str]
 ) -> None:
     await pressed.get()
-    put("pausing: the running handler finishes first; press Ctrl-C again to stop now")
     if conversation := await orchestrator.current(user):
         runtime = orchestrator.runtime
         await runtime.post(conversation.run_id, Pause(reason="Ctrl-C"), actor=user, key=runtime.clock.new_id())
         paused.append(conversation.run_id)
+    put("pausing: the running handler finishes first; press Ctrl-C again to stop now")  # now that it is recorded
     await pressed.get()
     taken.cancel()

@@ -29,7 +29,8 @@ class Retention:
     """Deletes runs that ended long ago, the files that no run has, and old notices.
 
     Several may serve one store. A clock that is far ahead would make every run old. So nothing is deleted for ``HELD_S``
-    after the clock has moved ahead of the time that has passed, or if at the start even the newest run is old enough.
+    after the clock has moved ahead of the time that has passed, or if at the start even the newest run is old enough;
+    not so for runs that are retained for less than ``HELD_S``.
 
     Args:
         store: the store.
@@ -82,7 +83,7 @@ class Retention:
         time, problem = asyncio.get_running_loop().time(), ""
         if self._looked is None:
             newest = await self._store.runs(limit=1)
-            if newest and self._runs_s is not None and newest[0].updated_at < now - self._runs_s:
+            if newest and self._runs_s is not None and self._runs_s >= HELD_S and newest[0].updated_at < now - self._runs_s:
                 problem = "by the clock, all runs are old enough to be deleted"
         elif now - self._looked[0] > time - self._looked[1] + AHEAD_S:
             problem = "the clock has moved ahead by more than a day"
