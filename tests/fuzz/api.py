@@ -103,6 +103,10 @@ class Served:
         }
 
 
+OF_HTTP = {"connection", "content-length", "expect", "transfer-encoding", "upgrade"}
+"""Headers that the HTTP library reads: it refuses wrong ones with a text, before any of our code."""
+
+
 def ask_all(served: Served, operations: Sequence[Any], *, examples: int = EXAMPLES, seed: int | None = None) -> None:
     """Send requests of each operation, and check each answer."""
     served.renew()
@@ -124,6 +128,8 @@ def _ask(served: Served, operation: Any, mode: schemathesis.GenerationMode, exam
     ids = {**served.ids, **({"run_id": served.ids["talk"]} if "/conversations/" in operation.path else {})}
 
     def ask(case: Any) -> None:
+        for name in [it for it in case.headers or {} if it.lower() in OF_HTTP]:
+            del case.headers[name]
         path = case.meta.components.get(ParameterLocation.PATH)
         if path is None or not path.mode.is_negative:
             for name in (case.path_parameters or {}).keys() & ids:
