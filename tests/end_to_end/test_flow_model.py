@@ -73,7 +73,7 @@ def test_a_model_chooses_the_agent_and_finds_its_fields_and_a_recording_does_it_
     )
     assert err == ""
     assert replies(out) == [
-        "Guests: it must be between 1 and 20. Shall I take this as the name: 'Smith'? (yes/no)",
+        "Guests: it must be between 1 and 20, not 99. Shall I take this as the name: 'Smith'? (yes/no)",
         "How many guests?",
         "Book a table (guests: 4, name: Smith). Go ahead? (yes/no)",
         "Done.",

@@ -106,10 +106,10 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def test_a_conversation_goes_on_in_another_process_where_it_was(desk: Desk) -> None:
-    assert desk.chat("pay", "500") == ["How much?", "Amount: it must be between 1 and 100. How much?"]
+    assert desk.chat("pay", "500") == ["How much?", "Amount: it must be between 1 and 100, not 500. How much?"]
     (desk.folder / "quick").touch()
     assert desk.chat("40", "maybe", "make it 41", "yes") == [
-        "Amount: it must be between 1 and 100. How much?",
+        "Amount: it must be between 1 and 100, not 500. How much?",
         "Pay (amount: 40). Go ahead? (yes/no)",
         "Please answer yes or no, or write what to change (amount). Pay (amount: 40). Go ahead? (yes/no)",
         "Pay (amount: 41). Go ahead? (yes/no)",

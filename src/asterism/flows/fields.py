@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.flows.limits import bounds_in_words, limits_in_words, refusal_in_words
+from asterism.flows.limits import limits_in_words, refusal_in_words
 from asterism.flows.parsing import SPOKEN, bare, is_spoken, kind_of, options_of, parse
 from asterism.reading.durations import SECONDS
 from asterism.reading.scan import FieldKind, Wanted
@@ -200,9 +200,9 @@ class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
         try:
             found = msgspec.convert(msgspec.to_builtins(value), self.constrained(), strict=False)
         except (msgspec.ValidationError, TypeError):
-            raise ValueError(refusal_in_words(self.kind, self.bounds, value, words)) from None
+            raise ValueError(refusal_in_words(self.kind, self.bounds, None if self.secret else value, words)) from None
         if self.kind is Decimal and not all(_HOLDS[name](found, bound) for name, bound in self.bounds.items() if name in _HOLDS):
-            raise ValueError(bounds_in_words(self.bounds, words))
+            raise ValueError(refusal_in_words(self.kind, self.bounds, None if self.secret else found, words))
         for validator in self.validators:
             complaint(validator, found, words=words)
         if own := getattr(agent, f"validate_{self.name}", None):

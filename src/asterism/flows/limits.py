@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from asterism.flows.parsing import options_of
+from asterism.reading.spoken import value_words
 from asterism.reading.words import Words
 
 _NUMBERS = ("ge", "le", "gt", "lt", "min_length", "max_length")
@@ -18,10 +20,13 @@ def limits_in_words(kind: Any, bounds: Mapping[str, Any], words: Words) -> str:
 
 
 def refusal_in_words(kind: Any, bounds: Mapping[str, Any], value: Any, words: Words) -> str:
-    """Return why a value is none of a field."""
+    """Return why a value is none of a field; a number is shown."""
     if isinstance(value, str) and kind in (int, float):
         return words.text("is_number")
-    return bounds_in_words(bounds, words) or kind_in_words(kind, words)
+    said = bounds_in_words(bounds, words)
+    if said and kind in (int, float, Decimal) and isinstance(value, (int, float, Decimal)):
+        return words.text("not_value", limits=said, value=value_words(value, words))
+    return said or kind_in_words(kind, words)
 
 
 def bounds_in_words(bounds: Mapping[str, Any], words: Words) -> str:

@@ -209,7 +209,7 @@ class LongStay(Stay):
     ("said", "told"),
     [
         ("3", "Rooms: it must be even. Rooms?"), ("4", "Rooms: four is taken. Rooms?"), ("8", "Rooms: that is not valid. Rooms?"),
-        ("10", "Rooms: it must be between 1 and 9. Rooms?"), ("2", "From?"),
+        ("10", "Rooms: it must be between 1 and 9, not 10. Rooms?"), ("2", "From?"),
     ],
 )  # fmt: skip
 def test_validators_work_in_any_of_three_styles(said: str, told: str) -> None:
@@ -236,8 +236,8 @@ ASKED_AGAIN = """More: I cannot find a number in 'x'. I would understand "12.50"
 def test_bounds_are_explained_and_values_are_converted() -> None:
     lines = ("go", "1", "x", "2.5", "4", "skip", "w", "words", "word", "skip", "tomorrow at 7 pm", "a, b and c", "any")
     said = [turn.raw_message for turn in talk(Bounded, *lines)[1]]
-    assert said[1:4] == ["More: it must be more than 1 and less than 3. More?", ASKED_AGAIN, "Few?"]
-    assert said[4] == "Few: it must be at most 3. Few?"
+    assert said[1:4] == ["More: it must be more than 1 and less than 3, not 1. More?", ASKED_AGAIN, "Few?"]
+    assert said[4] == "Few: it must be at most 3, not 4. Few?"
     assert said[6:9] == ["Word: it must be at least 2 characters and at most 4 characters. Word?"] * 2 + ["Price?"]
     assert said[9:12] == ["When?", "Tags?", "Slow?"]
     assert "is async; move slow checks to on_running" in said[12]

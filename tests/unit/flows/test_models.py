@@ -62,7 +62,7 @@ def test_a_no_to_what_a_model_has_found_drops_it() -> None:
 
 def test_extracted_values_are_checked_and_the_valid_ones_stay() -> None:
     assert said("99 days in Rome", "yes", "5", answers=({"days": 99, "goal": "Rome"}, {"days": "5"})) == [
-        "Days: it must be between 1 and 30. Shall I take this as the goal: 'Rome'? (yes/no)",
+        "Days: it must be between 1 and 30, not 99. Shall I take this as the goal: 'Rome'? (yes/no)",
         "How many days?",
         "Which PIN?",
     ]

@@ -322,7 +322,7 @@ class Limites(Limits):
         (
             Grenzen,
             [
-                "Guests: es muss zwischen 1 und 9 liegen. 1?",
+                "Guests: es muss zwischen 1 und 9 liegen, nicht 12. 1?",
                 "Code: erlaubt: mindestens 3 Zeichen. 2?",
                 "Even: das ist nicht gültig. 3?",
                 "Abgebrochen.",
@@ -331,7 +331,7 @@ class Limites(Limits):
         (
             Limites,
             [
-                "Guests: tiene que estar entre 1 y 9. 1?",
+                "Guests: tiene que estar entre 1 y 9, y no 12. 1?",
                 "Code: se admite: al menos 3 caracteres. 2?",
                 "Even: eso no es válido. 3?",
                 "Cancelado.",
