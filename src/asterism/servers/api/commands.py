@@ -87,9 +87,9 @@ async def sent(context: ApiContext, row: RunRow, event: Event, sender: TokenRow,
     return Verdict(verdict="pending", run_id=row.run_id, key=key)
 
 
-async def verdict_within(context: ApiContext, run_id: str, key: str, seconds: float = VERDICT_S) -> str:
-    """Return the verdict on an inbox row; empty if none comes in time, or if the server stops."""
-    end = asyncio.get_running_loop().time() + seconds
+async def verdict_within(context: ApiContext, run_id: str, key: str) -> str:
+    """Return the verdict on an inbox row; empty if none comes within ``VERDICT_S``, or if the server stops."""
+    end = asyncio.get_running_loop().time() + VERDICT_S
     while not (verdict := await context.store.verdict(run_id, key)):
         left = end - asyncio.get_running_loop().time()
         if left <= 0 or not context.is_ready():  # a stopping server drives nothing; the next owner of the run takes the row

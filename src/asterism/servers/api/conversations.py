@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Body, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from asterism.constellations.resumption import first_event_of
 from asterism.errors import InvalidInput, RunNotFound, did_you_mean
@@ -31,7 +31,7 @@ from asterism.runtime.verdicts import accepted
 from asterism.servers.api.commands import VERDICT_S, verdict_within
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Answerer, Reader, Submitter, actor_of, owner_of
-from asterism.servers.api.models import GivenObject, RunList
+from asterism.servers.api.models import Given, GivenObject, RunList
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.api.runs import MAX_TREE, IdempotencyKey, page_of_runs, run_id_from
 
@@ -55,25 +55,21 @@ class AgentList(BaseModel):
     agents: list[AgentModel]
 
 
-class ConversationStart(BaseModel):
+class ConversationStart(Given):
     """A conversation to start."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     agent: str = Field(min_length=1, max_length=200, description="Name of an agent of the server.")
     text: Text = ""
-    values: Values = {}
+    values: Values = Field(default={})
     language: str = Field(default="", pattern="^([a-z]{2})?$", description="How messages are read; by default as the agent says.")
     time_zone: str = Field(default="", max_length=100, description="As Europe/Berlin; by default as the agent says.")
 
 
-class GivenMessage(BaseModel):
+class GivenMessage(Given):
     """A message to an agent."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     text: Text = ""
-    values: Values = {}
+    values: Values = Field(default={})
     inquiry_id: str = Field(default="", max_length=300, description="Question that the person has seen; a yes to an approval needs it.")
 
 

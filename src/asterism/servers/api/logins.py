@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from asterism.runtime.ports.tokens import Role
 from asterism.servers.api.context import Context
 from asterism.servers.api.identity import COOKIE, Reader
+from asterism.servers.api.models import Given
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.tokens import SESSION_S, exchange, login_link
 
 router = APIRouter(tags=["logins"])
 
 
-class Login(BaseModel):
+class Login(Given):
     """The text of a login link."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     link: str = Field(max_length=200)
 

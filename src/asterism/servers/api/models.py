@@ -31,7 +31,7 @@ GivenObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 """A JSON object in a request, whose members are checked later."""
 
 
-class _Given(BaseModel):
+class Given(BaseModel):
     """A part of a request; an unknown name is an error, and so is ``true`` or ``"3"`` for a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -110,7 +110,7 @@ class ResultModel(BaseModel):
     inquiries: list[InquiryModel]
 
 
-class Submission(_Given):
+class Submission(Given):
     """A run to submit: a plan, or a request in words."""
 
     request: str | None = Field(default=None, min_length=1, max_length=20_000)
@@ -120,12 +120,12 @@ class Submission(_Given):
     title: str | None = Field(default=None, min_length=1, max_length=1000)
 
 
-class PlanCheck(_Given):
+class PlanCheck(Given):
     """A plan, or a request in words, to check without a run."""
 
     request: str | None = Field(default=None, min_length=1, max_length=20_000)
     plan: GivenObject | None = None
-    params: GivenObject = {}
+    params: GivenObject = Field(default={})
 
 
 class CheckedPlan(BaseModel):
@@ -134,27 +134,27 @@ class CheckedPlan(BaseModel):
     plan: dict[str, Any]
 
 
-class CancelCommand(_Given):
+class CancelCommand(Given):
     """End the run."""
 
     command: Literal["cancel"]
     reason: str = Field(default="", max_length=10_000)
 
 
-class PauseCommand(_Given):
+class PauseCommand(Given):
     """Start nothing new."""
 
     command: Literal["pause"]
     reason: str = Field(default="", max_length=10_000)
 
 
-class UnpauseCommand(_Given):
+class UnpauseCommand(Given):
     """Continue after a pause."""
 
     command: Literal["unpause"]
 
 
-class RaiseLimitsCommand(_Given):
+class RaiseLimitsCommand(Given):
     """Set new limits of planning; null leaves one unchanged."""
 
     command: Literal["raise_limits"]
@@ -162,7 +162,7 @@ class RaiseLimitsCommand(_Given):
     max_cost_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 
-class EditCommand(_Given):
+class EditCommand(Given):
     """Edit the plan of the run; applied as a whole or not at all."""
 
     command: Literal["edit"]
@@ -170,14 +170,14 @@ class EditCommand(_Given):
     version: Seq = Field(default=0, description="Version of the plan that it was written against.")
 
 
-class ForkCommand(_Given):
+class ForkCommand(Given):
     """Start a new run as a copy of this one, up to an entry."""
 
     command: Literal["fork"]
     at: Annotated[int, Field(ge=1, le=2**53)]
 
 
-class RetryCommand(_Given):
+class RetryCommand(Given):
     """Let failed tasks run again; in a new run if this one has ended."""
 
     command: Literal["retry_failed"]
@@ -198,7 +198,7 @@ class Verdict(BaseModel):
     key: str = Field(description="Idempotency key under which it was sent.")
 
 
-class GivenAnswer(_Given):
+class GivenAnswer(Given):
     """An answer to a question."""
 
     verb: Literal["approve", "edit", "reject", "respond", "cancel"]

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from asterism.constellations.goal import params_of, rehearse
 from asterism.constellations.scheduled import title_of, written
@@ -22,7 +22,7 @@ from asterism.schedules.cron import next_after, next_times
 from asterism.schedules.firing import check_schedule, resumed, started
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Commander, Reader, Submitter, actor_of
-from asterism.servers.api.models import GivenObject
+from asterism.servers.api.models import Given, GivenObject
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.api.runs import IdempotencyKey, goal_from, options_from, run_id_from
 
@@ -81,26 +81,22 @@ class ScheduleDetails(BaseModel):
     firings: list[FiringModel]
 
 
-class GivenSchedule(BaseModel):
+class GivenSchedule(Given):
     """A schedule to add: a plan, or a request in words."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=40)
     cron: str = Field(min_length=1, max_length=200, description="Five fields, or an alias as @daily.")
     zone: str = Field(default="UTC", max_length=100, description="As Europe/Berlin.")
     request: str | None = Field(default=None, min_length=1, max_length=20_000)
     plan: GivenObject | None = Field(default=None, description="A plan, as in a plan file.")
-    params: GivenObject = {}
+    params: GivenObject = Field(default={})
     options: GivenObject = Field(default={}, description="Options and limits of its runs.")
     overlap: Overlap = "skip"
     missed: Missed = "once"
 
 
-class ScheduleCommand(BaseModel):
+class ScheduleCommand(Given):
     """A command to a schedule."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     command: Literal["pause", "resume", "run"]
 

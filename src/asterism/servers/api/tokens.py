@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from asterism.runtime.clock import DAY_S
 from asterism.runtime.ports.tokens import Role, TokenRow
 from asterism.servers.api.context import Context
 from asterism.servers.api.identity import Manager
+from asterism.servers.api.models import Given
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.tokens import new_token, shown
 
@@ -45,10 +46,8 @@ class NewToken(TokenModel):
     token: str
 
 
-class GivenToken(BaseModel):
+class GivenToken(Given):
     """A token to create."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(min_length=1, max_length=64)
     role: Role

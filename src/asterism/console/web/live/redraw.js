@@ -1,6 +1,7 @@
 // @ts-check
 /** Draws a part of a page again without taking the focus from it. */
 import { fill } from '../dom.js';
+import { Problem } from './api.js';
 
 /**
  * Replace the children of an element, unless its key is the same as the last time. The focus stays on the element with
@@ -38,4 +39,14 @@ export function gathered(work, ms) {
     clearTimeout(timer);
   };
   return { start, stop };
+}
+
+/**
+ * Load again. What cannot be read now stays as it is, and the header says that the connection is lost.
+ * @param {() => Promise<void>} load
+ */
+export async function reload(load) {
+  await load().catch((error) => {
+    if (!(error instanceof Problem)) throw error;
+  });
 }

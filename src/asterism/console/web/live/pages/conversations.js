@@ -4,7 +4,7 @@ import { h, icon } from '../../dom.js';
 import { brief } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { chooser } from '../forms.js';
-import { gathered, redraw } from '../redraw.js';
+import { gathered, redraw, reload } from '../redraw.js';
 import { timeOf } from '../times.js';
 
 const LOOK_MS = 1000;
@@ -46,9 +46,7 @@ export class ConversationsPage extends HTMLElement {
   }
 
   async again() {
-    await this.load().catch((error) => {
-      if (!(error instanceof Problem)) throw error;
-    });
+    await reload(() => this.load());
   }
 
   async load() {

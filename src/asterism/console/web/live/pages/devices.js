@@ -6,7 +6,7 @@ import { Problem } from '../api.js';
 import { canDrain, deviceRows, loadOf } from '../device_rows.js';
 import { chooser } from '../forms.js';
 import { asLocal, PERIODS, periodOf } from '../period.js';
-import { gathered, redraw } from '../redraw.js';
+import { gathered, redraw, reload } from '../redraw.js';
 import { inZone, timeOf } from '../times.js';
 
 /** @typedef {import('../device_rows.js').DeviceRow} DeviceRow */
@@ -54,11 +54,8 @@ export class DevicesPage extends HTMLElement {
     for (const stop of this.stops) stop();
   }
 
-  /** Look again; what cannot be read now stays as it is, and the header says that the connection is lost. */
   async again() {
-    await this.load().catch((error) => {
-      if (!(error instanceof Problem)) throw error;
-    });
+    await reload(() => this.load());
   }
 
   async load() {

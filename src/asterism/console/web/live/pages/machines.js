@@ -3,8 +3,7 @@
 import { h, icon } from '../../dom.js';
 import { bestLayout } from '../../layout.js';
 import { count, named } from '../../words.js';
-import { Problem } from '../api.js';
-import { gathered, redraw } from '../redraw.js';
+import { gathered, redraw, reload } from '../redraw.js';
 
 /** @typedef {{event: string, states: string[], to: string[], stays: boolean}} Row */
 /** @typedef {import('../../machine.js').Machine & {rows: Row[]}} Machine */
@@ -47,9 +46,7 @@ export class MachinesPage extends HTMLElement {
   }
 
   async again() {
-    await this.load().catch((error) => {
-      if (!(error instanceof Problem)) throw error;
-    });
+    await reload(() => this.load());
   }
 
   async load() {

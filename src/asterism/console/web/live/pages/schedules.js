@@ -5,7 +5,7 @@ import { moment } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { confirmed, opened } from '../dialogs.js';
 import { chooser, field } from '../forms.js';
-import { gathered, redraw } from '../redraw.js';
+import { gathered, redraw, reload } from '../redraw.js';
 import { inZone, timeOf } from '../times.js';
 
 /** @typedef {{due_at: number, run_id: string, status: string, reason: string}} Firing */
@@ -55,9 +55,7 @@ export class SchedulesPage extends HTMLElement {
   }
 
   async again() {
-    await this.load().catch((error) => {
-      if (!(error instanceof Problem)) throw error;
-    });
+    await reload(() => this.load());
   }
 
   async load() {
