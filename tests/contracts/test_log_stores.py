@@ -44,6 +44,37 @@ def test_chunks_have_an_order_over_all_runs_and_a_position_in_their_stream(play:
     play(scenario)
 
 
+def test_output_is_found_by_task_and_attempt_and_its_end_by_bytes(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        again = {"key": "r1:3.0", "number": 2}
+        printed = [
+            chunk(b"first"),
+            msgspec.structs.replace(chunk(b"other"), task="b", key="r1:4.0"),
+            msgspec.structs.replace(chunk(b"again"), **again),
+            msgspec.structs.replace(chunk(b"error", stream="stderr"), **again),
+        ]
+        await store.add_logs(printed)
+
+        async def found(query: port.LogQuery, *, after: int = 0, limit: int = 256) -> list[bytes]:
+            return [it.data for it in await store.logs(["r1"], query, after=after, limit=limit)]
+
+        assert await found(port.LogQuery(task="a")) == [b"first", b"again", b"error"]
+        assert await found(port.LogQuery(task="a", number=2)) == [b"again", b"error"]
+        assert await found(port.LogQuery(number=1)) == [b"first", b"other"]
+        assert await found(port.LogQuery(task="c")) == []
+        assert await found(port.LogQuery(tail_bytes=5)) == [b"error"]
+        assert await found(port.LogQuery(tail_bytes=6)) == [b"again", b"error"]
+        assert await found(port.LogQuery(task="a", tail_bytes=11)) == [b"first", b"again", b"error"]
+        assert await found(port.LogQuery(task="a", tail_bytes=1000), limit=2) == [b"again", b"error"]
+        last = (await store.logs(["r1"]))[-1].seq
+        assert await found(port.LogQuery(tail_bytes=1000), after=last - 1) == [b"error"]
+        assert await found(port.LogQuery(tail_bytes=1000), after=last) == []
+
+    play(scenario)
+
+
 def test_of_a_long_stream_the_beginning_and_the_end_are_stored(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
@@ -86,6 +117,7 @@ def test_of_a_run_that_prints_very_much_the_beginning_and_the_end_are_stored(pla
         assert found[0].key == "r1:0.0"
         assert found[-1].key == f"r1:{number}.0"
         assert 0 < found.index(note) < len(found) - 1
+        assert await store.logs(["r1"], port.LogQuery(task="of none")) == [note]
 
     play(scenario)
 

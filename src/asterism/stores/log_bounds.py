@@ -6,13 +6,25 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.runtime.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk
+from asterism.runtime.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk, LogQuery
 
 
 def end_of(chunks: Sequence[LogChunk], of: LogChunk) -> int:
     """Return the number of bytes of a chunk's stream so far."""
     ends = (it.position + len(it.data) for it in reversed(chunks) if (it.key, it.stream) == (of.key, of.stream))
     return next(ends, 0)
+
+
+def selected(chunks: Sequence[LogChunk], query: LogQuery, after: int, limit: int) -> list[LogChunk]:
+    """Return the chunks of some runs that a query asks for."""
+    found = sorted((it for it in chunks if it.seq > after and query.matches(it)), key=lambda it: it.seq)
+    if not query.tail_bytes:
+        return found[:limit]
+    tail, size = 0, 0
+    while tail < min(limit, len(found)) and size < query.tail_bytes:
+        tail += 1
+        size += len(found[-tail].data)
+    return found[len(found) - tail :]
 
 
 def thinned(chunks: Sequence[LogChunk]) -> list[LogChunk]:

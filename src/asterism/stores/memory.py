@@ -21,7 +21,7 @@ from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports.cursors import read_inquiry_cursor, read_run_cursor
 from asterism.runtime.ports.files import FileRow
-from asterism.runtime.ports.logs import LogChunk
+from asterism.runtime.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
 from asterism.runtime.ports.store import (
     Commit,
     InboxRow,
@@ -37,7 +37,7 @@ from asterism.runtime.ports.tokens import TokenRow
 from asterism.runtime.ports.work import WorkSummary
 from asterism.runtime.problems import CRASHED
 from asterism.stores.fair_share import fair_share
-from asterism.stores.log_bounds import end_of, thinned
+from asterism.stores.log_bounds import end_of, selected, thinned
 from asterism.stores.memory_files import MemoryFiles
 from asterism.stores.memory_notices import MemoryNotices, NoticeMemory
 from asterism.stores.memory_rows import freed, has_progressed
@@ -357,10 +357,9 @@ class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
         for run in {chunk.run_id for chunk in chunks} & self.memory.logs.keys():
             self.memory.logs[run] = thinned(self.memory.logs[run])
 
-    async def logs(self, runs: Sequence[str], *, after: int = 0, limit: int = 256) -> list[LogChunk]:
+    async def logs(self, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256) -> list[LogChunk]:
         await self._begin()
-        found = [chunk for run in dict.fromkeys(runs) for chunk in self.memory.logs.get(run, ()) if chunk.seq > after]
-        return sorted(found, key=lambda chunk: chunk.seq)[:limit]
+        return selected([chunk for run in dict.fromkeys(runs) for chunk in self.memory.logs.get(run, ())], query, after, limit)
 
     async def announce_server(self, fleet: str, url: str = "", *, fleet_file: str = "") -> None:
         await self._begin()

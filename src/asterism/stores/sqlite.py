@@ -23,7 +23,7 @@ from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, Stale
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports.files import FileRow
-from asterism.runtime.ports.logs import LogChunk
+from asterism.runtime.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
 from asterism.runtime.ports.store import (
     Commit,
     InboxRow,
@@ -40,17 +40,15 @@ from asterism.stores.owners import Owners
 from asterism.stores.sqlite_due import ABANDON_RUN, ACQUIRE_RUN, RELEASE_RUN, SET_DUE, acquire_due
 from asterism.stores.sqlite_files import COPY_FILES, FORGET_FILES, add_file, list_files
 from asterism.stores.sqlite_inquiries import find_inquiries
-from asterism.stores.sqlite_logs import SELECT_LOGS, RunLogs
+from asterism.stores.sqlite_logs import RunLogs, select_logs
 from asterism.stores.sqlite_notices import SqliteNotices, has_ended, note_failure, note_questions, note_stuck
 from asterism.stores.sqlite_pruning import SqlitePruning
 from asterism.stores.sqlite_rows import (
     MAX_INTEGER,
     columns_of,
-    fields_of,
     inbox_rows,
     marks_of,
     packed_inquiry,
-    row_of,
     rows_of,
 )
 from asterism.stores.sqlite_schedules import SqliteSchedules
@@ -302,9 +300,10 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning, SqliteSearch):
         self._logs.add(connection, chunks)
 
     @_reads
-    def logs(self, connection: sqlite3.Connection, runs: Sequence[str], *, after: int = 0, limit: int = 256) -> list[LogChunk]:
-        cursor = connection.execute(SELECT_LOGS, (msgspec.json.encode(runs).decode(), after, limit))
-        return [row_of(LogChunk, fields) for fields in fields_of(cursor)]
+    def logs(
+        self, connection: sqlite3.Connection, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256
+    ) -> list[LogChunk]:
+        return select_logs(connection, runs, query, after, limit)
 
     @_writes
     def add_file(self, connection: sqlite3.Connection, row: FileRow) -> None:

@@ -1,18 +1,28 @@
 """The logs of the store in SQLite, with their bounds."""
 
+# ruff: noqa: S608 - a query is made of our own names; values are parameters
+
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 
-from asterism.runtime.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk
+import msgspec
+
+from asterism.runtime.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk, LogQuery
 from asterism.stores.log_bounds import middle_of
+from asterism.stores.sqlite_rows import fields_of, row_of
 
 # The seqs first: a sort of whole rows would hold their data.
-SELECT_LOGS = """
-SELECT seq, run, key, task, number, stream, position, at, data FROM logs WHERE seq IN (
-    SELECT seq FROM logs WHERE run IN (SELECT value FROM json_each(?)) AND seq > ? ORDER BY seq LIMIT ?
-) ORDER BY seq"""
+_FOUND = """
+FROM logs WHERE run IN (SELECT value FROM json_each(:runs)) AND seq > :after
+AND (key = '' OR ((:task = '' OR task = :task) AND (:number = 0 OR number = :number))) ORDER BY seq"""
+_FIRST = f"SELECT seq {_FOUND} LIMIT :limit"
+_LAST = f"""
+SELECT seq FROM (
+    SELECT seq, sum(size) OVER (ORDER BY seq DESC) - size AS later FROM (SELECT seq, length(data) AS size {_FOUND} DESC LIMIT :limit)
+) WHERE later < :tail_bytes"""
+_SELECT = "SELECT seq, run, key, task, number, stream, position, at, data FROM logs WHERE seq IN ({}) ORDER BY seq"
 INSERT_LOG = """
 INSERT INTO logs (run, key, task, number, stream, position, at, data)
 SELECT run, ?2, ?3, ?4, ?5, ?6 + coalesce((
@@ -26,6 +36,13 @@ THIN_RUN = "DELETE FROM logs WHERE run = ? AND seq BETWEEN ? AND ?"
 INSERT_NOTE = "INSERT INTO logs (seq, run, key, task, number, stream, position, at, data) VALUES (?, ?, '', '', 1, 'stdout', ?, ?, x'')"
 
 _RUNS_COUNTED = 1000
+
+
+def select_logs(connection: sqlite3.Connection, runs: Sequence[str], query: LogQuery, after: int, limit: int) -> list[LogChunk]:
+    """Return the chunks of some runs that a query asks for."""
+    values = {**msgspec.structs.asdict(query), "runs": msgspec.json.encode(runs).decode(), "after": after, "limit": limit}
+    cursor = connection.execute(_SELECT.format(_LAST if query.tail_bytes else _FIRST), values)
+    return [row_of(LogChunk, fields) for fields in fields_of(cursor)]
 
 
 class RunLogs:

@@ -16,7 +16,7 @@ from asterism.devices.printed import printed_to_logs
 from asterism.devices.task_log import BATCH_BYTES, CHUNK_BYTES, FULL_BYTES, MOST_BYTES, AttemptLog, AttemptLogWriter, print_trace
 from asterism.errors import StoreUnavailable
 from asterism.kernel.machine import EffectResult
-from asterism.runtime.ports.logs import LogChunk
+from asterism.runtime.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
 
 CHUNK = LogChunk(run_id="r", key="r:1.0", task="a", stream="stdout", at=0.0, data=b"")
 
@@ -37,7 +37,7 @@ class FakeStore:
             raise StoreUnavailable("the disk is full")
         self.batches.append(list(chunks))
 
-    async def logs(self, runs: Sequence[str], *, after: int = 0, limit: int = 256) -> list[LogChunk]:
+    async def logs(self, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256) -> list[LogChunk]:
         raise AssertionError
 
     def data(self) -> bytes:

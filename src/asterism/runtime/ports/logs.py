@@ -40,6 +40,27 @@ class LogChunk(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
 
 
+class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which chunks of some runs to return; by default the first ones of all. Notes are always among them.
+
+    Attributes:
+        task: only those of this task, step or handler; empty for all.
+        number: only those of the attempts with this number; 0 for all.
+        tail_bytes: only the last ones, back to the one in which these bytes begin; 0 for the first ones.
+    """
+
+    task: str = ""
+    number: int = 0
+    tail_bytes: int = 0
+
+    def matches(self, chunk: LogChunk) -> bool:
+        """Return True if a chunk is of the task and the attempt, or a note."""
+        return not chunk.key or (self.task in ("", chunk.task) and self.number in (0, chunk.number))
+
+
+ALL_OUTPUT = LogQuery()
+
+
 class LogStore(Protocol):
     """Holds logs, apart from the journals."""
 
@@ -51,6 +72,6 @@ class LogStore(Protocol):
         """
         ...
 
-    async def logs(self, runs: Sequence[str], *, after: int = 0, limit: int = 256) -> list[LogChunk]:
-        """Return chunks of these runs with a seq greater than ``after``, in order."""
+    async def logs(self, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256) -> list[LogChunk]:
+        """Return chunks of these runs with a seq greater than ``after``, in order, at most ``limit``."""
         ...

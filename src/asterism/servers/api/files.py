@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -12,11 +12,15 @@ from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
 from asterism.kernel.file_value import safe_name
-from asterism.servers.api.context import Context
+from asterism.runtime.log_stream import MAX_CHUNKS
+from asterism.runtime.ports.logs import LogQuery
+from asterism.runtime.ports.store import RunRow, Store
+from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Reader, Submitter, owner_of
 from asterism.servers.api.models import FileList, LogList, Seq, file_model, log_model
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.api.uploads import uploads_of
+from asterism.views.words import byte_count
 
 router = APIRouter(tags=["files"])
 
@@ -79,14 +83,18 @@ async def read_file(run_id: str, digest: Digest, context: Context, sender: Reade
     found = [it for it in await context.store.files(row.root) if it.digest == digest]
     if not found or files is None:
         raise Problem(404, f"run {run_id} has no file {digest}")
-    name = urllib.parse.quote(safe_name(found[0].name))
 
     async def content() -> AsyncIterator[bytes]:
         async for chunk in files.read(row.root, digest):
             yield chunk
 
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "Content-Length": str(found[0].size)}
+    headers = {**_attachment(safe_name(found[0].name)), "Content-Length": str(found[0].size)}
     return StreamingResponse(content(), media_type="application/octet-stream", headers=headers)
+
+
+Task = Annotated[str, Query(max_length=400, description="Only the output of this task, worker, tool or handler.")]
+Attempt = Annotated[int, Query(ge=0, le=10**6, description="Only the output of the attempts with this number; 0 for all.")]
+Below = Annotated[bool, Query(description="Also the output of the runs below it.")]
 
 
 @router.get("/runs/{run_id}/logs", responses=documented(404, 422))
@@ -96,10 +104,60 @@ async def read_logs(
     sender: Reader,
     after: Annotated[Seq, Query(description="`next` of the read before.")] = 0,
     limit: Annotated[int, Query(ge=1, le=256)] = 64,
+    task: Task = "",
+    attempt: Attempt = 0,
+    tail: Annotated[
+        int, Query(ge=0, le=1 << 20, description="Only the end: the last parts, back to the one in which these bytes begin.")
+    ] = 0,
+    below: Below = True,  # noqa: FBT002 - a parameter of a query has a name
 ) -> LogList:
     """Return what the tasks of a run, and of the runs below it, have printed, in order."""
-    row = await context.run(run_id, sender.tenant)
-    tree = [it.run_id for it in await context.store.runs(root=row.root, limit=MAX_TREE)]
-    below = [it for it in tree if it == run_id or it.startswith(f"{run_id}.")]
-    chunks = await context.store.logs(below, after=after, limit=limit)
+    runs = await _tree(context, await context.run(run_id, sender.tenant), below=below)
+    chunks = await context.store.logs(runs, LogQuery(task=task, number=attempt, tail_bytes=tail), after=after, limit=limit)
     return LogList(chunks=[log_model(it) for it in chunks], next=chunks[-1].seq if chunks else after)
+
+
+@router.get(
+    "/runs/{run_id}/logs.txt",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **documented(404, 422)},
+)
+async def download_logs(
+    run_id: str,
+    context: Context,
+    sender: Reader,
+    task: Task = "",
+    attempt: Attempt = 0,
+    below: Below = True,  # noqa: FBT002 - a parameter of a query has a name
+) -> StreamingResponse:
+    """Return what the tasks of a run have printed until now, as a text to download."""
+    runs = await _tree(context, await context.run(run_id, sender.tenant), below=below)
+    name = safe_name("-".join(filter(None, [run_id, task, str(attempt or "")])) + ".log")
+    return StreamingResponse(
+        _text(context.store, runs, LogQuery(task=task, number=attempt)), media_type="text/plain", headers=_attachment(name)
+    )
+
+
+async def _tree(context: ApiContext, row: RunRow, *, below: bool) -> list[str]:
+    """Return the ids of a run and, if asked, of the runs below it."""
+    if not below:
+        return [row.run_id]
+    tree = [it.run_id for it in await context.store.runs(root=row.root, limit=MAX_TREE)]
+    return [it for it in tree if it == row.run_id or it.startswith(f"{row.run_id}.")]
+
+
+async def _text(store: Store, runs: Sequence[str], query: LogQuery) -> AsyncIterator[bytes]:
+    """Yield output as it was printed, with a line for each gap."""
+    after, ends = 0, dict[tuple[str, str], int]()
+    while chunks := await store.logs(runs, query, after=after, limit=MAX_CHUNKS):
+        after = chunks[-1].seq
+        for it in chunks:
+            gap = it.position - ends.get((it.key, it.stream), 0) if it.key else it.position
+            if gap > 0:
+                yield f"\n… {byte_count(gap)} left out …\n".encode()
+            ends[it.key, it.stream] = it.position + len(it.data)
+            yield it.data
+
+
+def _attachment(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{urllib.parse.quote(name)}"}

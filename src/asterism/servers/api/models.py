@@ -256,10 +256,12 @@ class LogModel(BaseModel):
 
     seq: int
     run_id: str
+    effect: str = Field(description="Id of the attempt; empty for a note that `position` bytes of the run's output were removed.")
     task: str
     number: int
     stream: str
-    position: int
+    position: int = Field(description="Bytes of the stream before it.")
+    size: int = Field(description="Its bytes.")
     at: float
     text: str
 
@@ -295,7 +297,8 @@ def file_model(row: FileRow) -> FileModel:
 
 def log_model(chunk: LogChunk) -> LogModel:
     """Return a part of a log as JSON; bytes that are no UTF-8 are replaced."""
-    return LogModel.model_validate({**msgspec.structs.asdict(chunk), "text": chunk.data.decode(errors="replace")})
+    derived = {"effect": chunk.key, "size": len(chunk.data), "text": chunk.data.decode(errors="replace")}
+    return LogModel.model_validate({**msgspec.structs.asdict(chunk), **derived})
 
 
 def json_of(text: str) -> Any:
