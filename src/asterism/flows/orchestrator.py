@@ -38,8 +38,6 @@ MAX_OFFERS = 10_000
 """Users whose last question or result is remembered at most."""
 MAX_RUNS = 100_000
 """Conversations that are searched, once, for open ones at most."""
-
-
 ENDED = (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED)
 
 
@@ -56,7 +54,7 @@ class _Person(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Offer(NamedTuple):
-    """The question whether a user means another agent, the message that raised it, and the values to begin with."""
+    """The question whether to begin with an agent, the message that raised it, and the values to begin with."""
 
     agent: type[StandardAgent]
     text: str
@@ -178,15 +176,15 @@ class Orchestrator:
         stack = await self.stack(person.user, person.tenant)
         here = stack[-1] if stack else None
         offer, is_answered = self._offered.pop(person.session, None), False
-        if offer is not None and replies.answer_of(text, self._talks()) is not None:
-            is_answered, is_taken, text = True, replies.is_yes(text, self._talks()), offer.text
-            triggered = offer.agent if is_taken else None
+        if offer is not None and (answer := replies.answer_of(text, self._talks(offer.agent))) is not None:
+            is_answered, text = True, offer.text
+            triggered = offer.agent if answer else None
         else:
             triggered = self._named(text) or self.triggered(text, leading=here is not None)
         there = next((row for row in reversed(stack) if triggered and self._agent_of(row) is triggered), None)
         if not is_answered and triggered is None and here is None and (done := self._changed(text, person)) is not None:
             _remember(self._offered, person.session, done)
-            question = words_of(self._talks()).text("again", what=done.agent.description or done.agent.__name__)
+            question = words_of(self._talks(done.agent)).text("again", what=done.agent.description or done.agent.__name__)
             return AgentResult(status=AgentStatus.CANCELLED, raw_message=question, code="no_match")
         if not is_answered and triggered is None and (other := await self._offerable(text, here, person)) is not None:
             return await self._offer(other, text, here, person)
@@ -220,8 +218,8 @@ class Orchestrator:
                     return agent
         return None
 
-    def _talks(self) -> str:
-        return self._language or DEFAULT_LANGUAGE
+    def _talks(self, agent: type[StandardAgent] | None = None) -> str:
+        return self._language or (agent.language if agent else DEFAULT_LANGUAGE)
 
     def _phrases(self, key: str) -> set[str]:
         """Return the phrases of a key of the agents' languages, as regular expressions."""
@@ -264,7 +262,7 @@ class Orchestrator:
     async def _offer(self, agent: type[StandardAgent], text: str, here: RunRow | None, person: _Person) -> AgentResult:
         """Ask whether a message is meant for another agent."""
         _remember(self._offered, person.session, _Offer(agent, text))
-        question = words_of(self._talks()).text("instead", what=agent.description or agent.__name__)
+        question = words_of(self._talks(agent)).text("instead", what=agent.description or agent.__name__)
         if here is None:
             return AgentResult(status=AgentStatus.CANCELLED, raw_message=question, code="no_match")
         return msgspec.structs.replace(await self._conversation(here, person).result(self.runtime), raw_message=question)
@@ -329,16 +327,24 @@ class Orchestrator:
             return result
         agent = self._by_name.get((await self._known()).get(person.session, {}).pop(result.run_id, ""))
         self._completed.pop(person.session, None)
+        given = {name: value for name, value in result.fields.items() if value not in (None, HIDDEN)}
         if agent is not None and result.status is AgentStatus.COMPLETED:
-            given = {name: value for name, value in result.fields.items() if value not in (None, HIDDEN)}
             _remember(self._completed, person.session, _Offer(agent, "", given))
         if not rest:
-            return result
+            return self._with_offer(result, person, _Offer(agent, "", given)) if agent and given else result
         conversation = self._conversation(rest[-1], person)
         back = _question(conversation.agent, await conversation.result(self.runtime, rest[-1]))
         return msgspec.structs.replace(
             result, raw_message=f"{result.raw_message} {words_of(conversation.language).text('back_to', question=back)}".strip()
         )
+
+    def _with_offer(self, result: AgentResult, person: _Person, done: _Offer) -> AgentResult:
+        """Return the result; if a handler has raised an error, followed by the offer to start again with the values."""
+        if result.status is not AgentStatus.ERROR or result.code != "error" or not result.reason:
+            return result  # an end of the agent's own, or one after which the work may have been done
+        _remember(self._offered, person.session, done)
+        question = words_of(self._talks(done.agent)).text("start_again")
+        return msgspec.structs.replace(result, raw_message=f"{result.raw_message} {question}")
 
     def _agent_of(self, row: RunRow) -> type[StandardAgent] | None:
         return self._by_name.get((self._open or {}).get(row.session, {}).get(row.run_id, ""))

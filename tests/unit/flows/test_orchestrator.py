@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asterism.errors import Refused, RunNotFound
-from asterism.flows import AgentResult, InputField, Orchestrator, StandardAgent, flowagent
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flowagent
 from asterism.flows.conversation import Conversation
 from tests.conversation_harness import Stage
 
@@ -40,8 +40,9 @@ WORLD = Stage(Booking)
 class Desk:
     """Lines said to an orchestrator, each in a fresh process unless told otherwise."""
 
-    def __init__(self, kind: type[Orchestrator] = Orchestrator, **more: Any) -> None:
+    def __init__(self, agents: Sequence[type[StandardAgent]] = AGENTS, kind: type[Orchestrator] = Orchestrator, **more: Any) -> None:
         self.stage = Stage(Booking)
+        self.agents = agents
         self.kind = kind
         self.more = more
 
@@ -54,7 +55,7 @@ class Desk:
                 await asyncio.sleep(float(text[5:]))
                 return ""
             async with self.stage.process() as (runtime, _, _):
-                desk = self.kind(AGENTS, runtime=runtime, **self.more)
+                desk = self.kind(self.agents, runtime=runtime, **self.more)
                 if text == "!expire":
                     return str(await desk.expire_idle())
                 return (await desk.handle(text, user=user, tenant=tenant)).raw_message
@@ -170,7 +171,7 @@ class Hooked(Orchestrator):
 
 
 def test_hooks_run_before_and_after_each_message() -> None:
-    assert Desk(Hooked).play("book spam", "hm", "book") == ["(calm) Pardon?", "(calm) Pardon?", "(calm) How many guests?"]
+    assert Desk(kind=Hooked).play("book spam", "hm", "book") == ["(calm) Pardon?", "(calm) Pardon?", "(calm) How many guests?"]
 
 
 class ByLength:
@@ -229,6 +230,58 @@ def test_a_change_after_the_end_is_offered_as_a_new_conversation_with_the_values
     assert desk.play("book", "4", "Ann", "thanks", "the guests are fine")[3:] == [nobody, nobody]
 
 
+@flowagent(triggers=["ship"], description="Ship an order", requires_approval=True)
+class Shipping(StandardAgent):
+    order: int = InputField("Which order?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        raise RuntimeError("the carrier is down")
+
+
+@flowagent(triggers=["paket"], description="Ein Paket senden", requires_approval=True, language="de")
+class GermanShipping(Shipping):
+    pass
+
+
+@flowagent(triggers=["refund"], description="Refund an order")
+class Refund(Shipping):
+    async def on_running(self, msg: Message) -> AgentResult:
+        return self.make_result(AgentStatus.ERROR, "It is too late for a refund.")
+
+
+SHIPPING = (Shipping, GermanShipping, Refund)
+APPROVAL = "Ship an order (order: 7). Go ahead? (yes/no)"
+RESTART = "Start again from the beginning, with the same values? (yes/no)"
+
+
+def test_a_conversation_that_failed_starts_again_with_its_values_and_asks_for_approval_again() -> None:
+    failed = f"Sorry, something went wrong: RuntimeError: the carrier is down. {RESTART}"
+    said = Talking(SHIPPING).play("ship", "7", "yes", "yes", "make it 8", "yes", "no")
+    assert said[1:] == [
+        APPROVAL,
+        failed,
+        APPROVAL,
+        APPROVAL.replace("7", "8"),
+        failed,
+        "I can do this: Ship an order; Ein Paket senden; Refund an order.",
+    ]
+
+
+def test_a_restart_is_offered_and_accepted_in_the_language_of_the_agent() -> None:
+    said = Talking(SHIPPING).play("paket", "7", "ja", "ja")
+    assert said[2].endswith("Noch einmal von vorn beginnen, mit denselben Angaben? (ja/nein)")
+    assert said[3] == said[1]
+
+
+def test_an_agent_that_ends_with_an_error_of_its_own_offers_no_restart() -> None:
+    assert Talking(SHIPPING).play("refund", "7", "yes")[2] == "It is too late for a refund."
+
+
+def test_a_failure_in_a_digression_leads_back_to_the_earlier_conversation() -> None:
+    said = Talking((Booking, *SHIPPING)).play("book", "4", "ship", "7", "yes")
+    assert said[4] == "Sorry, something went wrong: RuntimeError: the carrier is down. Back to where we were: Under which name?"
+
+
 class Talking(Desk):
     """One process for all lines."""
 
@@ -237,7 +290,7 @@ class Talking(Desk):
 
         async def every() -> list[str]:
             async with self.stage.process() as (runtime, _, _):
-                desk = self.kind(AGENTS, runtime=runtime, **self.more)
+                desk = self.kind(self.agents, runtime=runtime, **self.more)
                 said = []
                 for line in lines:
                     said.append((await desk.handle(line, user="ann")).raw_message)
