@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from benchmarks import (
     a2a_device,
     at_once,
+    console,
     editor,
     fan_out,
     fleet,
@@ -45,7 +46,7 @@ FIGURES = """
 
 MODULES = (
     local_device, fan_out, lanes, restart, waiting, editor, loop, observed, startup,
-    ssh_device, a2a_device, mcp_device, at_once, fleet, serving, server_task,
+    ssh_device, a2a_device, mcp_device, at_once, fleet, serving, server_task, console,
 )  # fmt: skip
 ROWS: Mapping[str, Callable[..., Iterable[str]]] = {
     "shapes": shapes.rows,
