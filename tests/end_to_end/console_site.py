@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 from tests.end_to_end.browsers import TIMEOUT_MS, until
 
@@ -130,13 +130,22 @@ class ConsoleSite:
                 time.sleep(0.1)
         raise AssertionError(f"run {run_id} is not {statuses}: {run}")
 
+    def command(self, *arguments: str) -> str:
+        """Run a command of ``asterism`` on the database, as somebody on this computer does; return what it prints."""
+        argv = [sys.executable, "-m", "asterism.cli", *arguments, "--database", str(self.database)]
+        return subprocess.run(argv, cwd=self.folder, check=False, capture_output=True, text=True, timeout=START_S).stdout
+
     def release(self, name: str = "released") -> None:
         """Let the skill ``hold`` end."""
         (self.folder / name).touch()
 
 
 class Tab:
-    """A page of the console in a browser; at its end, the browser may have reported nothing that was not expected."""
+    """A page of the console in a browser; at its end, the browser may have reported nothing that was not expected.
+
+    Args:
+        beside: another tab of the same browser; closing it closes this one.
+    """
 
     def __init__(
         self,
@@ -148,10 +157,13 @@ class Tab:
         height: int = 900,
         scheme: str = "light",
         role: str = "admin",
+        beside: Tab | None = None,
     ) -> None:
         self.site = site
-        self.context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme="dark" if scheme == "dark" else "light"
+        self.context: BrowserContext = (
+            beside.context
+            if beside
+            else browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if scheme == "dark" else "light")
         )
         self.context.add_cookies([{"name": "asterism_session", "value": site.cookie(role), "url": site.url}])
         self.page: Page = self.context.new_page()
@@ -169,6 +181,10 @@ class Tab:
 
     def close(self) -> None:
         self.context.close()
+        self.check()
+
+    def check(self) -> None:
+        """Check that the browser has reported nothing that was not expected."""
         assert [it for it in self.reported if not any(text in it for text in self.expected)] == []
 
     def go(self, address: str) -> None:

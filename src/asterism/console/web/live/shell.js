@@ -22,6 +22,8 @@ export class ConsoleShell extends HTMLElement {
     this.site = /** @type {Site} */ (/** @type {unknown} */ (null)); // `open` sets it before anything is shown
     /** @type {PageElement | null} */
     this.page = null;
+    /** The server has not answered when the page was opened. */
+    this.isUnread = false;
     this.questions = 0;
     this.toasts = new ToastList();
     this.palette = new CommandPalette();
@@ -39,7 +41,10 @@ export class ConsoleShell extends HTMLElement {
     site.toast = (text) => this.toasts.say(text);
     site.retitle = () => this.retitle();
     this.keys = watchKeys(this);
-    site.channel.watch(() => this.drawLiveness());
+    site.channel.watch(({ state }) => {
+      this.drawLiveness();
+      if (state === 'live' && this.isUnread) router.restore();
+    });
     setInterval(() => this.drawLiveness(), 1000);
     site.channel.onTopic('inquiries', () => void this.count());
     router.restore();
@@ -84,6 +89,7 @@ export class ConsoleShell extends HTMLElement {
   async show(match, query) {
     this.page?.leave?.();
     this.page = null;
+    this.isUnread = false;
     for (const entry of this.rail.querySelectorAll('a')) {
       const address = entry.getAttribute('href') ?? '';
       const isShown = location.pathname === address || location.pathname.startsWith(`${address}/`) || (address === '/runs' && location.pathname === '/');
@@ -105,7 +111,9 @@ export class ConsoleShell extends HTMLElement {
       await page.enter(this.site, match.params, query);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      if (this.page === page) page.replaceChildren(h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, error.detail));
+      if (this.page !== page) return;
+      this.isUnread = !error.status; // it is shown again when the server is back
+      page.replaceChildren(h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, error.detail));
     }
     if (this.page === page) this.retitle();
   }

@@ -1,0 +1,152 @@
+"""The console while its server is killed and started again: what it says meanwhile, and that it misses nothing."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+import msgspec
+import pytest
+from playwright.sync_api import Browser, Error, expect
+
+from asterism.views import Delta, fold
+from tests.end_to_end.console_site import OFFLINE, ConsoleSite, Tab
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+ENTRIES = "document.querySelector('live-run-page').journal.deltas.map((it) => it.seq)"
+ROWS = "JSON.stringify(Object.fromEntries(document.querySelector('live-run-page').journal.rows))"
+LIVE = "document.querySelector('.liveness').dataset.state === 'live'"
+LOST_S = "Number(document.querySelector('.liveness').textContent.match(/^Connection lost, last update (.*) s ago$/)?.[1] ?? 0)"
+CLOCKS = "[...document.querySelectorAll('.stats dd, tbody .elapsed, tbody .started, .question-row time')].map((it) => it.textContent)"
+
+
+def missed(tab: Tab, run: str) -> None:
+    """Check that the page of a run has each entry once, and the rows of the API, and that its picture has their tasks."""
+    with tab.site.http() as http:
+        entries = http.get(f"/api/runs/{run}/entries?limit=1000").raise_for_status().json()["entries"]
+        deltas = http.get(f"/api/runs/{run}/deltas").raise_for_status().content.splitlines()
+    seqs = [it["seq"] for it in entries]
+    tab.until(f"{ENTRIES}.length >= {len(seqs)}")
+    assert tab.page.evaluate(ENTRIES) == seqs == list(range(1, len(seqs) + 1))
+    rows = fold(msgspec.json.decode(line, type=Delta) for line in deltas)
+    assert json.loads(tab.page.evaluate(ROWS)) == rows
+    tasks = {name.removeprefix("task:"): row["status"] for name, row in rows.items() if name.startswith("task:")}
+    assert tab.page.locator("plan-view .task").evaluate_all("found => found.map((it) => it.dataset.task)") == list(tasks)
+    if set(tasks.values()) == {"COMPLETED"}:
+        expect(tab.page.locator("plan-view .task:not([data-status=succeeded])")).to_have_count(0)
+
+
+def listed(tab: Tab) -> list[str]:
+    """Return the addresses of the runs that the page lists."""
+    return [str(it) for it in tab.page.locator("runs-page tbody a").evaluate_all("found => found.map((it) => it.getAttribute('href'))")]
+
+
+def fanned(site: ConsoleSite, title: str) -> str:
+    """Submit a run with a task that is under way until it is released, and others after it."""
+    names = [f"step_{number}" for number in range(6)]
+    return site.submit(
+        {"task_id": "hold", "skill": "hold", "inputs": {"name": title}},
+        *({"task_id": name, "skill": "prepare", "after": ["hold"]} for name in names),
+        {"task_id": "last", "skill": "prepare", "after": names},
+        title=title,
+    )
+
+
+def test_pages_of_a_killed_server_stop_their_clocks_and_then_show_what_happened_meanwhile(browser: Browser, site: ConsoleSite) -> None:
+    goes_on = fanned(site, "goes-on")
+    asks = site.submit({"task_id": "go", "skill": "prepare", "requires_approval": True}, title="asks")
+    site.until(asks, "waiting")
+    runs = Tab(browser, site)
+    run, asked, inbox = (Tab(browser, site, address, beside=runs) for address in (f"/runs/{goes_on}", f"/runs/{asks}", "/inbox"))
+    tabs: list[Tab] = [runs, run, asked, inbox]
+    inbox.page.locator(".question-row", has_text="asks").locator("button").click()
+    inbox.page.locator("[data-verb=approve]").wait_for()
+    for tab in tabs:
+        tab.until(LIVE)
+        tab.expect(OFFLINE)
+    site.stop(signal.SIGKILL)
+    for tab in tabs:
+        tab.until(f"{LOST_S} > 1.5")
+    stopped = [tab.page.evaluate(CLOCKS) for tab in tabs]
+    for tab in tabs:
+        tab.until(f"{LOST_S} > 4")
+    assert [tab.page.evaluate(CLOCKS) for tab in tabs] == stopped
+    assert all(stopped)
+    expect(run.page.locator("run-actions button", has_text="Pause")).to_be_disabled()
+    inbox.page.keyboard.press("a")
+    expect(inbox.page.locator("answer-form .verdict")).to_have_text("The connection is lost. Your answer was not sent.")
+    site.command("answer", asks, "approve", "--here")
+    (site.folder / "more.json").write_text(
+        json.dumps({"name": "meanwhile", "tasks": [{"task_id": "a", "name": "a", "device": "builder", "skill": "prepare"}]})
+    )
+    site.command("run", "more.json", "--fleet", "fleet.toml", "--here")
+    site.release("goes-on")
+    site.start()
+    for tab in tabs:
+        tab.until(LIVE)
+    site.until(goes_on, "ended")
+    missed(run, goes_on)
+    missed(asked, asks)
+    expect(asked.page.locator(".card.question")).to_have_count(0)
+    expect(inbox.page.locator(".question-row.current .verdict")).to_contain_text("no longer open: approved by")
+    expect(runs.page.locator("tbody td.in-words[data-status=succeeded]")).to_have_count(3)
+    with site.http() as http:
+        assert listed(runs) == [f"/runs/{it['run_id']}" for it in http.get("/api/runs").json()["runs"]]
+    runs.close()
+    for tab in tabs:
+        tab.check()
+
+
+def test_a_page_that_is_opened_during_an_outage_shows_itself_when_the_server_is_back(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit({"task_id": "prepare", "skill": "prepare"}, title="later")
+    site.until(run, "ended")
+    tab = Tab(browser, site)
+    tab.page.get_by_role("link", name="later", exact=True).wait_for()
+    tab.until(LIVE)
+    tab.expect(OFFLINE)
+    site.stop(signal.SIGKILL)
+    expect(tab.page.locator(".liveness")).to_contain_text("Connection lost")
+    tab.page.get_by_role("link", name="later", exact=True).click()
+    expect(tab.page.locator("main .error")).to_contain_text("The server cannot be reached.")
+    other = tab.context.new_page()
+    with pytest.raises(Error, match="ERR_CONNECTION_REFUSED"):
+        other.goto(f"{site.url}/inbox")
+    site.start()
+    tab.task("prepare").wait_for()
+    missed(tab, run)
+    beside = Tab(browser, site, f"/runs/{run}", beside=tab)
+    beside.until(LIVE)
+    missed(beside, run)
+    tab.close()
+    beside.check()
+
+
+def test_a_run_through_three_kills_is_shown_without_a_gap_in_each_tab(browser: Browser, site: ConsoleSite) -> None:
+    names = [f"step_{number:02}" for number in range(40)]
+    steps: list[dict[str, Any]] = [
+        {"task_id": name, "skill": "hold", "inputs": {"name": f"gate-{at // 10}"}, "after": names[at - 1 : at] if at else []}
+        for at, name in enumerate(names)
+    ]
+    run = site.submit(*steps, title="long")
+    first = Tab(browser, site, f"/runs/{run}")
+    tabs = [first, Tab(browser, site, f"/runs/{run}?view=table", beside=first)]
+    for tab in tabs:
+        tab.expect(OFFLINE)
+    for gate in range(4):
+        site.release(f"gate-{gate}")
+        tabs[gate % 2].until(f"{ENTRIES}.length > {20 + 20 * gate}")
+        if gate < 3:
+            site.stop(signal.SIGKILL)
+            tabs[0].until(f"!({LIVE})")
+            site.start()
+            tabs.append(Tab(browser, site, f"/runs/{run}", beside=first))
+            tabs[-1].expect(OFFLINE)
+    site.until(run, "ended")
+    tabs[1].page.keyboard.press("t")
+    for tab in tabs:
+        missed(tab, run)
+    first.close()
+    for tab in tabs:
+        tab.check()
