@@ -98,6 +98,8 @@ def test_a_task_that_needs_approval_waits_is_answered_from_another_process_and_r
     assert f"asterism answer {asked['inquiry']} approve|edit|reject" in said
     assert '{"where": "moon"}' in desk.do("inbox").stdout
 
+    no_json = desk.do("answer", asked["inquiry"], "edit", "--value", "mars", code=2)
+    assert "--value mars is not JSON" in no_json.stderr
     unusable = desk.do("answer", asked["inquiry"], "edit", "--value", '{"whither": "mars"}', code=1)
     assert "takes where" in unusable.stderr
     answered = desk.do("answer", run["run"].partition("-")[2], "edit", "--value", '{"where": "mars"}')
@@ -112,7 +114,7 @@ def test_a_rejected_task_fails_the_run_with_the_reason(desk: Desk) -> None:
     plan = desk.plan({**DEPLOY, "requires_approval": True})
     desk.do("run", plan, "--fleet", desk.fleet, code=3)
     (run,) = desk.runs()
-    said = desk.do("answer", run["run"], "reject", "--reason", "not on a Friday", code=1).stdout
+    said = desk.do("answer", run["run"], "no", "--reason", "not on a Friday", code=1).stdout
     assert "not on a Friday" in said
     assert desk.performed() == []
 

@@ -243,7 +243,7 @@ def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     fork = desk.do("fork", run, "--at", "4", code=3).split()[1]
     assert "amount  40 here, 40 there" not in desk.do("show", fork)
     (desk.folder / "quick").touch()
-    assert "Paid 40." in desk.do("answer", run, "approve")
+    assert "Paid 40." in desk.do("answer", run, "yes")
     assert "on_running started" in desk.do("log", run)
     assert "never had a field or child 'x'" in desk.do("why", run, "x", code=2)
     assert "machine 'flow agent'; this works only for constellations" in desk.do("follow", run, "more", code=2)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json as json_text
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
 
 from asterism.bootstrap import MACHINES
+from asterism.cli.decisions import DECISIONS, AnswerVerb, answer_to
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
 from asterism.cli.options import Database, Here, Json, JsonEvents, OtherFleet, ServerUrl
@@ -20,7 +21,7 @@ from asterism.cli.run_access import actor, check_sendable, connected, reading, r
 from asterism.cli.run_commands import drive_unowned
 from asterism.cli.served_runs import is_served, reserved
 from asterism.errors import InvalidInput, Refused, RunOwned
-from asterism.machines.run_control import Answered
+from asterism.machines.run_control import Answered, Verb
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
@@ -31,8 +32,6 @@ from asterism.views.text.proposals import ALWAYS, answer_line, answered_line, ed
 from asterism.views.text.rows import PendingAnswer
 from asterism.views.text.show import pending_answers
 from asterism.views.words import duration, plain
-
-AnswerVerb = Literal["approve", "reject", "edit", "respond"]
 
 
 def inbox(*, database: Database = None, json: Json = False) -> int:
@@ -84,7 +83,9 @@ def _as_data(row: InquiryRow) -> dict[str, Any]:
 
 def answer(
     inquiry: Annotated[str, Parameter(name="QUESTION", help="Id of the question or of its run, or the first characters of either id.")],
-    verb: Annotated[AnswerVerb, Parameter(name="VERB", help="approve, reject, edit (change the arguments) or respond (give the result).")],
+    word: Annotated[
+        AnswerVerb, Parameter(name="VERB", help="approve or yes, reject or no, edit (change the arguments) or respond (give the result).")
+    ],
     /,
     *,
     reason: Annotated[str, Parameter(help="Reason, for the journal and the planner.")] = "",
@@ -102,24 +103,34 @@ def answer(
     here: Here = False,
 ) -> int:
     """Answer a question, and resume its run if no other process drives it."""
+    verb: Verb = DECISIONS[word] if word == "yes" or word == "no" else word  # noqa: PLR1714 - mypy narrows only these
     if value is not None and verb not in ("edit", "respond"):
-        raise InvalidInput(f"--value works with edit and respond, not with {verb}")
+        raise InvalidInput(f"--value works with edit and respond, not with {word}")
     if value is None and verb in ("edit", "respond"):
         raise InvalidInput(f"{verb} needs --value with JSON")
     if always and verb != "approve":
-        raise InvalidInput(f"--always works with approve, not with {verb}")
+        raise InvalidInput(f"--always works with approve, not with {word}")
     if every and verb not in ("approve", "reject"):
-        raise InvalidInput(f"--all works with approve and reject, not with {verb}: each question needs its own value")
+        raise InvalidInput(f"--all works with approve and reject, not with {word}: each question needs its own value")
     given = _json(value) if value is not None else ALWAYS if always else None
     said = Answered(effect_id="", verb=verb, value=given, reason=reason)
     if url := server_url(server, database):
         refuse_with_server(fleet=fleet, no_drive=no_drive, json=json, here=here)
-        return asyncio.run(answer_remote(url, inquiry, said, every=every))
-    return asyncio.run(_answer(inquiry, said, fleet, database, every=every, drive_on=not no_drive, as_json=json, here=here))
+        return asyncio.run(answer_remote(url, inquiry, said, word, every=every))
+    return asyncio.run(_answer(inquiry, said, word, fleet, database, every=every, drive_on=not no_drive, as_json=json, here=here))
 
 
 async def _answer(
-    named: str, said: Answered, fleet: Path | None, database: Path | None, *, every: bool, drive_on: bool, as_json: bool, here: bool
+    named: str,
+    said: Answered,
+    word: str,
+    fleet: Path | None,
+    database: Path | None,
+    *,
+    every: bool,
+    drive_on: bool,
+    as_json: bool,
+    here: bool,
 ) -> int:
     path = database_path(database)
     async with connected(database) as client:
@@ -129,7 +140,7 @@ async def _answer(
             raise InvalidInput(f"--always works with questions about a tool of a loop; {other[0].inquiry_id} is not one")
         for it in await store.runs(root=(await store.run(asked[0].run_id)).root, limit=MAX_RUNS):
             check_sendable(it)
-        answers = _Answers(client, said)
+        answers = _Answers(client, said, word)
         root = await store.run((await store.run(asked[0].run_id)).root)
         async with reserved(client, root, here=here):
             for row in asked:  # all are written before the run is driven
@@ -164,14 +175,15 @@ async def _answer(
 class _Answers:
     """The same answer to one or more questions."""
 
-    def __init__(self, client: Client, said: Answered) -> None:
+    def __init__(self, client: Client, said: Answered, word: str) -> None:
         self._client = client
         self._said = said
+        self._word = word
         self._posted: list[tuple[InquiryRow, InboxRow]] = []
 
     async def post(self, asked: InquiryRow) -> None:
         """Post the answer to one question."""
-        said = self._said
+        said = answer_to(asked, self._said, self._word)
         self._posted.append(
             (asked, await self._client.post_answer(asked.inquiry_id, said.verb, actor=actor(), value=said.value, reason=said.reason))
         )
@@ -186,7 +198,7 @@ class _Answers:
         if delivered:
             await self.verdicts()
         for asked, _ in self._posted:
-            put(f"{asked.inquiry_id}: {self._said.verb}, {what}")
+            put(f"{asked.inquiry_id}: {self._word}, {what}")
         return FINISHED
 
 
@@ -199,4 +211,4 @@ def _json(given: str) -> Any:
     try:
         return json_text.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"--value is not JSON: {error}; put text in quotes: '\"like this\"'") from None
+        raise InvalidInput(f"--value {plain(given, 60)} is not JSON: {error}; put text in quotes: '\"like this\"'") from None

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.cli.decisions import DECISIONS
 from asterism.cli.file_previews import file_lines
 from asterism.cli.keyboard import discard_typed_ahead, terminal_line
 from asterism.cli.output import complain, message, put
@@ -272,9 +273,10 @@ def _choice_words(choices: list[str]) -> str:
 
 
 def _chosen(word: str, choices: list[str]) -> str:
-    """Return the choice that a word or its initial names; empty if none or more than one."""
+    """Return the choice that a word or its initial names, also yes or no; empty if none or more than one."""
     if word == "A" and "always" in choices:
         return "always"
+    word = next((verb for said, verb in DECISIONS.items() if word in (said, said[0]) and verb in choices), word)
     if len(word) == 1:
         return next((it for it in choices if it[0] == word), "")
     return word if word in choices else ""

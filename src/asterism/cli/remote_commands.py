@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from asterism.bootstrap import MACHINES
+from asterism.cli.decisions import answer_to
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.output import put
 from asterism.cli.run_access import remote_runs
@@ -31,13 +32,14 @@ async def run_remote(url: str, goal: Goal, options: RunOptions, *, as_json: bool
         return await follow_served(client, submitted.run_id, as_json=as_json, every_item=every_item, result_file=result_file)
 
 
-async def answer_remote(url: str, named: str, said: Answered, *, every: bool) -> int:
+async def answer_remote(url: str, named: str, said: Answered, word: str, *, every: bool) -> int:
     """Answer a question of a run of a server, or all of a run."""
     async with remote_runs(url) as (app, store):
         for asked in await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]:
             handle = app.run_of(asked.run_id)
-            await handle.answer(said.verb, value=said.value, reason=said.reason, inquiry_id=asked.inquiry_id)
-            put(f"{asked.inquiry_id}: {said.verb}, delivered to the server")
+            answer = answer_to(asked, said, word)
+            await handle.answer(answer.verb, value=answer.value, reason=answer.reason, inquiry_id=asked.inquiry_id)
+            put(f"{asked.inquiry_id}: {word}, delivered to the server")
     return FINISHED
 
 
