@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -37,3 +38,14 @@ def fail(unless: str = "mended") -> str:
     if not Path(unless).exists():
         raise ValueError(f"{unless} does not exist")
     return unless
+
+
+@skill(idempotent=True)
+def shout(name: str = "released", lines: int = 0) -> None:
+    """Print on both streams, wait for a file, and fail."""
+    print("\x1b[31m<b>bold</b>\x1b[0m \u202etxt.exe\x07", flush=True)
+    print("careful", file=sys.stderr, flush=True)
+    hold(name)
+    for number in range(lines):
+        print(f"line {number:08}")
+    raise ValueError("<i>out of paper</i>")

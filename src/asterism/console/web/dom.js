@@ -34,7 +34,8 @@ function nodes(kids) {
 }
 
 /**
- * Replace the children of an element, unless its key is the same as the last time.
+ * Replace the children of an element, unless its key is the same as the last time. By their `data-key`, the element that has
+ * the focus keeps it, and details stay as somebody has opened or closed them.
  * @param {any} element
  * @param {string} key
  * @param {() => any} kids
@@ -42,7 +43,16 @@ function nodes(kids) {
 export function fill(element, key, kids) {
   if (element.drawnKey === key) return;
   element.drawnKey = key;
+  const focused = /** @type {HTMLElement | null} */ (document.activeElement);
+  const id = focused && element.contains(focused) ? focused.dataset.key : undefined;
+  const keyed = () => /** @type {any[]} */ ([...element.querySelectorAll('details[data-key]')]);
+  const opened = new Map(keyed().filter((it) => it.open !== it.wasOpen).map((it) => [it.dataset.key, it.open]));
   element.replaceChildren(...nodes([kids()]));
+  for (const it of keyed()) {
+    it.wasOpen = it.open;
+    it.open = opened.get(it.dataset.key) ?? it.open;
+  }
+  if (id && !element.contains(document.activeElement)) element.querySelector(`[data-key="${CSS.escape(id)}"]`)?.focus({ preventScroll: true });
 }
 
 /**

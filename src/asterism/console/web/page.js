@@ -22,7 +22,7 @@ import { brief, duration, moment, textOf } from './words.js';
  * @property {string} parent id of the parent run; empty for a root
  * @property {import('./machine.js').Machine} machine
  * @property {import('./player/cursor.js').Journal} journal
- * @property {Record<string, import('./side.js').Log>} logs
+ * @property {Record<string, import('./side.js').Log> | null} logs by effect id; null where the host draws them
  */
 
 /**

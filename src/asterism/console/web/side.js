@@ -78,7 +78,7 @@ function questionCard(id, ask, rows) {
  * @param {string} id
  * @param {Rows} rows
  * @param {number} now
- * @param {Record<string, Log>} logs by effect id
+ * @param {Record<string, Log> | null} logs by effect id; null where they are elsewhere
  * @param {string} run id of the run
  * @param {(child: string) => any} link returns a link to a child run
  */
@@ -111,10 +111,10 @@ export function taskCard(id, rows, now, logs, run, link) {
       pair('Its run', children.length ? children.map((child) => link(child)) : null),
     ),
     error,
-    row.inputs && Object.keys(row.inputs).length ? h('details', {}, h('summary', {}, 'Inputs'), block(row.inputs)) : null,
-    row.result !== null && row.result !== undefined ? h('details', { open: true }, h('summary', {}, 'Result'), block(row.result)) : null,
-    attempts.slice(-ATTEMPTS).map(([effect, attempt], at) => attemptDetails(effect, attempt, now, logs[effect], attempts.length, at)),
-    h('p', { class: 'mute' }, 'Output: ', h('code', { class: 'command' }, `asterism logs ${run} ${id}`)),
+    row.inputs && Object.keys(row.inputs).length ? h('details', { 'data-key': 'inputs' }, h('summary', { 'data-key': 'about inputs' }, 'Inputs'), block(row.inputs)) : null,
+    row.result !== null && row.result !== undefined ? h('details', { 'data-key': 'result', open: true }, h('summary', { 'data-key': 'about result' }, 'Result'), block(row.result)) : null,
+    attempts.slice(-ATTEMPTS).map(([effect, attempt], at) => attemptDetails(effect, attempt, now, logs?.[effect], attempts.length, at, row)),
+    logs && h('p', { class: 'mute' }, 'Output: ', h('code', { class: 'command' }, `asterism logs ${run} ${id}`)),
   );
 }
 
@@ -136,14 +136,16 @@ function lineWords(line, rows) {
  * @param {Log | undefined} log
  * @param {number} total
  * @param {number} at
+ * @param {Row} row its task
  */
-function attemptDetails(effect, attempt, now, log, total, at) {
+function attemptDetails(effect, attempt, now, log, total, at, row) {
   const end = attempt.ended_at ?? now;
   const how = attempt.error ? `failed: ${attempt.error.code}` : attempt.ended_at ? (attempt.abandoned ? 'cancelled' : 'ended') : attempt.queued ? 'queued' : 'under way';
   const title = `Attempt ${attempt.number ?? at + 1}${attempt.device ? ` on ${attempt.device}` : ''}: ${how}, ${duration(end - attempt.began_at)}`;
-  if (total === 1 && !log && !attempt.error && !attempt.message) return null;
+  const isSaid = !attempt.error || attempt.error.message === row.error?.message; // the card has the error of the task
+  if (total === 1 && !log && isSaid && (row.error || !attempt.message)) return null;
   const output = log ? [log.skipped ? h('p', { class: 'mute' }, `${count(log.skipped, 'earlier byte')} left out`) : null, h('pre', { class: 'log', tabindex: 0, dir: 'auto' }, log.text)] : null;
-  return h('details', { 'data-effect': effect, open: !!attempt.error }, h('summary', {}, title), attempt.error ? h('p', { class: 'error', dir: 'auto' }, textOf(attempt.error.message)) : null, attempt.message ? h('p', { dir: 'auto' }, textOf(attempt.message)) : null, output);
+  return h('details', { 'data-effect': effect, 'data-key': effect, open: !!attempt.error }, h('summary', { 'data-key': `about ${effect}` }, title), attempt.error ? h('p', { class: 'error', dir: 'auto' }, textOf(attempt.error.message)) : null, attempt.message ? h('p', { dir: 'auto' }, textOf(attempt.message)) : null, output);
 }
 
 /**

@@ -41,6 +41,16 @@ export const moment = (at) => MOMENT.format(at * 1000);
  */
 export const count = (number, noun) => `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
 
+/**
+ * Return a number of bytes: `12 bytes`, `3.4 kB`, `84 MB`.
+ * @param {number} number
+ */
+export function byteCount(number) {
+  if (number < 1000) return count(number, 'byte');
+  const [size, unit] = number < 1e6 ? [number / 1e3, 'kB'] : [number / 1e6, 'MB'];
+  return `${size < 1000 ? Number(size.toPrecision(3)) : Math.round(size)} ${unit}`;
+}
+
 /** @typedef {{$long: number, beginning: string, seq?: number}} Long a long value: its length and its beginning */
 
 /**

@@ -1,12 +1,11 @@
 // @ts-check
 /** `<compare-page>`: two runs, or two entries of one, side by side: both plans with what differs, the same as a table, and as text. */
-import { h, icon } from '../../dom.js';
+import { fill, h, icon } from '../../dom.js';
 import '../../plan.js';
 import { brief, named, textOf } from '../../words.js';
 import { Problem } from '../api.js';
 import { differences, marksOf, summaryOf, textDifference } from '../differences.js';
 import { segments } from '../forms.js';
-import { redraw } from '../redraw.js';
 
 /** @typedef {import('../differences.js').Difference} Difference */
 /** @typedef {{run: any, at: number, rows: import('../../fold.js').Rows}} Side */
@@ -91,7 +90,7 @@ export class ComparePage extends HTMLElement {
   drawPicker(side) {
     const shown = this.sides[side];
     const name = side.toUpperCase();
-    redraw(this.pickers[side], JSON.stringify([shown?.run, shown?.at]), () => {
+    fill(this.pickers[side], JSON.stringify([shown?.run, shown?.at]), () => {
       const id = h('input', { class: 'field grows', value: shown?.run.run_id ?? '', placeholder: 'Id of a run', 'aria-label': `Run ${name}`, autocomplete: 'off', spellcheck: 'false', 'data-key': `${side} run`, onchange: () => id.value.trim() && this.choose(side, id.value.trim()) });
       const move = (/** @type {any} */ event) => {
         for (const control of [slider, number]) if (control !== event.target) control.value = event.target.value;
@@ -117,10 +116,10 @@ export class ComparePage extends HTMLElement {
       this.draw();
     };
     const swap = () => this.site.go(`/compare?${new URLSearchParams({ a: this.addressOf(b), b: this.addressOf(a) })}`);
-    redraw(this.summary, JSON.stringify([summaryOf(this.found), asTable, a.at, b.at]), () => [h('b', { role: 'status' }, summaryOf(this.found)), h('button', { type: 'button', class: 'button push', 'data-key': 'swap', onclick: swap }, 'Swap'), segments('View', [['plan', 'Plans'], ['table', 'Table']], asTable ? 'table' : 'plan', view)]);
+    fill(this.summary, JSON.stringify([summaryOf(this.found), asTable, a.at, b.at]), () => [h('b', { role: 'status' }, summaryOf(this.found)), h('button', { type: 'button', class: 'button push', 'data-key': 'swap', onclick: swap }, 'Swap'), segments('View', [['plan', 'Plans'], ['table', 'Table']], asTable ? 'table' : 'plan', view)]);
     this.pictures.hidden = asTable;
     const key = JSON.stringify([a.run.run_id, a.at, b.run.run_id, b.at, asTable]);
-    redraw(this.texts, key, () => (asTable ? this.table() : this.list()));
+    fill(this.texts, key, () => (asTable ? this.table() : this.list()));
     if (asTable) return;
     const marks = marksOf(this.found, a.rows, b.rows);
     SIDES.forEach((side, at) => {

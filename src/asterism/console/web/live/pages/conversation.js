@@ -5,7 +5,7 @@ import { rowsOf } from '../../fold.js';
 import { Journal } from '../../player/cursor.js';
 import { brief, count, moment, textOf } from '../../words.js';
 import { newKey, Problem } from '../api.js';
-import { gathered, redraw } from '../redraw.js';
+import { gathered } from '../reload.js';
 import { inZone } from '../times.js';
 
 /** Messages that are shown; of a longer conversation, the last ones. */
@@ -105,11 +105,11 @@ export class ConversationPage extends HTMLElement {
     this.say(messages);
     const isWorking = !journal.rows.get('run')?.ended && (!!this.sending || !model.waits);
     this.working.hidden = !isWorking;
-    redraw(this.question, JSON.stringify([this.asked, this.site.isLive]), () => this.asked && this.approval(this.asked));
+    fill(this.question, JSON.stringify([this.asked, this.site.isLive]), () => this.asked && this.approval(this.asked));
     const fields = [...rowsOf(journal.rows, 'field')];
     const asked = fields.find(([, row]) => row.asked)?.[0] ?? '';
     this.drawComposer(this.secret.has(asked) ? asked : '', isWorking);
-    redraw(this.side, JSON.stringify([fields, model.code, model.reason, journal.deltas.at(-1)?.state]), () => this.card(fields));
+    fill(this.side, JSON.stringify([fields, model.code, model.reason, journal.deltas.at(-1)?.state]), () => this.card(fields));
     if (atEnd || this.sending) this.messages.scrollTop = this.messages.scrollHeight;
   }
 

@@ -1,10 +1,10 @@
 // @ts-check
 /** `<conversations-page>`: the conversations, the newest first, and a form that starts one with an agent of the server. */
-import { h, icon } from '../../dom.js';
+import { fill, h, icon } from '../../dom.js';
 import { brief } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { chooser } from '../forms.js';
-import { gathered, redraw, reload } from '../redraw.js';
+import { gathered, reload } from '../reload.js';
 import { timeOf } from '../times.js';
 
 const LOOK_MS = 1000;
@@ -58,7 +58,7 @@ export class ConversationsPage extends HTMLElement {
 
   draw() {
     const now = this.site.now();
-    redraw(this.list, JSON.stringify([this.runs.map((run) => [run.run_id, run.seq]), this.next, Math.round(now / 10)]), () => (this.runs.length ? this.table(now) : h('p', { class: 'empty' }, 'No conversations yet.')));
+    fill(this.list, JSON.stringify([this.runs.map((run) => [run.run_id, run.seq]), this.next, Math.round(now / 10)]), () => (this.runs.length ? this.table(now) : h('p', { class: 'empty' }, 'No conversations yet.')));
   }
 
   /** @param {number} now */

@@ -1,12 +1,12 @@
 // @ts-check
 /** `<devices-page>`: what each device is, does, and did in a period. */
-import { h, icon } from '../../dom.js';
+import { fill, h, icon } from '../../dom.js';
 import { count, duration, moment } from '../../words.js';
 import { Problem } from '../api.js';
 import { canDrain, deviceRows, loadOf } from '../device_rows.js';
 import { chooser } from '../forms.js';
 import { asLocal, PERIODS, periodOf } from '../period.js';
-import { gathered, redraw, reload } from '../redraw.js';
+import { gathered, reload } from '../reload.js';
 import { inZone, timeOf } from '../times.js';
 
 /** @typedef {import('../device_rows.js').DeviceRow} DeviceRow */
@@ -71,10 +71,10 @@ export class DevicesPage extends HTMLElement {
   draw() {
     const now = this.site.now();
     const picked = this.rows.find((row) => row.id === this.query.get('device')) ?? this.rows[0];
-    redraw(this.tools, JSON.stringify(this.period.name), () => this.chooserOf());
+    fill(this.tools, JSON.stringify(this.period.name), () => this.chooserOf());
     const key = JSON.stringify([this.rows, picked?.id, Math.round(now / 10)]);
-    redraw(this.list, key, () => (this.rows.length ? this.table(now, picked) : h('p', { class: 'empty' }, 'This server has no devices. Start it with --fleet FILE.')));
-    redraw(this.details, key, () => picked && this.card(picked, now));
+    fill(this.list, key, () => (this.rows.length ? this.table(now, picked) : h('p', { class: 'empty' }, 'This server has no devices. Start it with --fleet FILE.')));
+    fill(this.details, key, () => picked && this.card(picked, now));
   }
 
   /** @param {Record<string, string | null>} changes of the address */

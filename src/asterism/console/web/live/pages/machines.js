@@ -1,9 +1,9 @@
 // @ts-check
 /** `<machines-page>`: each machine as a picture and as a table, and how many unfinished runs are in each state. */
-import { h, icon } from '../../dom.js';
+import { fill, h, icon } from '../../dom.js';
 import { bestLayout } from '../../layout.js';
 import { count, named } from '../../words.js';
-import { gathered, redraw, reload } from '../redraw.js';
+import { gathered, reload } from '../reload.js';
 
 /** @typedef {{event: string, states: string[], to: string[], stays: boolean}} Row */
 /** @typedef {import('../../machine.js').Machine & {rows: Row[]}} Machine */
@@ -62,7 +62,7 @@ export class MachinesPage extends HTMLElement {
 
   draw() {
     const key = JSON.stringify([...this.counts].map(([machine, states]) => [machine, ...states]));
-    redraw(this.body, key, () => [h('p', { class: 'mute lead-in' }, 'A run is one machine: events move it from state to state, and nothing else does. The numbers count unfinished runs, those that other runs have started among them.'), this.machines.map((machine) => this.card(machine))]);
+    fill(this.body, key, () => [h('p', { class: 'mute lead-in' }, 'A run is one machine: events move it from state to state, and nothing else does. The numbers count unfinished runs, those that other runs have started among them.'), this.machines.map((machine) => this.card(machine))]);
   }
 
   /** @param {Machine} machine */

@@ -5,7 +5,9 @@ import { KEYS } from '../../keys.js';
 import '../../page.js';
 import '../../plan.js';
 import { Journal } from '../../player/cursor.js';
+import { statusOf } from '../../status.js';
 import { RunActs } from '../run_acts.js';
+import { TaskLog } from '../task_log.js';
 
 /** @typedef {import('../site.js').Site} Site */
 
@@ -43,12 +45,18 @@ export class LiveRunPage extends HTMLElement {
     const acts = new RunActs(site, id, () => this.view);
     this.acts = acts;
     this.ends.push(() => acts.stop());
+    const log = new TaskLog().open(site, id);
+    const verbs = h('div', { class: 'stack' });
     /** @type {import('../../page.js').Host} */
     const host = {
       bar: this.bar,
       acts: acts.bar,
       questions: (place, rows, atEnd) => acts.questions(place, rows, atEnd),
-      task: (place, task) => acts.drawn(place, task),
+      task: (place, task, row) => {
+        if (!place.contains(log)) place.replaceChildren(verbs, log);
+        acts.drawn(verbs, task);
+        log.show(row ? task : '', row ? statusOf(row, view.cursor.rows) : '', row?.attempts ?? 0);
+      },
       drafted: (atEnd) => acts.drafted(atEnd),
       more: h('div', { class: 'stack' }),
       now: () => site.now(),
@@ -60,7 +68,7 @@ export class LiveRunPage extends HTMLElement {
         site.retitle();
       },
     };
-    view.open(new Map([[id, { run: id, parent: run.parent, machine: this.machine, journal: this.journal, logs: {} }]]), host, query);
+    view.open(new Map([[id, { run: id, parent: run.parent, machine: this.machine, journal: this.journal, logs: null }]]), host, query);
     const { deltas } = this.journal;
     this.ends.push(site.channel.follow(id, deltas[deltas.length - 1]?.seq ?? 0, (next) => this.take(next)));
     const tick = setInterval(() => this.isOpen && view.goesOn(this.journal?.rows.get('run') ?? {}) && view.later(), TICK_MS);

@@ -1,9 +1,9 @@
 // @ts-check
 /** `<runs-page>`: the runs, newest first, and a box to submit one. */
-import { h, icon, setAttribute, setText } from '../../dom.js';
+import { fill, h, icon, setAttribute, setText } from '../../dom.js';
 import { duration } from '../../words.js';
 import { newKey, Problem } from '../api.js';
-import { gathered, redraw } from '../redraw.js';
+import { gathered } from '../reload.js';
 import { isAsking, lasted, STATUSES, statusOfRun } from '../run_words.js';
 import { relative, timeOf } from '../times.js';
 
@@ -168,9 +168,9 @@ export class RunsPage extends HTMLElement {
   draw() {
     const { runs, problem, asking, query } = this;
     const key = JSON.stringify([problem, runs.map((run) => [run, isAsking(run, asking)]), String(query)]);
-    redraw(this.list, key, () => (problem ? h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, problem) : runs.length ? this.table() : this.nothing()));
+    fill(this.list, key, () => (problem ? h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, problem) : runs.length ? this.table() : this.nothing()));
     const turned = (/** @type {string | null} */ after) => `/runs?${new URLSearchParams([...query].filter(([name]) => name !== 'after').concat(after ? [['after', after]] : []))}`;
-    redraw(this.pages, `${query}\n${this.next}`, () => [
+    fill(this.pages, `${query}\n${this.next}`, () => [
       query.has('after') ? h('a', { class: 'button', href: turned(null), 'data-key': 'newest' }, icon('previous'), 'Newest') : null,
       this.next ? h('a', { class: 'button older', href: turned(this.next), 'data-key': 'older' }, 'Older', icon('next')) : null,
     ]);

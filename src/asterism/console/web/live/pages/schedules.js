@@ -1,11 +1,11 @@
 // @ts-check
 /** `<schedules-page>`: what starts when, what the last due times led to, and the commands of a schedule. */
-import { h, icon } from '../../dom.js';
+import { fill, h, icon } from '../../dom.js';
 import { moment } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { confirmed, opened } from '../dialogs.js';
 import { chooser, field } from '../forms.js';
-import { gathered, redraw, reload } from '../redraw.js';
+import { gathered, reload } from '../reload.js';
 import { inZone, timeOf } from '../times.js';
 
 /** @typedef {{due_at: number, run_id: string, status: string, reason: string}} Firing */
@@ -74,8 +74,8 @@ export class SchedulesPage extends HTMLElement {
     const now = this.site.now();
     const key = JSON.stringify([this.all, this.details, Math.round(now / 10), this.site.isLive]);
     const none = () => h('p', { class: 'empty' }, 'No schedules yet. Add one here, or with ', h('code', {}, 'asterism schedule add'), '.');
-    redraw(this.list, key, () => (this.all.length ? this.table(now) : none()));
-    redraw(this.side, key, () => this.details && this.card(this.details, now));
+    fill(this.list, key, () => (this.all.length ? this.table(now) : none()));
+    fill(this.side, key, () => this.details && this.card(this.details, now));
   }
 
   /** @param {number} now */

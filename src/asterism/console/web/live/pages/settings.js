@@ -1,12 +1,11 @@
 // @ts-check
 /** `<settings-page>`: how this browser shows the console, who is logged in, and tokens. */
-import { h, icon } from '../../dom.js';
+import { fill, h, icon } from '../../dom.js';
 import { moment } from '../../words.js';
 import { Problem } from '../api.js';
 import { confirmed } from '../dialogs.js';
 import { chooser, field, segments } from '../forms.js';
 import { prefer, preferences } from '../preferences.js';
-import { redraw } from '../redraw.js';
 import { timeOf } from '../times.js';
 
 /** @typedef {{id: string, name: string, role: string, tenant: string, created_at: number, expires_at: number, revoked_at: number}} Token */
@@ -48,7 +47,7 @@ export class SettingsPage extends HTMLElement {
       prefer(name, value);
       this.drawLooks();
     };
-    redraw(this.looks, JSON.stringify(chosen), () => [
+    fill(this.looks, JSON.stringify(chosen), () => [
       h('h2', {}, 'This browser'),
       h('dl', { class: 'choices-list' }, CHOICES.map(([name, words, choices]) => [h('dt', {}, words), h('dd', {}, segments(words, choices, chosen[name], choose(name)))])),
       h('h3', {}, 'Statuses'),
@@ -92,7 +91,7 @@ export class SettingsPage extends HTMLElement {
     this.list.hidden = false;
     const usable = this.tokens.filter((token) => !token.revoked_at && !(token.expires_at && token.expires_at <= now));
     const gone = this.tokens.length - usable.length;
-    redraw(this.list, JSON.stringify([this.tokens, this.fresh]), () => [h('h2', {}, 'Tokens'), h('p', { class: 'mute' }, 'Programs and other people use the server with a token. Journals name it as the actor.'), this.maker(), this.fresh ? once(`The token ${this.fresh.name}. This is the only time that it is shown.`, this.fresh.token, (text) => this.copy(text)) : null, h('div', { class: 'panel', tabindex: 0, role: 'region', 'aria-label': 'List of tokens' }, this.table(usable, now)), gone ? h('p', { class: 'mute' }, `${gone} that ${gone === 1 ? 'is' : 'are'} revoked or expired`) : null]);
+    fill(this.list, JSON.stringify([this.tokens, this.fresh]), () => [h('h2', {}, 'Tokens'), h('p', { class: 'mute' }, 'Programs and other people use the server with a token. Journals name it as the actor.'), this.maker(), this.fresh ? once(`The token ${this.fresh.name}. This is the only time that it is shown.`, this.fresh.token, (text) => this.copy(text)) : null, h('div', { class: 'panel', tabindex: 0, role: 'region', 'aria-label': 'List of tokens' }, this.table(usable, now)), gone ? h('p', { class: 'mute' }, `${gone} that ${gone === 1 ? 'is' : 'are'} revoked or expired`) : null]);
   }
 
   /**

@@ -1,21 +1,6 @@
 // @ts-check
-/** Draws a part of a page again without taking the focus from it. */
-import { fill } from '../dom.js';
+/** Reads again what has changed. */
 import { Problem } from './api.js';
-
-/**
- * Replace the children of an element, unless its key is the same as the last time. The focus stays on the element with
- * the same `data-key`.
- * @param {any} element
- * @param {string} key
- * @param {() => any} kids
- */
-export function redraw(element, key, kids) {
-  const focused = /** @type {HTMLElement | null} */ (document.activeElement);
-  const id = focused && element.contains(focused) ? focused.dataset.key : undefined;
-  fill(element, key, kids);
-  if (id && !element.contains(document.activeElement)) element.querySelector(`[data-key="${CSS.escape(id)}"]`)?.focus({ preventScroll: true });
-}
 
 /**
  * Call a function soon after the first of several changes. A change while it works leads to one more call after it.

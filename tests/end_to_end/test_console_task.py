@@ -1,0 +1,47 @@
+"""What the page of a run shows of a task, in a real browser: its log."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.end_to_end.console_site import ConsoleSite, Tab
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def test_the_log_of_a_task_is_followed_and_what_is_hostile_in_it_stays_text(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit({"task_id": "shout", "skill": "shout", "inputs": {"name": "heard"}}, {"task_id": "other", "skill": "prepare"})
+    tab = Tab(browser, site, f"/runs/{run}?task=shout")
+    log = tab.page.locator("task-log pre")
+    expect(log.locator("[data-stream=stdout]").first).to_contain_text("<b>bold</b> \\u202etxt.exe\\u0007")
+    expect(log.locator("[data-stream=stderr]")).to_have_text("careful")
+    site.release("heard")
+    expect(log).to_contain_text("Traceback (most recent call last)")
+    expect(log).to_contain_text("ValueError: <i>out of paper</i>")
+    expect(log).not_to_contain_text("prepared")
+    with tab.page.expect_download() as found:
+        tab.page.get_by_role("link", name="Whole log").click()
+    assert found.value.suggested_filename == f"{run}-shout.log"
+    assert "\x1b[31m<b>bold</b>" in found.value.path().read_text(encoding="utf-8")
+    tab.task("other").click()
+    expect(log).to_have_text("prepared 1")
+    tab.close()
+
+
+def test_of_a_long_log_the_page_has_the_end_and_says_so(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit({"task_id": "shout", "skill": "shout", "inputs": {"name": "heard", "lines": 30_000}})
+    site.release("heard")
+    site.until(run, "ended")
+    tab = Tab(browser, site, f"/runs/{run}?task=shout")
+    log = tab.page.locator("task-log")
+    expect(log).to_contain_text("Only the end is shown.")
+    expect(log.locator("pre")).to_contain_text("line 00029999")
+    expect(log.locator("pre")).not_to_contain_text("line 00000000")
+    assert len(log.locator("pre").inner_text()) < 70_000
+    link = log.get_by_role("link", name="Whole log").get_attribute("href")
+    with site.http() as http:
+        answer: httpx2.Response = http.get(link or "").raise_for_status()
+    assert answer.text.count("\nline ") == 30_000
+    tab.close()
