@@ -56,6 +56,21 @@ export function fill(element, key, kids) {
 }
 
 /**
+ * Give an element these children, and leave those in place that it has.
+ * @param {Element} element
+ * @param {Element[]} kids
+ */
+export function arrange(element, kids) {
+  const wanted = new Set(kids);
+  for (const kid of [...element.children]) if (!wanted.has(kid)) kid.remove();
+  let next = element.firstElementChild;
+  for (const kid of kids) {
+    if (kid === next) next = next.nextElementSibling;
+    else element.insertBefore(kid, next);
+  }
+}
+
+/**
  * Set the text of an element, if it differs.
  * @param {any} element
  * @param {string} text

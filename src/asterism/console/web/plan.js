@@ -211,8 +211,8 @@ export class PlanView extends HTMLElement {
     const path = this.paths.get(id);
     const mark = markOf(edit, `line:${id}`);
     const state = mark === 'added' || mark === 'removed' ? mark : line.satisfied === true ? 'ok' : line.satisfied === false ? 'bad' : 'idle';
-    if (path.dataset.state === state) return;
-    path.dataset.state = state;
+    if (path.drawnState === state) return;
+    path.drawnState = path.dataset.state = state;
     setAttribute(path, 'marker-end', `url(#tip-${state})`);
     const chip = this.chips.get(id);
     if (chip) chip.dataset.state = state;

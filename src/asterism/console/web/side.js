@@ -1,10 +1,10 @@
 // @ts-check
-/** The cards beside the picture: what needs a person, the picked task, why the plan changed, the journal. */
+/** The cards beside the picture: what needs a person, the picked task, and why the plan changed. */
 import { h, icon } from './dom.js';
-import { linesOf, rowsOf } from './fold.js';
+import { rowsOf } from './fold.js';
 import { roleOf } from './plan/rows.js';
 import { itemWords, SETTLED, statusOf } from './status.js';
-import { brief, count, duration, isLong, moment, named, textOf } from './words.js';
+import { brief, count, duration, isLong, moment, textOf } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
 /** @typedef {import('./fold.js').Rows} Rows */
@@ -15,9 +15,6 @@ const QUESTIONS = 20;
 const CHIPS = 9;
 const MOST_CHIPS = 300;
 const ATTEMPTS = 20;
-/** Entries that the journal shows: around the cursor. */
-const BEFORE = 60;
-const AFTER = 12;
 
 /**
  * @param {string} glyph
@@ -210,44 +207,4 @@ function changedChip(name, fields) {
 export function usageWords(usage) {
   const tokens = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
   return [usage.model, tokens ? count(tokens, 'token') : '', usage.cost_usd ? `$${usage.cost_usd.toFixed(4)}` : ''].filter(Boolean).join(' · ');
-}
-
-/**
- * Return the journal around the cursor, newest first.
- * @param {import('./player/cursor.js').Cursor} cursor
- * @param {boolean} details also the entries of no interest to most readers
- * @param {(count: number) => void} show
- * @param {number} start time of the first entry
- */
-export function journalRows(cursor, details, show, start) {
-  const { deltas } = cursor.journal;
-  const seen = (/** @type {import('./fold.js').Delta} */ delta) => linesOf(delta).filter((line) => details || line.weight !== 'detail');
-  const rows = [];
-  let n = Math.min(deltas.length, cursor.count + AFTER);
-  for (; n >= 1 && rows.length < BEFORE + AFTER; n--) {
-    const delta = deltas[n - 1];
-    const lines = seen(delta);
-    if (!lines.length && n !== cursor.count) continue;
-    const at = n;
-    const body = lines.length ? lines.map((line) => h('span', { dir: 'auto' }, line.part ? h('b', {}, `${line.part} `) : null, line.text)) : h('span', { class: 'mute' }, named(delta.kind));
-    rows.push(
-      h(
-        'li',
-        { class: n > cursor.count ? 'later' : '', 'aria-current': n === cursor.count ? 'true' : null },
-        h('button', { type: 'button', onclick: () => show(at), title: `Entry ${delta.seq}, ${delta.kind} by ${delta.actor}, ${moment(delta.at)}` }, icon(glyphOf(delta), `of-${glyphOf(delta)}`), h('span', { class: 'lines' }, body), h('time', {}, duration(delta.at - start))),
-      ),
-    );
-  }
-  return [h('ol', { class: 'journal' }, rows), n > 0 ? h('p', { class: 'mute' }, count(n, 'earlier entry').replace('entrys', 'entries')) : null];
-}
-
-/** @param {import('./fold.js').Delta} delta */
-function glyphOf(delta) {
-  const puts = Object.entries(delta.put ?? {});
-  if (puts.some(([id]) => id.startsWith('ask:'))) return 'waiting';
-  if (delta.kind === 'planned' || delta.kind === 'edited') return 'agent';
-  if (delta.kind === 'answered') return 'person';
-  if (delta.kind.startsWith('device')) return 'device';
-  const status = puts.map(([id, fields]) => (id.startsWith('task:') ? fields.status : undefined)).find(Boolean);
-  return { RUNNING: 'running', COMPLETED: 'succeeded', FAILED: 'failed', SKIPPED: 'skipped', CANCELLED: 'cancelled', ok: 'succeeded', failed: 'failed', running: 'running' }[/** @type {string} */ (status)] ?? 'entry';
 }

@@ -14,8 +14,9 @@ const MOST = 20_000;
 const MARKS = 200;
 /** Pixels below which bars that follow each other are drawn as one. */
 const NARROW = 4;
-/** Milliseconds between two drawings of a record that grows. */
+/** Milliseconds between two drawings of a record that grows, at least, and as a multiple of those that one takes. */
 const PACE_MS = 250;
+const PACE = 20;
 /** Width of a letter of a name, about. */
 const LETTER = 6.4;
 /** Width from which a bar shows the beginning of its name. */
@@ -37,6 +38,8 @@ export class RunTimeline extends HTMLElement {
     this.drawnNow = 0;
     /** Timer of the next drawing of a record that grows; 0 for none. */
     this.soon = 0;
+    /** Milliseconds that the last drawing took. */
+    this.took = 0;
     /** @type {[import('./player/story.js').Story, import('./player/cursor.js').Cursor, string, number] | null} */
     this.shown = null;
   }
@@ -102,7 +105,7 @@ export class RunTimeline extends HTMLElement {
     this.shown = [story, cursor, picked, now];
     this.length = journal.length;
     if (this.drawnOf !== story) this.drawRecord(story, journal, now);
-    else if (this.drawnLength !== journal.length || this.drawnNow !== now) this.soon ||= setTimeout(() => this.again(), PACE_MS);
+    else if (this.drawnLength !== journal.length || this.drawnNow !== now) this.soon ||= setTimeout(() => this.again(), Math.max(PACE_MS, PACE * this.took));
     const scale = /** @type {Scale} */ (this.scale);
     const place = now ? 1 : scale.place(cursor.count);
     this.track.style.setProperty('--at', String(place)); // not on all: every bar below would get a new style
@@ -127,6 +130,7 @@ export class RunTimeline extends HTMLElement {
     this.drawnLength = journal.length;
     this.drawnOf = story;
     this.drawnNow = now;
+    const since = performance.now();
     const scale = (this.scale = new Scale(journal.deltas, story.bars.values(), now));
     this.width = this.track.clientWidth;
     this.picked = '';
@@ -155,6 +159,7 @@ export class RunTimeline extends HTMLElement {
     const labels = ticks.map(({ x, value }) => h('span', { style: { '--x': String(x) } }, duration(value)));
     const gaps = scale.gaps.filter((gap) => gap.seconds >= 1).map(({ x, seconds }) => h('i', { class: 'gap', style: { '--x': String(x) }, title: `${duration(seconds)} without an entry, shortened` }));
     this.axis.replaceChildren(...labels, ...gaps);
+    this.took = performance.now() - since;
   }
 
   /**
