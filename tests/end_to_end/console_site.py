@@ -27,7 +27,7 @@ name = "shop"
 [[devices]]
 id = "builder"
 concurrency = 4
-skills = ["skills.py:prepare", "skills.py:hold", "skills.py:fail", "skills.py:shout"]
+skills = ["skills.py:prepare", "skills.py:hold", "skills.py:fail", "skills.py:shout", "skills.py:write"]
 
 [[devices]]
 id = "production"

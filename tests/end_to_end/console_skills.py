@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from asterism import skill
+from asterism import File, SkillContext, skill
 
 
 @skill(idempotent=True)
@@ -49,3 +49,11 @@ def shout(name: str = "released", lines: int = 0) -> None:
     for number in range(lines):
         print(f"line {number:08}")
     raise ValueError("<i>out of paper</i>")
+
+
+@skill(idempotent=True)
+def write(context: SkillContext, name: str = "report.html") -> dict[str, File]:
+    """Return two files."""
+    for number, text in enumerate(("<script>alert(1)</script>" * 100, "total\n1\n")):
+        (context.folder / str(number)).write_text(text, encoding="utf-8")
+    return {"report": File(context.folder / "0", name), "table": File(context.folder / "1", "table.csv")}

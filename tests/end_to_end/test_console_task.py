@@ -1,4 +1,4 @@
-"""What the page of a run shows of a task, in a real browser: its log."""
+"""What the page of a run shows of a task, in a real browser: its log and its files."""
 
 from __future__ import annotations
 
@@ -44,4 +44,23 @@ def test_of_a_long_log_the_page_has_the_end_and_says_so(browser: Browser, site: 
     with site.http() as http:
         answer: httpx2.Response = http.get(link or "").raise_for_status()
     assert answer.text.count("\nline ") == 30_000
+    tab.close()
+
+
+def test_the_files_of_a_task_and_of_the_run_are_links_that_download_them(browser: Browser, site: ConsoleSite) -> None:
+    name = "<b>résumé<b>\u200elmth.exe"
+    run = site.submit(
+        {"task_id": "write", "skill": "write", "inputs": {"name": name}},
+        {"task_id": "again", "skill": "write", "inputs": {"name": "other.html"}, "after": ["write"]},
+    )
+    site.until(run, "ended")
+    tab = Tab(browser, site, f"/runs/{run}?task=again")
+    card = tab.page.get_by_role("region", name="Files of this task")
+    expect(card.get_by_role("link")).to_have_text(["other.html", "table.csv"])
+    tab.task("write").click()
+    expect(card.get_by_role("listitem").first).to_have_text("<b>résumé<b>lmth.exe2.5 kB")
+    expect(tab.page.get_by_role("region", name="Files of the run").get_by_role("link")).to_have_count(3)
+    with tab.page.expect_download() as found:
+        card.get_by_role("link", name="table.csv").click()
+    assert (found.value.suggested_filename, found.value.path().read_text(encoding="utf-8")) == ("table.csv", "total\n1\n")
     tab.close()

@@ -7,6 +7,7 @@ import '../../plan.js';
 import { Journal } from '../../player/cursor.js';
 import { statusOf } from '../../status.js';
 import { RunActs } from '../run_acts.js';
+import { RunFiles } from '../run_files.js';
 import { TaskLog } from '../task_log.js';
 
 /** @typedef {import('../site.js').Site} Site */
@@ -46,19 +47,22 @@ export class LiveRunPage extends HTMLElement {
     this.acts = acts;
     this.ends.push(() => acts.stop());
     const log = new TaskLog().open(site, id);
-    const verbs = h('div', { class: 'stack' });
+    const files = new RunFiles(site, id, () => view.later());
+    this.ends.push(() => files.stop());
+    const [verbs, ofTask, ofRun] = ['', '', ''].map(() => h('div', { class: 'stack' }));
     /** @type {import('../../page.js').Host} */
     const host = {
       bar: this.bar,
       acts: acts.bar,
       questions: (place, rows, atEnd) => acts.questions(place, rows, atEnd),
       task: (place, task, row) => {
-        if (!place.contains(log)) place.replaceChildren(verbs, log);
+        if (!place.contains(log)) place.replaceChildren(verbs, ofTask, log);
         acts.drawn(verbs, task);
+        files.draw(ofRun, ofTask, view.shown.journal.rows, row);
         log.show(row ? task : '', row ? statusOf(row, view.cursor.rows) : '', row?.attempts ?? 0);
       },
       drafted: (atEnd) => acts.drafted(atEnd),
-      more: h('div', { class: 'stack' }),
+      more: ofRun,
       now: () => site.now(),
       keep: (said) => site.keep(said),
       has: (other) => others.has(other) || other.startsWith(`${run.root}.`),
