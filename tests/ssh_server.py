@@ -23,6 +23,7 @@ class SshServer:
         cut_after: bytes of stdout after which the connections are cut, once.
         shell: the shell of the host, in place of ``/bin/sh``.
         sftp: serves SFTP; None for a host without it.
+        shells: the login shells of all sessions, also of those that have ended.
         transfer_cut: bytes that are read or written by SFTP before the connections are cut, once.
     """
 
@@ -42,6 +43,7 @@ class SshServer:
         self._client.write_private_key(self.key)
         self._acceptor: asyncssh.SSHAcceptor | None = None
         self._folder = folder
+        self.shells: list[asyncio.subprocess.Process] = []
 
     async def start(self, *, trusted: bool = True) -> None:
         """Listen, with a new host key."""
@@ -69,6 +71,10 @@ class SshServer:
             self._acceptor.close()
             await self._acceptor.wait_closed()
         self.cut()
+        for child in [child for child in self.shells if child.returncode is None]:  # each waits for a script, or for the end of an attempt
+            with contextlib.suppress(ProcessLookupError):
+                child._transport.close()  # type: ignore[attr-defined]
+            await child.wait()
 
     def cut(self) -> None:
         """Cut all connections."""
@@ -99,14 +105,17 @@ class SshServer:
             env={"HOME": str(self.home), "PATH": os.environ["PATH"]},
             start_new_session=True,
         )
-        with contextlib.suppress(asyncssh.Error, OSError):
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_feed(process, child, self.shell))
-                group.create_task(self._pump(child.stdout, process.stdout, bounded=True))
-                group.create_task(self._pump(child.stderr, process.stderr))
-            process.exit(await child.wait())
-        with contextlib.suppress(ProcessLookupError):
-            child._transport.close()  # type: ignore[attr-defined]
+        self.shells.append(child)
+        try:
+            with contextlib.suppress(asyncssh.Error, OSError):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(_feed(process, child, self.shell))
+                    group.create_task(self._pump(child.stdout, process.stdout, bounded=True))
+                    group.create_task(self._pump(child.stderr, process.stderr))
+                process.exit(await child.wait())
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                child._transport.close()  # type: ignore[attr-defined]
 
     async def _pump(self, source: asyncio.StreamReader | None, sink: asyncssh.SSHWriter[bytes], *, bounded: bool = False) -> None:
         assert source is not None

@@ -21,8 +21,8 @@ from asterism.devices.credentials import check_arguments, check_url, check_value
 from asterism.devices.fleet_addition import append_device, checked_addition
 from asterism.devices.python_fleet import Fleet
 from asterism.devices.secrets import secret
-from asterism.devices.ssh.connection import HostError
 from asterism.devices.ssh.device import SshDevice
+from asterism.devices.ssh.shell import HostError
 from asterism.devices.ssh.system import system_of
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.runtime.ports.device import Device

@@ -20,9 +20,9 @@ import pytest
 from asterism.constellation.profile import AgentProfile
 from asterism.devices.fleet import open_fleet
 from asterism.devices.ssh import device as ssh
-from asterism.devices.ssh.connection import HostError
 from asterism.devices.ssh.device import SshDevice, ssh_kind
-from asterism.devices.ssh.script import BEGIN, folder_of
+from asterism.devices.ssh.script import folder_of, whole_script
+from asterism.devices.ssh.shell import HostError
 from asterism.devices.task_log import CURRENT, AttemptLog, AttemptLogWriter
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.runtime.ports.device import Attempt, AttemptResult
@@ -115,6 +115,16 @@ def living(group: int) -> list[str]:
     return found
 
 
+def processes_at(home: Path) -> list[str]:
+    """Return the processes whose working folder is the home of the host, as that of its shells is."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (folder / "cwd").readlink() == home:
+                found.append(folder.name)
+    return found
+
+
 def test_its_profile_says_that_it_finds_attempts_again(tmp_path: Path) -> None:
     async def scenario(server: SshServer, device: SshDevice) -> None:
         assert [skill.name for skill in device.profile.skills] == list(PROGRAMS)
@@ -160,7 +170,7 @@ def test_the_whole_stderr_is_in_the_log_of_the_attempt_with_secrets_masked(tmp_p
 
 
 def test_text_of_a_host_that_still_runs_an_attempt_is_one_bounded_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = f"echo; echo '{BEGIN.decode()}'; printf 'asterism: state runs 1\\033[31m%0999d\\n' 7"
+    answer = whole_script("printf 'asterism: state runs 1\\033[31m%0999d\\n' 7")
     monkeypatch.setattr(ssh, "stop_script", lambda _: answer)
 
     async def scenario(_: SshServer, device: SshDevice) -> None:
@@ -582,6 +592,31 @@ def test_more_attempts_than_sessions_of_one_connection_run_at_once(tmp_path: Pat
             tasks = [group.create_task(device.perform(attempt("sh", f"r:{n}.0", script=script), Heard())) for n in range(count)]
         assert [task.result() for task in tasks] == [text("1")] * count
         assert len(server.connections) == 3
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_attempts_one_after_the_other_take_one_session_and_nothing_stays_of_it(tmp_path: Path, shell: str) -> None:
+    async def scenario(server: SshServer, device: SshDevice) -> None:
+        async with opened(server) as other:
+            for number in range(4):
+                assert await other.perform(attempt("sh", f"r:{number}.0", script=f"echo {number}"), Heard()) == text(str(number))
+            assert await other.stop(attempt("sh", "r:9.0")) == ""
+            assert len(server.shells) == 1
+            assert processes_at(server.home)
+        while processes_at(server.home):  # noqa: ASYNC110 - they read the end of their input
+            await asyncio.sleep(0.01)
+
+    play(tmp_path, scenario, shell)
+
+
+def test_a_shell_that_the_host_has_ended_meanwhile_is_replaced(tmp_path: Path) -> None:
+    async def scenario(server: SshServer, device: SshDevice) -> None:
+        assert await device.perform(attempt("sh", script="echo 1"), Heard()) == text("1")
+        server.shells[0].kill()
+        assert await device.perform(attempt("sh", "r:2.0", script="echo 2"), Heard()) == text("2")
+        assert server.starts == ["start", "start"]
 
     play(tmp_path, scenario)
 

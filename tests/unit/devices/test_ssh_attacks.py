@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import asyncssh
 import pytest
 
 from asterism.devices.fleet import open_fleet
-from asterism.devices.ssh import connection
+from asterism.devices.ssh import connection, shell
 from asterism.devices.ssh.device import ssh_kind
 from asterism.runtime.ports.device import Attempt, AttemptResult
 from tests.device_signs import Heard
@@ -146,7 +147,7 @@ def test_a_host_that_asks_for_a_password_for_ever_gets_none(tmp_path: Path) -> N
     assert len(asked) <= 1
 
 
-BEGUN = "cat >/dev/null; printf '\\nasterism: begin\\n"
+BEGUN = "printf '\\nasterism: begin\\n"
 
 
 @pytest.mark.parametrize(
@@ -160,40 +161,72 @@ BEGUN = "cat >/dev/null; printf '\\nasterism: begin\\n"
         (f"{BEGUN}asterism: state 99999999999999999999\\n1'", "no_device", "answered without the state"),
         (f"{BEGUN}asterism: state '; head -c 60000 /dev/zero | tr '\\0' 9; echo", "no_device", "answered without the state"),
         (f"{BEGUN}asterism: state \\302\\262\\n1'", "no_device", "answered without the state"),
-        (f"{BEGUN}asterism: state continue\\n'", "no_device", "answered without the state"),
-        ("cat >/dev/null; echo hello", "no_device", "answered without the state"),
-        ("exit 7", "no_device", "does not run /bin/sh"),
+        ("echo hello", "no_device", "answered without the state"),
+        ("exit 7", "device_lost", "has ended its /bin/sh: exit status 7"),
     ],
 )
 def test_an_answer_that_a_script_of_ours_never_gives_ends_the_attempt(tmp_path: Path, answer: str, code: str, why: str) -> None:
-    host_key, admitted = new_keys(tmp_path)
-
-    async def serve(process: asyncssh.SSHServerProcess[bytes]) -> None:
-        pipe = asyncio.subprocess.PIPE
-        child = await asyncio.create_subprocess_exec("/bin/sh", "-c", answer, stdin=pipe, stdout=pipe, start_new_session=True)
-        assert child.stdin is not None
-        assert child.stdout is not None
-        with contextlib.suppress(asyncssh.Error, OSError):
-            while chunk := await process.stdin.read(65536):
-                child.stdin.write(chunk)
-            child.stdin.close()
-            while chunk := await child.stdout.read(65536):
-                process.stdout.write(chunk)
-                await process.stdout.drain()
-            process.exit(await child.wait())
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-
-    async def scenario() -> tuple[AttemptResult, list[str]]:
-        server = await asyncssh.listen(
-            "127.0.0.1", 0, server_host_keys=[host_key], authorized_client_keys=admitted, process_factory=serve, encoding=None
-        )
-        trust(tmp_path, server.get_port(), host_key)
-        try:
-            return await attempted(tmp_path, server.get_port())
-        finally:
-            server.close()
-
-    end, _ = asyncio.run(scenario())
+    end = asyncio.run(answered(tmp_path, answer))
     assert end.error is not None
     assert (end.error.code, why in end.error.message, "\x1b" in end.error.message) == (code, True, False)
+
+
+@pytest.mark.parametrize(
+    ("login", "why"),
+    [
+        ("yes", "prints more than 1,048,576 bytes before it starts /bin/sh"),
+        ("yes >&2", "prints more than 1,048,576 bytes before it starts /bin/sh"),
+        ("cat", "has not started /bin/sh within 0.5 s"),
+        ("echo hello; exit 0", "answered without the state"),
+        ("echo hello; exit 7", "does not run /bin/sh: exit status 7"),
+    ],
+)
+def test_a_login_that_never_reaches_a_shell_ends_the_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: str, why: str) -> None:
+    monkeypatch.setattr(shell, "LOGIN_S", 0.5 if login == "cat" else 30.0)
+    end = asyncio.run(answered(tmp_path, login, is_login=True))
+    assert end.error is not None
+    assert (end.error.code, why in end.error.message) == ("no_device", True)
+
+
+async def answered(folder: Path, answer: str, *, is_login: bool = False) -> AttemptResult:
+    """Return the end of an attempt at a host that runs this program in place of our script, or of the login."""
+    host_key, admitted = new_keys(folder)
+    serving: list[asyncio.Task[None] | None] = []
+
+    async def serve(process: asyncssh.SSHServerProcess[bytes]) -> None:
+        serving.append(asyncio.current_task())
+        if not is_login:
+            token = re.search(rb"token=(\w+)", await process.stdin.readuntil(b"done\n}\n"))
+            assert token
+            for stream in (process.stdout, process.stderr):
+                stream.write(b"\x1e" + token[1] + b"\n")
+            await process.stdin.readuntil(b"}\n")
+        pipe = asyncio.subprocess.PIPE
+        child = await asyncio.create_subprocess_exec("/bin/sh", "-c", answer, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        try:
+            with contextlib.suppress(asyncssh.Error, OSError):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(copied(child.stdout, process.stdout))
+                    group.create_task(copied(child.stderr, process.stderr))
+                process.exit(await child.wait())
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child._transport.close()  # type: ignore[attr-defined]
+            await child.wait()
+
+    async def copied(source: asyncio.StreamReader | None, sink: asyncssh.SSHWriter[bytes]) -> None:
+        assert source
+        while chunk := await source.read(65536):
+            sink.write(chunk)
+            await sink.drain()
+
+    server = await asyncssh.listen(
+        "127.0.0.1", 0, server_host_keys=[host_key], authorized_client_keys=admitted, process_factory=serve, encoding=None
+    )
+    trust(folder, server.get_port(), host_key)
+    try:
+        return (await attempted(folder, server.get_port()))[0]
+    finally:
+        server.close()
+        await asyncio.wait(filter(None, serving), timeout=10)

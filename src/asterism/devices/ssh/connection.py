@@ -9,9 +9,9 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from asterism.devices.remote_text import one_line
+from asterism.devices.ssh.shell import COMMAND, HostError, Shell, Sink
 from asterism.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -23,32 +23,15 @@ KEEPALIVE_S, KEEPALIVES = 15.0, 3
 SESSIONS = 8
 """Scripts at once over one connection: OpenSSH admits ten; beyond that another connection is opened."""
 
-MAX_MESSAGE_CHARS = 1000
 _OPEN_TRIES = 5
 _FAILURE_S = 1.0
 """Seconds for which a failed connection is not tried again: many attempts may wait for it."""
-_CHUNK_BYTES = 65536
 _ADDRESS = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:@\[\]]+)(?::(?P<port>\d{1,5}))?")
 _SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 _CIPHERS = "^aes256-gcm@openssh.com,aes128-gcm@openssh.com"
 """Tried before the others: they take this process half the processor time of its library's first choice."""
 
 T = TypeVar("T")
-
-
-Sink = Callable[[bytes], bool]
-"""Takes a piece of output; returns False to end the script's streams."""
-
-
-class HostError(Exception):
-    """The host cannot be used, in one line.
-
-    ``lost``: it cannot be reached now. ``refused``: a person has to change something.
-    """
-
-    def __init__(self, kind: Literal["lost", "refused"], message: str) -> None:
-        super().__init__(one_line(message, MAX_MESSAGE_CHARS))
-        self.kind = kind
 
 
 class Address(NamedTuple):
@@ -88,11 +71,12 @@ class HostSettings(NamedTuple):
 
 
 class _Link:
-    """A connection, and how many scripts run over it, of at most how many."""
+    """A connection, how many sessions it has, of at most how many, and the shells among them that run no script."""
 
     def __init__(self, connection: asyncssh.SSHClientConnection, jumps: list[asyncssh.SSHClientConnection]) -> None:
         self.connection = connection
         self.jumps = jumps
+        self.idle: list[Shell] = []
         self.used = 0
         self.most = SESSIONS
 
@@ -140,22 +124,34 @@ class Host:
         Raises:
             HostError: the connection was lost, or the host runs no script.
         """
-        link, process = await self._session(lambda connection: connection.create_process("exec /bin/sh", encoding=None))
+        link, shell = self._idle() or await self._new_shell()
+        is_idle = False
         try:
-            with contextlib.suppress(OSError):  # it has ended; its exit status is missing then
-                process.stdin.write(script.encode())
-                process.stdin.write_eof()
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_pump(process, process.stdout, stdout))
-                group.create_task(_pump(process, process.stderr, stderr))
-            await process.wait_closed()
+            is_idle = await shell.run(script, stdout, stderr)
         finally:
+            self._release(link, shell, is_idle=is_idle)
+
+    def _idle(self) -> tuple[_Link, Shell] | None:
+        """Take a shell that runs no script."""
+        for link in self._open_links():
+            while link.idle:
+                shell = link.idle.pop()
+                if shell.is_open:
+                    return link, shell
+                self._release(link, shell, is_idle=False)
+        return None
+
+    async def _new_shell(self) -> tuple[_Link, Shell]:
+        link, process = await self._session(lambda connection: connection.create_process(COMMAND, encoding=None))
+        return link, Shell(str(self), process, (_asyncssh().Error, OSError))
+
+    def _release(self, link: _Link, shell: Shell, *, is_idle: bool) -> None:
+        """Keep a shell for the next script, or close it."""
+        if is_idle:
+            link.idle.append(shell)
+        else:
             link.used -= 1
-            process.close()
-        if process.exit_status is None:
-            raise HostError("lost", f"the connection to {self} was lost")
-        if process.exit_status != 0:
-            raise HostError("refused", f"{self} does not run /bin/sh: exit status {process.exit_status}")
+            shell.close()
 
     @contextlib.asynccontextmanager
     async def sftp(self) -> AsyncIterator[asyncssh.SFTPClient]:
@@ -301,15 +297,6 @@ def _unverified(ssh: ModuleType, at: Address, known_hosts: Path) -> str:
         f"the host key of {at} is not the one in {known_hosts}: somebody may be between you and the host;"
         f" if you know that it has a new key, remove the old one and add it: {remove} && {add}"
     )
-
-
-async def _pump(process: asyncssh.SSHClientProcess[bytes], stream: asyncssh.SSHReader[bytes], sink: Sink) -> None:
-    """Pass on a stream up to its end, or to that of the connection."""
-    with contextlib.suppress(_asyncssh().Error, OSError):
-        while chunk := await stream.read(_CHUNK_BYTES):
-            if not sink(chunk):
-                process.close()
-                return
 
 
 def is_installed() -> bool:

@@ -27,7 +27,7 @@ from asterism.devices.pool import RESULT_BYTES
 from asterism.devices.remote_text import one_line
 from asterism.devices.secrets import secret
 from asterism.devices.ssh.answer import ENDED, NOT_STARTED, HostAnswer
-from asterism.devices.ssh.connection import Address, Host, HostError, HostSettings, is_installed
+from asterism.devices.ssh.connection import Address, Host, HostSettings, is_installed
 from asterism.devices.ssh.script import (
     aged_script,
     command_script,
@@ -38,6 +38,7 @@ from asterism.devices.ssh.script import (
     start_script,
     stop_script,
 )
+from asterism.devices.ssh.shell import HostError
 from asterism.devices.ssh.transfer import OUT_FOLDER, push, stored, with_paths
 from asterism.devices.worker_protocol import AttemptError, CommandJob
 from asterism.errors import InvalidInput, MissingExtra
@@ -170,7 +171,7 @@ class SshDevice:
             raise _unreached(error, may_run=attempt.again) from error
         own = {name: with_secrets(value, secret) for name, value in self._entry.env.items()}
         folders = ("" if self._entry.folder == "~" else self._entry.folder.removeprefix("~/"), attempt.task_folder)
-        script = command_script(attempt.key, argv, {**own, **attempt.env}, folders, RESULT_BYTES, makes_file=command.output == "file")
+        script = command_script(argv, {**own, **attempt.env}, folders, RESULT_BYTES, makes_file=command.output == "file")
         await signs.begun()
         answer = HostAnswer(signs.progress, known=bool(attempt.handle))
         async with asyncio.TaskGroup() as group:
@@ -242,9 +243,6 @@ class SshDevice:
                 continue
             for each in clean:
                 self._reported.pop(each, None)
-            if answer.state == "continue" and not following and drops < _MOST_DROPS:
-                drops += 1
-                continue
             if is_exit_code(answer.state) or answer.state in {"full", *NOT_STARTED, *ENDED}:
                 return None
             odd = HostError("refused", f"{self._host} answered without the state of the attempt: is its /bin/sh a POSIX shell?")

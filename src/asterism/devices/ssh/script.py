@@ -2,7 +2,6 @@
 
 An attempt is a folder ``~/.asterism/<sha256 of its key>``, with these files:
 
-- ``argv.<pid>``: the script of the attempt, with its program, arguments and variables.
 - ``pid``: process id and start of the supervisor that runs the program, or ``stopped``. Its creation
   (``O_EXCL``) takes the attempt: of several supervisors and a stop, the first one has it.
 - ``out``, ``err``, ``end``: stdout, at most one byte more than its limit; the first 4 to 16 MiB of
@@ -11,6 +10,10 @@ An attempt is a folder ``~/.asterism/<sha256 of its key>``, with these files:
 - ``stopped``: it was stopped.
 - ``in``, ``result``: the files that the program takes, in folders by digest, and the one that it writes.
 - ``part-<token>``: a file that is being transferred to ``in``.
+
+A session of SSH runs one script after the other (``session_script``). Its shell starts another shell
+in a session of its own, which waits for the next script. That shell becomes the supervisor of an
+attempt, and nothing of it is left for the next script. The first shell outlives it, and reports.
 
 A script goes to the standard input of ``/bin/sh``: the shell of the user's login parses none of it,
 and its length has no limit. The braces around it make the shell read the whole script before it
@@ -47,12 +50,15 @@ _SUPERVISOR = r"""
 mark $$; set -C
 { echo "$$ $m" >"$d/pid"; } || exit 0
 set +C
+read -r _ <&4 & # holds what the session waits for: until the end, or until the client wants a report
+exec 4<&- 6>&- >/dev/null 3>&-
 { {
   (program) 2>&3 3>&- </dev/null
   echo $? >"$d/code"
-} | { head -c $most >"$d/out"
+} | head -c $most >"$d/out" 3>&- &
+  wait $!
   [ -s "$d/code" ] || { echo full >"$d/exit"; kill -9 -$$; }
-} 3>&-; } 3>&1 >/dev/null | { dd bs=4096 count=4096 >"$d/err"; [ -s "$d/code" ] || tail -c 4096 >"$d/end"; }
+} 3>&1 >/dev/null | { dd bs=4096 count=4096 >"$d/err"; [ -s "$d/code" ] || tail -c 4096 >"$d/end"; }
 read -r c <"$d/code" && echo "$c" >"$d/exit"
 kill -9 -$$
 """
@@ -127,14 +133,25 @@ report() {
 _START = r"""
 command -v setsid >/dev/null || { echo 'asterism: state no setsid'; exit 0; }
 mkdir -p -m 700 "$d" || { echo 'asterism: state unwritable'; exit 0; }
-if [ ! -e "$d/pid" ]; then
-  printf %s "$script" >"$d/argv.$$"
-  setsid /bin/sh "$d/argv.$$" >/dev/null 3>&- & supervisor=$!
-  (nap 0.3; : >"$d/watched.$$"; watched) & watcher=$!
-  wait $supervisor
-  kill -9 $watcher; wait $watcher
-  [ -e "$d/watched.$$" ] && { echo 'asterism: state continue'; exit 0; }
-fi
+echo "$reported" >&6
+[ -e "$d/pid" ] && exit 0
+"""
+
+_SESSION = r"""
+exec 4<&0 5>&1 3>&2 2>/dev/null </dev/null
+setsid=setsid; command -v setsid >/dev/null || setsid=
+while :; do
+  printf '\036%s\n' "$token"; printf '\036%s\n' "$token" >&3
+  # ends when nothing holds 6 any more; a script writes at least one word to it
+  request=$($setsid /bin/sh 6>&1 <&4 >&5 2>&3 3>&- 4<&- 5>&- &)
+  set -- $request
+  [ $# -gt 0 ] || exit 0
+  [ $# -gt 3 ] || continue
+  d=$home/$2 from=$3 at=$4 absent=0; shift 4
+  settled || watched
+  report
+  if [ $# -gt 0 ]; then (cd "$home" && rm -rf -- "$@") >/dev/null 3>&- 4<&- 5>&- & fi
+done
 """
 
 _STOP = r"""
@@ -166,13 +183,17 @@ def folder_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
+def session_script(token: str) -> str:
+    """Return the script of a session: it runs one script after the other, with a byte and the token in a line before each."""
+    return f"{{ token={shlex.quote(token)} name=;{_COMMON}{_FOLLOW}{_SESSION}}}\n"
+
+
 def command_script(
-    key: str, argv: Sequence[str], env: Mapping[str, str], folders: Iterable[str], limit_bytes: int, *, makes_file: bool = False
+    argv: Sequence[str], env: Mapping[str, str], folders: Iterable[str], limit_bytes: int, *, makes_file: bool = False
 ) -> str:
-    """Return the script of an attempt's supervisor, which takes the attempt and runs its program.
+    """Return the part of a script that takes an attempt and runs its program.
 
     Args:
-        key: key of the attempt.
         argv: the program and its arguments.
         env: variables of the program.
         folders: its working folder in steps: each is relative to the one before, the first to the home.
@@ -183,33 +204,33 @@ def command_script(
     variables = "".join(f"export {name}={shlex.quote(value)} && " for name, value in env.items())
     made = 'mkdir -p -m 700 "$d/result" && ' if makes_file else ""
     program = f'program() {{ {made}cd -- "$HOME" && {steps}{variables}exec {shlex.join(argv)}; }}'
-    return f"name={folder_of(key)} most={limit_bytes + 1}{_COMMON}{program}{_SUPERVISOR}"
+    return f"most={limit_bytes + 1}\n{program}{_SUPERVISOR}"
 
 
 def start_script(key: str, script: str, clean: Iterable[str]) -> str:
-    """Return the script that starts an attempt, unless it was started before, follows it, and reports its end."""
-    return _whole(key, f"script={shlex.quote(script)} at=0 from=0{_START}settled || watched; report{_removal(clean)}")
+    """Return the script that starts an attempt, unless it was started before; its session follows it, and reports its end."""
+    return whole_script(f"reported={_reported(key, (0, 0), clean)}{_START}{script}", key)
 
 
 def follow_script(key: str, seen: tuple[int, int], clean: Iterable[str]) -> str:
-    """Return the script that follows an attempt and reports its end; ``seen``: bytes of stdout and stderr that arrived."""
+    """Return the script whose session follows an attempt; ``seen``: bytes of stdout and stderr that arrived."""
     missing = "[ -e \"$d/pid\" ] || { echo 'asterism: state missing'; exit 0; }"
-    return _whole(key, f"from={seen[0]} at={seen[1]} absent=0; {missing}\nwatched; report{_removal(clean)}")
+    return whole_script(f"{missing}\necho {_reported(key, seen, clean)} >&6", key)
 
 
 def stop_script(key: str) -> str:
     """Return the script that ends an attempt, or prevents its start."""
-    return _whole(key, _STOP)
+    return whole_script(_STOP, key, _COMMON + _FOLLOW)
 
 
 def home_script() -> str:
     """Return the script that reports the folder of all attempts, as the state ``home PATH``."""
-    return _whole("", 'echo "asterism: state home $home"')
+    return whole_script('echo "asterism: state home $home"')
 
 
 def aged_script(keep_s: float) -> str:
     """Return the script that removes the folders of attempts that ended more than ``keep_s`` ago."""
-    return _whole("", f"minutes={max(1, round(keep_s / 60))}{_AGED}")
+    return whole_script(f"minutes={max(1, round(keep_s / 60))}{_AGED}", "", _COMMON + _FOLLOW)
 
 
 def is_exit_code(state: str) -> bool:
@@ -217,11 +238,12 @@ def is_exit_code(state: str) -> bool:
     return len(state) <= 3 and state.isascii() and state.isdecimal()  # noqa: PLR2004 - at most 255
 
 
-def _removal(keys: Iterable[str]) -> str:
-    names = " ".join(f'"$home/{folder_of(key)}"' for key in keys)
-    return f"\nrm -rf {names} >/dev/null 3>&- &" if names else ""
+def whole_script(body: str, key: str = "", functions: str = _COMMON) -> str:
+    """Return a script that begins with the line ``BEGIN`` on stdout and stderr."""
+    begin = f"exec 4<&0 3>&2 2>/dev/null </dev/null; echo . >&6; echo; echo '{BEGIN.decode()}'; echo '{BEGIN.decode()}' >&3"
+    return f"{{ {begin}\nname={folder_of(key)}{functions}{body}\nexit 0; }}\n"
 
 
-def _whole(key: str, body: str) -> str:
-    begin = f"exec 3>&2 2>/dev/null </dev/null; echo; echo '{BEGIN.decode()}'; echo '{BEGIN.decode()}' >&3"
-    return f"{{ {begin}\nname={folder_of(key)}{_COMMON}{_FOLLOW}{body}\nexit 0; }}\n"
+def _reported(key: str, seen: tuple[int, int], clean: Iterable[str]) -> str:
+    """Return what a session is asked: to report this attempt, from these bytes, and to remove the folders of others."""
+    return shlex.quote(" ".join([folder_of(key), *map(str, seen), *map(folder_of, clean)]))

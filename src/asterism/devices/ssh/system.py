@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from asterism.devices.remote_text import one_line
-from asterism.devices.ssh.connection import Host, HostError
+from asterism.devices.ssh.connection import Host
+from asterism.devices.ssh.script import whole_script
+from asterism.devices.ssh.shell import HostError
 
-_SCRIPT = "echo; echo 'asterism: system'; uname -sm; command -v setsid >/dev/null || echo 'no setsid'\n"
+_SCRIPT = whole_script("echo; echo 'asterism: system'; uname -sm; command -v setsid >/dev/null || echo 'no setsid'")
 _MAX_BYTES, _MAX_CHARS = 65536, 200
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from asterism.devices.attempt_files import AttemptFiles
 from asterism.devices.command import OUTPUT
-from asterism.devices.ssh.connection import Host, HostError
+from asterism.devices.ssh.connection import Host
+from asterism.devices.ssh.shell import HostError
 from asterism.devices.worker_protocol import AttemptError
 from asterism.errors import InvalidInput, first_of
 from asterism.kernel.file_value import FILE, PATH, is_file, safe_name
