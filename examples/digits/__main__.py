@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,8 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not result_file.is_file():
         return code
     print()
-    _tell(json.loads(result_file.read_bytes()))
+    run = json.loads(result_file.read_bytes())
+    _tell(run)
+    command = f"{_command()} serve --fleet {os.path.relpath(FLEET)} --open {run['run']}"
+    print(f"\nto see the run in a browser, open the login link that this prints:\n\n    {command}")
     return code
+
+
+def _command() -> str:
+    """Return the command line as one can type it here: an environment that is not activated has it by its path."""
+    installed = Path(sys.executable).with_name("asterism")
+    return "asterism" if shutil.which("asterism") == str(installed) else os.path.relpath(installed)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

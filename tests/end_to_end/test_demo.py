@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, expect
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,6 +40,30 @@ def test_the_demo_measures_deploys_and_asks_the_model(tmp_path: Path) -> None:
     assert len(statuses) == 4
     for words in ("┆  if accuracy > 0.95", "FINISH: finished", "measured accuracy: 0.9", "deployed model:", "it says"):
         assert words in said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_last_line_of_the_demo_is_a_command_whose_login_link_opens_the_run_in_a_browser(browser: Browser, tmp_path: Path) -> None:
+    said, _ = demo(tmp_path)
+    command = said.splitlines()[-1].strip()
+    environment = {**os.environ, "ASTERISM_DATABASE": str(tmp_path / "runs.db"), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout
+            (link,) = itertools.islice((it[0] for it in map(re.compile(r"http\S+#login=\S+").search, server.stdout) if it), 1)
+            page = browser.new_page()
+            reported: list[str] = []
+            page.on("console", lambda message: reported.append(message.text))
+            page.on("pageerror", lambda error: reported.append(str(error)))
+            page.goto(link)
+            expect(page.locator("plan-view .task")).to_have_count(4)
+            expect(page.locator(".run-bar h1")).to_contain_text("Download MNIST dataset on laptop")
+            assert page.url == link.partition("#")[0]
+            assert reported == []
+            page.close()
+        finally:
+            server.kill()
 
 
 @pytest.mark.slow

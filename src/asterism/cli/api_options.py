@@ -14,6 +14,7 @@ from asterism.errors import InvalidInput, MissingExtra
 from asterism.flows.agent import StandardAgent
 from asterism.flows.plans import check_on_fleet
 from asterism.flows.source import agents_of
+from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.observer import Observer
 from asterism.serving import Server
 from asterism.settings import model_choice
@@ -36,6 +37,7 @@ class ApiFlags:
             help="Flow agents with which clients start conversations: file.py, file.py:Name, a module or an entry point; may be repeated."
         ),
     ] = ()
+    open: Annotated[str, Parameter(help="Run whose page the login link opens: its id, or the beginning of it.")] = ""
     no_api: Annotated[bool, Parameter(negative=(), help="Only drive runs, without the HTTP API.")] = False
 
 
@@ -47,6 +49,8 @@ class Api:
         self.observers: Sequence[Observer] = ()
         if flags.key and not flags.cert:
             raise InvalidInput("--key is the key of a certificate; name that, too, with --cert")
+        if flags.open and flags.no_api:
+            raise InvalidInput("--open: a server without an API has no pages; leave out --no-api")
         self._agents = named_agents(flags.agents)
         if flags.no_api:
             return
@@ -72,7 +76,8 @@ class Api:
         """Serve the API while runs are driven; yield the text that says where.
 
         Raises:
-            InvalidInput: the plan of an agent cannot run on the devices.
+            InvalidInput: the plan of an agent cannot run on the devices, or several runs have the id of the page.
+            RunNotFound: none has it.
         """
         if self._flags.no_api:
             yield "no API"
@@ -80,9 +85,10 @@ class Api:
         app = server.app
         for agent in self._agents.values():
             await check_on_fleet(agent, app.fleet, app.here, app.devices)
+        page = f"/runs/{(await find_run(app.store, self._flags.open)).run_id}" if self._flags.open else "/"
         async with self._open(app, self._options, database, self._news, model_choice(), agents=self._agents) as api:
             server.url = server.url or api.url
-            yield f"API at {api.url}, with the token in {api.token_file}\nlogin link, for 5 minutes and one login: {api.link}"
+            yield f"API at {api.url}, with the token in {api.token_file}\nlogin link, for 5 minutes and one login: {api.link(page)}"
 
 
 def named_agents(sources: Sequence[str]) -> dict[str, type[StandardAgent]]:

@@ -66,12 +66,16 @@ class ApiService(msgspec.Struct, frozen=True):
     Attributes:
         url: where it listens.
         token_file: has a token that only the user of this process can read.
-        link: logs a browser in, once, within five minutes.
+        login: logs a browser in, once, within five minutes.
     """
 
     url: str
     token_file: Path
-    link: str
+    login: str
+
+    def link(self, path: str = "/") -> str:
+        """Return the address of a page of the console with the login."""
+        return f"{self.url}{path}#login={self.login}"
 
 
 class RunNews:
@@ -152,8 +156,7 @@ async def open_api(
                 url = _url(options, listening)
                 await client.store.announce_server(client.fleet_name, url, fleet_file=client.fleet_file)
                 token_file, row = await local_token(client.store, database, client.clock.now())
-                link = await login_link(client.store, row, client.clock.now())
-                yield ApiService(url, token_file, f"{url}/#login={link}")
+                yield ApiService(url, token_file, await login_link(client.store, row, client.clock.now()))
             finally:
                 is_open = False
                 context.feeds.stop()
