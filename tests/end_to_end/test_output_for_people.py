@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -206,7 +207,7 @@ def test_a_program_whose_run_waits_says_at_a_terminal_where_to_answer(folder: Pa
     os.close(screen)
     said = os.read(keys, 65536).decode().splitlines()
     os.close(keys)
-    assert said[-1] == "answer with: asterism inbox --database own.db"
+    assert re.fullmatch(r"answer with: asterism answer \S+:\S+ approve\|\S+ .*--database own\.db", said[-1])
     assert " waits for a person: Run " in said[-2]
 
 

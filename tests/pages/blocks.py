@@ -3,10 +3,10 @@
 A page is one session in a folder of its own, with a copy of the examples. Its blocks are, in order:
 
 - a block after a line that ends with a file name in backticks and a colon: it is saved as that file;
-- a ``console`` block: each line after ``$`` is a command, a line after ``>`` is typed into it, and the other lines are
-  what it prints; a command without any must succeed or print nothing. Dates, times, durations, run ids and processes
-  may differ. ``…`` stands for any text, on a line of its own for any lines. A command that ends with ``&`` runs until
-  the end of the page; the lines shown are the first ones that it prints;
+- a ``console`` block: each line after ``$`` is a command, a line after ``>`` is typed into it where a terminal shows it,
+  and the other lines are what it prints; a command without any must succeed or print nothing. Dates, times, durations,
+  run ids and processes may differ. ``…`` stands for any text, on a line of its own for any lines. A command that ends
+  with ``&`` runs until the end of the page; the lines shown are the first ones that it prints;
 - a ``python`` block: a program, which prints the ``text`` block that follows, if one does;
 - a ``json``, ``toml`` or ``yaml`` block: it can be read.
 
@@ -105,11 +105,18 @@ def blocks_of(page: str) -> list[Block]:
 
 @dataclass
 class Command:
-    """One command of a console block: what is typed, and the output shown."""
+    """One command of a console block: what is typed, each line after how many lines of output, and the output shown."""
 
     text: str
-    typed: list[str] = field(default_factory=list)
+    typed: list[tuple[int, str]] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
+
+    def session(self, output: list[str]) -> list[str]:
+        """Return the lines of the block if the command prints this output."""
+        lines = self.text.split("\n")
+        for at in range(max([len(output), *(at for at, _ in self.typed)]) + 1):
+            lines += [f"> {typed}" for after, typed in self.typed if after == at] + output[at : at + 1]
+        return [f"$ {lines[0]}", *lines[1:]]
 
 
 def _free_port() -> str:
@@ -126,7 +133,7 @@ def commands_of(text: str) -> list[Command]:
         elif found and found[-1].text.endswith("\\"):
             found[-1].text += f"\n{line}"
         elif found and line.startswith("> "):
-            found[-1].typed.append(line[2:])
+            found[-1].typed.append((len(found[-1].shown), line[2:]))
         elif found:
             found[-1].shown.append(line)
     return found
@@ -214,7 +221,7 @@ class Session:
     def output_of(self, command: Command) -> str | None:
         """Run a command of a page; return its output if it differs from the page."""
         text = self._as_run(command.text)
-        typed = "".join(f"{line}\n" for line in command.typed)
+        typed = "".join(f"{line}\n" for _, line in command.typed)
         if text.endswith(" &"):
             output, lines = self._begin(text.removesuffix(" &"), len(command.shown))
         else:

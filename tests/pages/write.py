@@ -24,9 +24,8 @@ def written(page: str, session: Session) -> str:
             output = session.output_of(command)
             if output is not None and not any("…" in line for line in command.shown):
                 indent = "" if page[block.start - 1 :].startswith("\n") and not page[block.start :].startswith("    $") else "    "
-                typed = [f"> {line}" for line in command.typed]
                 old, new = (
-                    "\n".join(f"{indent}{line}".rstrip() for line in [*f"$ {command.text}".split("\n"), *typed, *lines])
+                    "\n".join(f"{indent}{line}".rstrip() for line in command.session(lines))
                     for lines in (command.shown, output.splitlines())
                 )
                 done = done.replace(f"{old}\n", f"{new}\n", 1)

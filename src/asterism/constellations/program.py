@@ -18,6 +18,7 @@ from asterism.constellations.handle import RunResult
 from asterism.devices.source import refuse_during_import
 from asterism.errors import Interrupted, InvalidInput
 from asterism.machines.constellation_agent.events import RunOptions
+from asterism.views.text.proposals import answer_line
 from asterism.views.words import plain
 
 
@@ -67,7 +68,8 @@ def run_program(
         raise Interrupted(run_id) from None
     if result.outcome == "waiting" and sys.stderr is not None and sys.stderr.isatty():
         _print(f"run {result.run_id} waits for a person: {plain('; '.join(it.prompt for it in result.inquiries), 1000)}")
-        _print(f"answer with: asterism inbox{at}")
+        how = answer_line(result.inquiries[0], result.run_id) if len(result.inquiries) == 1 else "asterism inbox"
+        _print(f"answer with: {how}{at}")
     return result
 
 
