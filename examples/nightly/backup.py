@@ -26,7 +26,7 @@ def dump(database: Path) -> str:
 @skill(idempotent=True)
 def copy(file: Path, folder: Path) -> str:
     """Copy a file into a folder."""
-    return str(shutil.copy2(file, folder))
+    return str(shutil.copy2(file, folder / file.name))
 
 
 @skill(idempotent=True)
