@@ -214,7 +214,10 @@ def seconds_since_night() -> float:
 
 
 async def serve(folder: Path, port: int) -> int:
-    """Fill a folder, serve it until Ctrl-C, and return the exit code of the server."""
+    """Fill a folder, serve it until Ctrl-C or SIGTERM, and return the exit code of the server."""
+    if task := asyncio.current_task():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     write_inputs(folder)
     async with ScriptedModel(model.answer) as scripted:
         site = Site(folder, scripted.openai_url)
@@ -245,7 +248,7 @@ def main() -> int:
         parser.error(f"{folder} is not empty")
     try:
         return asyncio.run(serve(folder.absolute(), options.port))
-    except KeyboardInterrupt:
+    except asyncio.CancelledError:
         return 0
 
 

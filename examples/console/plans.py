@@ -138,7 +138,7 @@ def catalogue() -> Plan:
     for supplier in suppliers:
         prices = f"prices_{supplier}"
         tasks.append(
-            task(prices, "warehouse", "import_prices", name=f"prices of {supplier}", inputs={"supplier": supplier}, after=("fetch",))
+            task(prices, "mailbox", "import_prices", name=f"prices of {supplier}", inputs={"supplier": supplier}, after=("fetch",))
         )
         sections = []
         for number in range(1, 13):

@@ -123,7 +123,7 @@ def deploy(service: str, version: str, region: str, copies: int = 1) -> str:
 def look_up_prices(shop: str) -> dict[str, Any]:
     """Look up what a competitor asks for a lamp."""
     print(f"asking {shop}")
-    time.sleep(8)
+    time.sleep(25)
     return {"shop": shop, "lamp": 30 + len(shop)}
 
 
