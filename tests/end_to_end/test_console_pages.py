@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.end_to_end.console_site import HERE, ConsoleSite, Tab
 
@@ -188,4 +189,27 @@ def test_a_machine_counts_the_runs_in_its_states(browser: Browser, site: Console
     card.get_by_text("Transition table").click()
     assert "planning_failed" in card.locator("table").inner_text()
     assert page.locator(".machine").count() == 3
+    tab.close()
+
+
+def test_a_fork_is_compared_with_its_origin_and_an_entry_with_a_marked_one(browser: Browser, site: ConsoleSite) -> None:
+    origin, fork = forked(site)
+    last = site.until(origin, "ended")["seq"]
+    tab = Tab(browser, site, f"/runs/{fork}", role="viewer")
+    page = tab.page
+
+    def act(name: str) -> None:
+        page.get_by_title("More actions").click()
+        page.get_by_role("button", name=name).click()
+
+    act("Compare with its origin")
+    page.locator("compare-page .picker a", has_text="Release").first.wait_for()
+    assert page.url == f"{site.url}/compare?a={origin}&b={fork}"
+    tab.go(f"/runs/{origin}?at=2")
+    act("Mark this entry")
+    expect(page.get_by_title("More actions")).to_have_count(0)
+    page.keyboard.press("l")
+    act("Compare with the marked entry")
+    page.locator("compare-page .picker a", has_text="Release").first.wait_for()
+    assert page.url == f"{site.url}/compare?" + urllib.parse.urlencode({"a": f"{origin}@2", "b": f"{origin}@{last}"})
     tab.close()

@@ -67,9 +67,9 @@ export class RunActions extends HTMLElement {
     const close = () => (menu.open = false);
     const menu = h(
       'details',
-      { class: 'menu', onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && menu.open && (event.stopPropagation(), close(), menu.firstElementChild.focus()), onfocusout: (/** @type {FocusEvent} */ event) => event.relatedTarget && !menu.contains(event.relatedTarget) && close() },
-      h('summary', { class: 'button', title: 'More actions' }, icon('list'), h('span', {}, 'More')),
-      h('div', { class: 'menu-items' }, actions.map((it) => h('button', { type: 'button', title: it.title, disabled: !isLive, onclick: () => (close(), this.do(it.name)) }, icon(it.glyph), it.name))),
+      { class: 'menu', 'data-key': 'menu', onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && menu.open && (event.stopPropagation(), close(), menu.firstElementChild.focus()), onfocusout: (/** @type {FocusEvent} */ event) => event.relatedTarget && !menu.contains(event.relatedTarget) && close() },
+      h('summary', { class: 'button', title: 'More actions', 'data-key': 'more' }, icon('list'), h('span', {}, 'More')),
+      h('div', { class: 'menu-items' }, actions.map((it) => h('button', { type: 'button', title: it.title, 'data-key': it.name, disabled: !isLive, onclick: () => (close(), this.do(it.name)) }, icon(it.glyph), it.name))),
     );
     return menu;
   }
@@ -91,7 +91,8 @@ export class RunActions extends HTMLElement {
     const about = /** @type {About} */ (this.about);
     const { rows, seq, atEnd } = about;
     const run = rows.get('run') ?? {};
-    if (!this.site?.may('operator') || !rows.has('run')) return [[], []];
+    if (!rows.has('run')) return [[], []];
+    if (!this.site?.may('operator')) return [[], this.more ?? []];
     const isPlan = run.machine === 'constellation agent';
     const failed = isPlan ? [...rowsOf(rows, 'task')].filter(([, row]) => !row.item && FAILED.has(row.status)) : [];
     const pause = { name: 'Pause', glyph: 'pause', title: 'Start nothing new; what is under way goes on', run: () => this.send({ command: 'pause' }, 'The run is paused.') };

@@ -15,7 +15,7 @@ import { isLong, textOf } from '../words.js';
  * @property {string} [b]
  * @property {Record<string, [any, any]>} fields fields that differ, of both
  */
-/** @typedef {{added: Set<string>, removed: Map<string, Row>, changed: Map<string, Record<string, [any, any]>>, words?: Record<string, string>}} Marks */
+/** @typedef {{added: Set<string>, removed: Map<string, Row>, changed: Map<string, Record<string, [any, any]>>}} Marks */
 
 /** Fields of a task that say what it is and what it came to; the others are of one run only. */
 const TASK = ['name', 'device', 'skill', 'inputs', 'env', 'folder', 'tasks', 'requires_approval', 'result', 'error', 'reason', 'attempts'];
@@ -101,10 +101,9 @@ export function marksOf(found, a, b) {
   const only = (/** @type {string} */ side) => found.filter((it) => it.where === side).map((it) => it.id);
   const removed = new Map([...only('a'), ...lines(a, b)].map((id) => [id, /** @type {Row} */ (a.get(id))]));
   const added = new Set([...only('b'), ...lines(b, a)]);
-  const words = { removed: 'only in A', added: 'only in B', changed: 'differs' };
   return [
-    { added: new Set(), removed, changed, words },
-    { added, removed: new Map(), changed, words },
+    { added: new Set(), removed, changed },
+    { added, removed: new Map(), changed },
   ];
 }
 

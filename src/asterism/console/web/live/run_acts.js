@@ -8,6 +8,7 @@ import './answer.js';
 import { askedBy, VERBS } from './answers.js';
 import { command } from './commands.js';
 import './edit/editor.js';
+import { comparisons } from './run_compare.js';
 
 /** @typedef {import('./site.js').Site} Site */
 /** @typedef {import('../fold.js').Rows} Rows */
@@ -101,8 +102,11 @@ export class RunActs {
     if (!page) return;
     const { rows } = page.shown.journal;
     const run = rows.get('run') ?? {};
-    const canEdit = run.machine === 'constellation agent' && !run.ended && !this.editor;
-    this.bar.draw({ run: this.run, rows, seq: page.cursor.delta?.seq ?? 0, atEnd: page.cursor.atEnd }, canEdit ? [{ name: 'Edit the plan', glyph: 'diff', title: 'Add and remove tasks and dependencies that have not started', run: () => void this.edit() }] : []);
+    const canEdit = this.site.may('operator') && run.machine === 'constellation agent' && !run.ended && !this.editor;
+    const edit = { name: 'Edit the plan', glyph: 'diff', title: 'Add and remove tasks and dependencies that have not started', run: () => void this.edit() };
+    const seq = page.cursor.delta?.seq ?? 0;
+    this.forked ??= page.shown.journal.deltas.findLast((delta) => delta.kind === 'forked')?.seq ?? 0;
+    this.bar.draw({ run: this.run, rows, seq, atEnd: page.cursor.atEnd }, [...(canEdit ? [edit] : []), ...comparisons(this.site, this.run, seq, this.forked, () => page.later())]);
     const task = rows.get(`task:${id}`);
     const canRetry = this.site.may('operator') && !!task && !task.item && ['FAILED', 'CANCELLED'].includes(task.status);
     fill(place, `${id} ${canRetry} ${this.site.isLive}`, () => (canRetry ? h('div', { class: 'verbs' }, h('button', { type: 'button', class: 'button', disabled: !this.site.isLive, onclick: () => void this.retry(id) }, icon('resume'), 'Retry this task')) : null));
