@@ -36,6 +36,8 @@ export class RunActs {
     this.asking = h('div', { class: 'stack' });
     /** @type {PlanEditor | null} */
     this.editor = null;
+    /** Seq of the entry that made the run a fork; 0 for none. @type {number | undefined} */
+    this.forked = undefined;
     this.stops = [site.channel.onTopic('inquiries', () => void this.load()), site.channel.watch(() => this.page()?.later())];
   }
 
