@@ -16,12 +16,11 @@ from asterism.views import Delta
 from asterism.views.registry import unread_view
 from tests.constellation_harness import Agent
 from tests.end_to_end.browsers import TIMEOUT_MS, until
+from tests.end_to_end.hostile_skills import ENDLESS, HOSTILE
 from tests.journals.test_golden import MACHINE_OF, golden
 from tests.unit.console.story import story
 
-HOSTILE = "<img src=x onerror=\"document.title='taken'\"></script><script>document.title='taken'</script>\u202e\x1b[31m&amp;"
 SHOWN = "<img src=x onerror=\"document.title='taken'\"></script><script>document.title='taken'</script>\\u202e\\u001b[31m&amp;"
-ENDLESS = "x" * 1_000_000
 
 
 class Opened:

@@ -109,6 +109,9 @@ test('durations have the precision that a reader needs', () => {
 
 test('invisible characters are shown as escapes, and long values as their beginnings', () => {
   assert.equal(visible('a\u202eb\u001b[1m\n'), 'a\\u202eb\\u001b[1m\n');
+  assert.equal(visible('a\ud800b\u200b\ufeff\u2028\u{e0041}\r'), 'a\\ud800b\\u200b\\ufeff\\u2028\\u{e0041}\\u000d');
+  assert.equal(visible('👩\u200d🚀 ❤\ufe0f ü ש'), '👩\u200d🚀 ❤\ufe0f ü ש');
+  assert.equal(brief('🚀🚀', 3), '🚀…');
   assert.equal(textOf({ $long: 5000, beginning: 'abc' }), 'abc…');
   assert.equal(brief('x'.repeat(200), 5), 'xxxxx…');
   assert.equal(brief({ a: [1] }), '{"a":[1]}');

@@ -1,16 +1,27 @@
 // @ts-check
 /** Values of rows in words. Pure. */
 
-/** Control characters, and marks that reorder the text around them. */
+/**
+ * Control characters, half characters, line separators, and what has no shape of its own: marks that reorder the text
+ * around them, tags, and others. Of these, U+200C and U+200D join or part the characters of some scripts and pictures.
+ */
 // eslint-disable-next-line no-control-regex
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu;
+/** The first half of a character whose second half was cut off. */
+const HALF = /[\ud800-\udbff]$/;
 const SHORT = 120;
 
 /**
  * Return a text with escapes in place of the characters that a reader cannot see.
  * @param {string} text
  */
-export const visible = (text) => text.replace(HIDDEN, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+export const visible = (text) => text.replace(HIDDEN, escaped);
+
+/** @param {string} character */
+function escaped(character) {
+  const code = /** @type {number} */ (character.codePointAt(0)).toString(16);
+  return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
+}
 
 /**
  * Return a duration.
@@ -79,7 +90,7 @@ export function brief(value, most = SHORT) {
   if (value === null || value === undefined) return '–';
   const text = isLong(value) ? value.beginning : typeof value === 'string' ? value : JSON.stringify(value);
   const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > most || isLong(value) ? `${line.slice(0, most)}…` : line;
+  return line.length > most || isLong(value) ? `${line.slice(0, most).replace(HALF, '')}…` : line;
 }
 
 /**

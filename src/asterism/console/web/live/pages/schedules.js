@@ -1,7 +1,7 @@
 // @ts-check
 /** `<schedules-page>`: what starts when, what the last due times led to, and the commands of a schedule. */
 import { fill, h, icon } from '../../dom.js';
-import { moment } from '../../words.js';
+import { brief, moment } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { confirmed, opened } from '../dialogs.js';
 import { chooser, field } from '../forms.js';
@@ -92,7 +92,7 @@ export class SchedulesPage extends HTMLElement {
         'tr',
         { 'aria-current': schedule === this.picked ? 'true' : null },
         h('th', { scope: 'row' }, h('button', { type: 'button', class: 'linkish', dir: 'auto', 'data-key': schedule.name, onclick: pick }, schedule.name)),
-        h('td', { class: 'wide', dir: 'auto' }, schedule.what),
+        h('td', { class: 'wide', dir: 'auto' }, brief(schedule.what)),
         h('td', {}, h('code', {}, schedule.cron), h('div', { class: 'mute' }, schedule.zone)),
         h('td', {}, next),
         h('td', {}, last ? [outcomeOf(last), h('div', { class: 'mute' }, timeOf(last.due_at, now))] : h('span', { class: 'mute' }, '–')),
@@ -108,9 +108,9 @@ export class SchedulesPage extends HTMLElement {
    */
   card({ schedule, next, firings }, now) {
     const button = (/** @type {string} */ glyph, /** @type {string} */ text, /** @type {string} */ command) => h('button', { type: 'button', class: 'button', 'data-key': command, disabled: !this.site.isLive, onclick: () => this.command(schedule, command) }, icon(glyph), text);
-    const buttons = this.site.may('operator') ? h('div', { class: 'buttons' }, button('play', 'Run now', 'run'), schedule.paused ? button('resume', 'Resume', 'resume') : button('pause', 'Pause', 'pause'), h('button', { type: 'button', class: 'button quiet', 'data-key': 'remove', disabled: !this.site.isLive, onclick: () => this.removeSchedule(schedule) }, icon('close'), 'Remove')) : null;
+    const buttons = this.site.may('operator') ? h('div', { class: 'buttons' }, button('play', 'Run now', 'run'), schedule.paused ? button('resume', 'Resume', 'resume') : button('pause', 'Pause', 'pause'), h('button', { type: 'button', class: 'button danger', 'data-key': 'remove', disabled: !this.site.isLive, onclick: () => this.removeSchedule(schedule) }, icon('close'), 'Remove')) : null;
     const pairs = [
-      ['Starts', schedule.what],
+      ['Starts', brief(schedule.what, 1000)],
       ['When', [h('code', {}, schedule.cron), ` ${schedule.zone}`]],
       ['If the last one runs', schedule.overlap === 'skip' ? 'skip this time' : 'start another'],
       ['If no server ran', schedule.missed === 'once' ? 'start one run later' : 'start none'],

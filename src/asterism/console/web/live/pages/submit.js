@@ -130,7 +130,7 @@ export class SubmitPage extends HTMLElement {
     try {
       const upload = (/** @type {File} */ file) => this.site.api.send('POST', `/api/files?${new URLSearchParams({ name: file.name })}`, file);
       const params = await uploaded(found.value, upload);
-      const plan = this.isWords ? { plan: this.plan, title: this.text.value.trim().slice(0, 1000) } : { plan: this.plan };
+      const plan = this.isWords ? { plan: this.plan, title: [...this.text.value.trim()].slice(0, 1000).join('') } : { plan: this.plan };
       const run = await sendOnce(this.site, '/api/runs', isDirect ? { request: this.text.value } : { ...plan, params });
       this.site.toast('The run has started.');
       this.site.go(`/runs/${encodeURIComponent(run.run_id)}`);
