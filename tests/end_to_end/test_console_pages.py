@@ -114,9 +114,11 @@ def test_a_schedule_is_added_and_run_now(browser: Browser, site: ConsoleSite) ->
     form.get_by_label("Starts").fill('{"tasks": [{"task_id": "a", "name": "a", "device": "builder", "skill": "prepare"}]}')
     form.get_by_role("button", name="Add").click()
     page.locator(".details .times li", has_text="02:00").first.wait_for()
+    page.locator("tr", has_text="At 02:00").wait_for()
     page.get_by_role("button", name="Run now").click()
     page.locator("tr", has_text="nightly").get_by_role("link", name="finished").wait_for()
-    run = page.locator(".details .did a").first.inner_text()
+    page.locator(".details .did a", has_text="Finished").first.wait_for()
+    run = str(page.locator(".details .did a").first.get_attribute("href")).removeprefix("/runs/")
     assert site.until(run, "ended")["outcome"] == "finished"
     page.get_by_role("button", name="Pause").click()
     page.locator("tr", has_text="Paused").wait_for()

@@ -39,6 +39,8 @@ def test_a_run_is_submitted_found_and_read_to_its_end(tmp_path: Path) -> None:
         assert (details["run"]["outcome"], details["run"]["actor"], details["run"]["title"]) == ("finished", "ada@operator", "Two tasks")
         assert [it["run_id"] for it in details["tree"]] == [run_id]
         view = (await http.get(f"/api/runs/{run_id}/view")).json()
+        of_kind = (await http.get(f"/api/runs/{run_id}/view", params={"kind": "run"})).json()
+        assert of_kind == {**view, "rows": {"run": view["rows"]["run"]}}
         assert (view["seq"], view["rows"]["task:b"]["status"]) == (details["run"]["seq"], "COMPLETED")
         entry = (await http.get(f"/api/runs/{run_id}/entries/1")).json()
         assert (entry["kind"], entry["body"]["event"]["working_directory"]) == ("constellation_submitted", str(Path.cwd()))

@@ -57,6 +57,7 @@ export class RunDock extends HTMLElement {
     setAttribute(this.marker, 'aria-pressed', String(marking));
     this.marker.disabled = !hasEdit;
     this.last.disabled = cursor.atEnd;
+    setText(this.last.querySelector('span'), this.page.host.now && !shown.journal.rows.get('run')?.ended ? 'Live' : 'End');
   }
 
   /** @param {number} by 1 for the next edit of the plan, -1 for the one before */

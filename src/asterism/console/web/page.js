@@ -11,7 +11,7 @@ import { keys, shortcuts } from './keys.js';
 import { runNote } from './plan/rows.js';
 import { Cursor } from './player/cursor.js';
 import { Story } from './player/story.js';
-import { editCard, questionCards, taskCard } from './side.js';
+import { editCard, failureCard, questionCards, taskCard } from './side.js';
 import { progressWords, statusOf } from './status.js';
 import './table.js';
 import { brief, duration, moment, textOf } from './words.js';
@@ -176,7 +176,7 @@ export class RunPage extends HTMLElement {
     const link = (/** @type {string} */ child) => (this.host.has(child) ? h('button', { type: 'button', class: 'linkish', onclick: () => this.host.goTo(child) }, child) : h('code', {}, child));
     if (this.host.questions) this.host.questions(this.questions, rows, cursor.atEnd);
     else fill(this.questions, `${shown.run}\n${[...rowsOf(rows, 'ask')].map(([id]) => id).join('\n')}`, () => questionCards(rows));
-    fill(this.task, `${key}\n${this.picked}`, () => this.picked && taskCard(this.picked, rows, now, shown.logs, shown.run, link));
+    fill(this.task, `${key}\n${this.picked}`, () => (this.picked ? taskCard(this.picked, rows, now, shown.logs, shown.run, link) : failureCard(run, rows, (id) => this.pick(id))));
     this.host.task?.(this.ofTask, this.picked, rows.get(`task:${this.picked}`));
     fill(this.why, `${shown.run}\n${edit?.count}`, () => edit && editCard(edit, rows, (count) => cursor.show(count)));
     this.machine.draw(shown.machine, story.moves.filter((move) => move.count <= cursor.count), delta?.state ?? shown.machine.initial);

@@ -15,6 +15,8 @@ const QUESTIONS = 20;
 const CHIPS = 9;
 const MOST_CHIPS = 300;
 const ATTEMPTS = 20;
+/** Failed tasks that are linked. */
+const FAILED = 5;
 
 /**
  * @param {string} glyph
@@ -68,6 +70,19 @@ function questionCard(id, ask, rows) {
     details,
     h('code', { class: 'command' }, `asterism answer ${id} ${verb}`),
   );
+}
+
+/**
+ * Return a card that says why a run has failed; nothing for one that has not.
+ * @param {Row} run
+ * @param {Rows} rows
+ * @param {(id: string) => void} pick picks a task
+ */
+export function failureCard(run, rows, pick) {
+  if (run.outcome !== 'failed' || !run.reason) return null;
+  const failed = [...rowsOf(rows, 'task')].filter(([, row]) => row.status === 'FAILED' && !row.item).slice(0, FAILED);
+  const links = failed.map(([id, row]) => h('button', { type: 'button', class: 'linkish', dir: 'auto', onclick: () => pick(id) }, brief(row.name || id, 60)));
+  return card('failed', 'Why it failed', 'failure', h('p', { class: 'error', dir: 'auto' }, textOf(run.reason)), links.length ? h('p', { class: 'mute links' }, 'Show ', links) : null);
 }
 
 /**

@@ -135,8 +135,9 @@ export class RunTimeline extends HTMLElement {
     this.width = this.track.clientWidth;
     this.picked = '';
     const bars = [...story.bars.values()].sort((a, b) => a.from - b.from);
-    const devices = [...rowsOf(story.rows, 'device')].map(([id]) => id);
     const used = new Set(bars.map((bar) => bar.lane));
+    const planned = new Set([...rowsOf(story.rows, 'task')].map(([, task]) => String(task.device)));
+    const devices = [...rowsOf(story.rows, 'device')].map(([id]) => id).filter((id) => used.has(id) || planned.has(id));
     const between = [...new Set([...devices, ...used])].filter((lane) => lane !== PLANNER && lane !== PEOPLE);
     const lanes = [...(used.has(PLANNER) ? [PLANNER] : []), ...between, ...(used.has(PEOPLE) ? [PEOPLE] : [])];
     const shown = bars.slice(0, MOST);

@@ -28,6 +28,7 @@ async def read_view(
     context: Context,
     sender: Reader,
     at: Annotated[Seq | None, Query(description="Seq of an entry; the last one by default.")] = None,
+    kind: Annotated[str, Query(max_length=100, description="Only the rows of this kind, as `run` or `task`.")] = "",
 ) -> ViewModel:
     """Return the state rows of a run after an entry."""
     row = await context.run(run_id, sender.tenant)
@@ -35,7 +36,8 @@ async def read_view(
         live = await context.client.load(run_id)
     else:
         live = await _replayed(context, row, at)
-    return ViewModel(run_id=run_id, seq=live.seq, rows=view_of(live).rows)
+    rows = {row_id: it for row_id, it in view_of(live).rows.items() if not kind or row_id.partition(":")[0] == kind}
+    return ViewModel(run_id=run_id, seq=live.seq, rows=rows)
 
 
 async def _replayed(context: ApiContext, row: RunRow, at: int) -> Run[object]:

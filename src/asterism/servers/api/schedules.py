@@ -18,7 +18,7 @@ from asterism.errors import InvalidInput, Refused
 from asterism.kernel.file_value import files_in
 from asterism.runtime.ports.schedules import MAX_FIRINGS, MAX_SCHEDULES, Firing, FiringStatus, Missed, Overlap, Schedule
 from asterism.runtime.ports.tokens import TokenRow
-from asterism.schedules.cron import next_after, next_times
+from asterism.schedules.cron import in_words, next_after, next_times
 from asterism.schedules.firing import check_schedule, resumed, started
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Commander, Reader, Submitter, actor_of
@@ -51,6 +51,7 @@ class ScheduleModel(BaseModel):
 
     name: str
     cron: str
+    words: str = Field(description="The cron expression in English.")
     zone: str
     what: str = Field(description="The request in words, or the name of the plan or its file.")
     overlap: Overlap
@@ -218,4 +219,6 @@ async def _found(context: ApiContext, sender: TokenRow, name: str) -> Schedule:
 
 def schedule_model(schedule: Schedule) -> ScheduleModel:
     """Return a schedule as JSON."""
-    return ScheduleModel.model_validate({**msgspec.structs.asdict(schedule), "what": title_of(schedule)})
+    return ScheduleModel.model_validate(
+        {**msgspec.structs.asdict(schedule), "what": title_of(schedule), "words": in_words(schedule.cron, schedule.zone)}
+    )

@@ -7,6 +7,8 @@
  * @typedef {object} Run
  * @property {string} run_id
  * @property {string} machine
+ * @property {string} session the run itself, or the one that it continues or copies
+ * @property {string} parent empty for a root
  * @property {string} title
  * @property {string} state
  * @property {'active' | 'paused' | 'waiting' | 'ended'} status

@@ -6,6 +6,7 @@ import { Journal } from '../../player/cursor.js';
 import { brief, count, moment, textOf } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { gathered } from '../reload.js';
+import { subjectParts } from '../subject.js';
 import { inZone } from '../times.js';
 
 /** Messages that are shown; of a longer conversation, the last ones. */
@@ -135,13 +136,12 @@ export class ConversationPage extends HTMLElement {
   approval(asked) {
     const answers = /** @type {[string, string, string][]} */ ([['approve', 'Approve', 'button primary'], ['reject', 'Reject', 'button']]).filter(([verb]) => asked.verbs.includes(verb));
     const may = this.site.may('approver') && this.site.isLive;
-    const subject = asked.subject && Object.keys(asked.subject).length ? h('pre', { dir: 'auto', tabindex: 0 }, textOf(asked.subject)) : null;
     return h(
       'section',
       { class: 'card question', 'aria-label': 'Approval' },
       h('h2', {}, icon('waiting'), 'Needs your approval'),
       h('p', { class: 'lead', dir: 'auto' }, textOf(asked.prompt)),
-      subject,
+      subjectParts(asked.subject),
       h('div', { class: 'buttons' }, answers.map(([verb, words, kind]) => h('button', { type: 'button', class: kind, 'data-key': verb, disabled: !may, onclick: () => this.answer(asked, verb) }, words)), h('span', { class: 'mute' }, this.site.may('approver') ? 'or write what should be different' : 'takes the role approver')),
     );
   }

@@ -1,9 +1,10 @@
 // @ts-check
 /** `<inbox-page>`: all open questions, oldest first; each is answered in its place. */
 import { fill, h, icon, setText } from '../../dom.js';
-import { brief, duration, moment } from '../../words.js';
+import { brief, moment } from '../../words.js';
 import '../answer.js';
 import { askedBy, closedIn, ended, GIVEN, VERBS } from '../answers.js';
+import { relative } from '../times.js';
 
 /** @typedef {import('../answers.js').Inquiry} Inquiry */
 /** @typedef {import('../answer.js').AnswerForm} AnswerForm */
@@ -14,6 +15,8 @@ const PAGE = 100;
 const MOST = 500;
 /** Closed questions that the page remembers. */
 const CLOSED = 20;
+/** Values that the row of a question names. */
+const VALUES = 8;
 const TICK_MS = 15_000;
 /** Entries before the end of a journal that have a fresh answer. */
 const RECENT = 200;
@@ -186,8 +189,8 @@ export class InboxPage extends HTMLElement {
       'button',
       { type: 'button', class: 'question-head', 'aria-expanded': String(isCurrent), 'data-question': id, onclick: () => this.show(isCurrent ? '' : id) },
       icon(item.closed ? 'person' : 'waiting'),
-      h('span', { class: 'words' }, h('b', { dir: 'auto' }, brief(inquiry.prompt, isCurrent ? 2000 : 160)), h('small', { dir: 'auto' }, item.closed || askedBy(inquiry, this.titles))),
-      inquiry.risk === 'low' ? null : h('span', { class: 'risk', 'data-risk': inquiry.risk }, `${inquiry.risk} risk`),
+      h('span', { class: 'words' }, h('b', { dir: 'auto' }, brief(inquiry.prompt, isCurrent ? 2000 : 160)), h('small', { dir: 'auto' }, item.closed || askedBy(inquiry, this.titles)), isCurrent ? null : valuesLine(inquiry.subject)),
+      h('span', { class: 'risk-of' }, inquiry.risk === 'low' ? null : h('span', { class: 'risk', 'data-risk': inquiry.risk }, `${inquiry.risk} risk`)),
       h('time', { 'data-at': inquiry.asked_at, title: `asked ${moment(inquiry.asked_at)}` }),
     );
     if (!isCurrent) return h('li', { class: 'question-row' }, head);
@@ -265,7 +268,7 @@ export class InboxPage extends HTMLElement {
   /** Show how long ago each question was asked. */
   tick() {
     for (const time of this.querySelectorAll('time[data-at]')) {
-      setText(time, `${duration(this.site.now() - Number(/** @type {HTMLElement} */ (time).dataset.at))} ago`);
+      setText(time, relative(Number(/** @type {HTMLElement} */ (time).dataset.at), this.site.now()));
     }
   }
 
@@ -275,6 +278,15 @@ export class InboxPage extends HTMLElement {
     const next = { title: 'Next question', hint: 'J', run: () => this.move(1) };
     return [next, ...(form?.isOpen ? form.inquiry.verbs : []).map((/** @type {string} */ verb) => ({ title: `${VERBS[verb] ?? verb} this question`, hint: { approve: 'A', edit: 'E', reject: 'R' }[verb], run: () => void form?.choose(verb) }))];
   }
+}
+
+/**
+ * Return in one line what the answer is about: arguments of a task or a tool, or the fields of a conversation.
+ * @param {any} subject
+ */
+function valuesLine(subject) {
+  const values = Object.entries(subject?.arguments ?? subject?.fields ?? {}).slice(0, VALUES);
+  return values.length ? h('small', { class: 'given', dir: 'auto' }, values.map(([name, value]) => h('span', {}, `${name} `, h('b', {}, brief(value, 40))))) : null;
 }
 
 customElements.define('inbox-page', InboxPage);

@@ -16,6 +16,8 @@ const MOST_QUESTIONS = 1000;
 const [LOOK_MS, TICK_MS] = [400, 1000];
 /** Milliseconds without a key before the list is searched. */
 const PAUSE_MS = 200;
+/** Runs of which the cost is shown, and milliseconds between two looks at it. */
+const [PRICED, PRICE_MS] = [12, 5000];
 const FILTERS = ['q', 'status', 'machine', 'after'];
 
 export class RunsPage extends HTMLElement {
@@ -31,6 +33,8 @@ export class RunsPage extends HTMLElement {
     this.next = null;
     /** @type {string[]} ids of the runs with open questions */
     this.asking = [];
+    /** @type {Map<string, number>} US dollars that the unfinished runs have cost */
+    this.costs = new Map();
     this.problem = '';
     this.looks = 0;
     this.key = newKey();
@@ -46,6 +50,8 @@ export class RunsPage extends HTMLElement {
     this.build(machines.map((/** @type {any} */ it) => it.name));
     await this.load();
     if (!this.isConnected) return;
+    void this.price();
+    const pricing = setInterval(() => void this.price(), PRICE_MS);
     const looking = gathered(() => this.look(), LOOK_MS);
     const tick = setInterval(() => this.tick(), TICK_MS);
     const onKey = (/** @type {KeyboardEvent} */ event) => this.pressed(event);
@@ -56,6 +62,7 @@ export class RunsPage extends HTMLElement {
       site.channel.watch(() => this.enable()),
       looking.stop,
       () => clearInterval(tick),
+      () => clearInterval(pricing),
       () => removeEventListener('keydown', onKey),
     ];
   }
@@ -167,7 +174,7 @@ export class RunsPage extends HTMLElement {
 
   draw() {
     const { runs, problem, asking, query } = this;
-    const key = JSON.stringify([problem, runs.map((run) => [run, isAsking(run, asking)]), String(query)]);
+    const key = JSON.stringify([problem, runs.map((run) => [run, isAsking(run, asking), this.costs.get(run.run_id)]), String(query)]);
     fill(this.list, key, () => (problem ? h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, problem) : runs.length ? this.table() : this.nothing()));
     const turned = (/** @type {string | null} */ after) => `/runs?${new URLSearchParams([...query].filter(([name]) => name !== 'after').concat(after ? [['after', after]] : []))}`;
     fill(this.pages, `${query}\n${this.next}`, () => [
@@ -175,6 +182,15 @@ export class RunsPage extends HTMLElement {
       this.next ? h('a', { class: 'button older', href: turned(this.next), 'data-key': 'older' }, 'Older', icon('next')) : null,
     ]);
     this.tick();
+  }
+
+  /** Read what the unfinished runs have cost so far. */
+  async price() {
+    const under = this.runs.filter((run) => run.status !== 'ended').slice(0, PRICED);
+    const read = (/** @type {Run} */ run) => this.site.api.get(`/api/runs/${encodeURIComponent(run.run_id)}/view?kind=run`).catch(() => null); // read again soon
+    const found = await Promise.all(under.map(read));
+    this.costs = new Map(under.flatMap((run, at) => (found[at]?.rows.run?.used?.cost_usd ? [[run.run_id, found[at].rows.run.used.cost_usd]] : [])));
+    if (this.isConnected) this.draw();
   }
 
   nothing() {
@@ -196,10 +212,13 @@ export class RunsPage extends HTMLElement {
     const [status, words] = statusOfRun(run);
     const mark = h('span', { class: 'glyph', 'data-status': status }, icon(run.status === 'paused' ? 'pause' : status));
     const asks = isAsking(run, this.asking) ? h('span', { class: 'needs' }, icon('waiting'), 'Needs you') : null;
+    const cost = this.costs.get(run.run_id);
+    const price = cost ? h('span', { class: 'cost', title: 'Cost of its models so far' }, `$${cost.toFixed(2)}`) : null;
+    const copied = run.session !== run.run_id && !run.parent ? h('span', { class: 'mute of-session', title: 'A later run of this session, or a copy of one of its runs' }, `of ${run.session}`) : null;
     return h(
       'tr',
       {},
-      h('th', { scope: 'row' }, h('div', { class: 'run' }, mark, h('a', { href: addressOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), asks)),
+      h('th', { scope: 'row' }, h('div', { class: 'run' }, mark, h('a', { href: addressOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), copied, asks, price)),
       h('td', { class: 'in-words', 'data-status': status, title: run.problem || null }, words),
       h('td', { class: 'state' }, h('code', {}, run.state)),
       h('td', { class: 'of' }, run.machine),

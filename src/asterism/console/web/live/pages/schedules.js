@@ -6,10 +6,12 @@ import { newKey, Problem } from '../api.js';
 import { confirmed, opened } from '../dialogs.js';
 import { chooser, field } from '../forms.js';
 import { gathered, reload } from '../reload.js';
+import { statusOfRun } from '../run_words.js';
 import { inZone, timeOf } from '../times.js';
 
+/** @typedef {import('../run_words.js').Run} Run */
 /** @typedef {{due_at: number, run_id: string, status: string, reason: string}} Firing */
-/** @typedef {{name: string, cron: string, zone: string, what: string, overlap: string, missed: string, paused: boolean, next_at: number, created_at: number, actor: string, last: (Firing & {outcome: string}) | null}} Schedule */
+/** @typedef {{name: string, cron: string, words: string, zone: string, what: string, overlap: string, missed: string, paused: boolean, next_at: number, created_at: number, actor: string, last: (Firing & {outcome: string}) | null}} Schedule */
 /** @typedef {{schedule: Schedule, next: number[], firings: Firing[]}} Details */
 
 const LOOK_MS = 1500;
@@ -27,6 +29,8 @@ export class SchedulesPage extends HTMLElement {
     this.all = [];
     /** @type {Details | null} of the picked one */
     this.details = null;
+    /** @type {Map<string, Run>} the runs of the picked one, which begin with its name */
+    this.runs = new Map();
     /** @type {(() => void)[]} */
     this.stops = [];
   }
@@ -62,6 +66,8 @@ export class SchedulesPage extends HTMLElement {
     this.all = (await this.site.api.get('/api/schedules')).schedules;
     const picked = this.picked;
     this.details = picked ? await this.site.api.get(`/api/schedules/${encodeURIComponent(picked.name)}?count=8&limit=30`) : null;
+    const { runs } = this.details?.firings.length ? await this.site.api.get(`/api/runs?${new URLSearchParams({ q: `${picked?.name}-`, limit: '60' })}`) : { runs: [] };
+    this.runs = new Map(runs.map((/** @type {Run} */ run) => [run.run_id, run]));
     this.draw();
   }
 
@@ -72,7 +78,7 @@ export class SchedulesPage extends HTMLElement {
 
   draw() {
     const now = this.site.now();
-    const key = JSON.stringify([this.all, this.details, Math.round(now / 10), this.site.isLive]);
+    const key = JSON.stringify([this.all, this.details, [...this.runs.values()], Math.round(now / 10), this.site.isLive]);
     const none = () => h('p', { class: 'empty' }, 'No schedules yet. Add one here, or with ', h('code', {}, 'asterism schedule add'), '.');
     fill(this.list, key, () => (this.all.length ? this.table(now) : none()));
     fill(this.side, key, () => this.details && this.card(this.details, now));
@@ -93,7 +99,7 @@ export class SchedulesPage extends HTMLElement {
         { 'aria-current': schedule === this.picked ? 'true' : null },
         h('th', { scope: 'row' }, h('button', { type: 'button', class: 'linkish', dir: 'auto', 'data-key': schedule.name, onclick: pick }, schedule.name)),
         h('td', { class: 'wide', dir: 'auto' }, brief(schedule.what)),
-        h('td', {}, h('code', {}, schedule.cron), h('div', { class: 'mute' }, schedule.zone)),
+        h('td', { class: 'wide', title: schedule.cron }, schedule.words, h('div', { class: 'mute' }, schedule.zone)),
         h('td', {}, next),
         h('td', {}, last ? [outcomeOf(last), h('div', { class: 'mute' }, timeOf(last.due_at, now))] : h('span', { class: 'mute' }, '–')),
       );
@@ -111,7 +117,8 @@ export class SchedulesPage extends HTMLElement {
     const buttons = this.site.may('operator') ? h('div', { class: 'buttons' }, button('play', 'Run now', 'run'), schedule.paused ? button('resume', 'Resume', 'resume') : button('pause', 'Pause', 'pause'), h('button', { type: 'button', class: 'button danger', 'data-key': 'remove', disabled: !this.site.isLive, onclick: () => this.removeSchedule(schedule) }, icon('close'), 'Remove')) : null;
     const pairs = [
       ['Starts', brief(schedule.what, 1000)],
-      ['When', [h('code', {}, schedule.cron), ` ${schedule.zone}`]],
+      ['When', schedule.words],
+      ['As cron', [h('code', {}, schedule.cron), ` ${schedule.zone}`]],
       ['If the last one runs', schedule.overlap === 'skip' ? 'skip this time' : 'start another'],
       ['If no server ran', schedule.missed === 'once' ? 'start one run later' : 'start none'],
       ['Added', [timeOf(schedule.created_at, now), ` by ${schedule.actor || 'unknown'}`]],
@@ -124,7 +131,7 @@ export class SchedulesPage extends HTMLElement {
       h('h3', {}, schedule.paused ? 'Due times, once it is resumed' : 'Next due times'),
       h('ol', { class: 'times' }, times),
       h('h3', {}, 'Last due times'),
-      firings.length ? h('ol', { class: 'did' }, firings.map((it) => firingItem(it, schedule.zone))) : h('p', { class: 'mute' }, 'None yet.'),
+      firings.length ? h('ol', { class: 'did' }, firings.map((it) => firingItem(it, schedule.zone, this.runs.get(it.run_id)))) : h('p', { class: 'mute' }, 'None yet.'),
     ];
   }
 
@@ -216,11 +223,12 @@ function outcomeOf(firing) {
 /**
  * @param {Firing} firing
  * @param {string} zone
+ * @param {Run | undefined} run that it has started
  */
-function firingItem(firing, zone) {
-  const glyph = GLYPHS[firing.status] ?? 'pending';
-  const about = firing.run_id ? h('a', { href: `/runs/${encodeURIComponent(firing.run_id)}` }, firing.run_id) : h('span', {}, firing.status);
-  return h('li', {}, h('span', { class: 'status', 'data-status': glyph, title: firing.status }, icon(glyph), h('span', { class: 'hidden' }, firing.status)), h('div', {}, about, firing.reason ? h('div', { class: 'mute', dir: 'auto' }, firing.reason) : null), h('div', { class: 'at' }, h('time', { datetime: new Date(firing.due_at * 1000).toISOString(), title: moment(firing.due_at) }, inZone(firing.due_at, zone))));
+function firingItem(firing, zone, run) {
+  const [glyph, words] = run ? statusOfRun(run) : [GLYPHS[firing.status] ?? 'pending', firing.status];
+  const about = firing.run_id ? h('a', { href: `/runs/${encodeURIComponent(firing.run_id)}`, title: firing.run_id }, words) : h('span', {}, words);
+  return h('li', {}, h('span', { class: 'status', 'data-status': glyph }, icon(glyph)), h('div', {}, about, firing.reason ? h('div', { class: 'mute', dir: 'auto' }, firing.reason) : null), h('div', { class: 'at' }, h('time', { datetime: new Date(firing.due_at * 1000).toISOString(), title: moment(firing.due_at) }, inZone(firing.due_at, zone))));
 }
 
 customElements.define('schedules-page', SchedulesPage);
