@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_without_a_standard_error_an_error_does_not_go_where_the_output_goes(
 
 
 @pytest.mark.parametrize(("words", "told"), [
-    (["plan", "x"], 'Command "plan" needs --fleet.'),
+    (["plan", "x"], 'Command "plan" needs --fleet FILE: a request in words is planned with the skills of its devices.'),
         (["plan", "x", "--flet", "f"], "Unknown option: --flet. Did you mean --fleet?"),
         (["plan", "x", "--colour=f"], "Unknown option: --colour."),
     (["answer"], 'Command "answer" needs QUESTION.'),
@@ -85,3 +86,10 @@ def test_without_a_standard_error_an_error_does_not_go_where_the_output_goes(
 def test_what_a_command_needs_and_was_not_given_is_named(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert capsys.readouterr().err == f"asterism: {told} See `asterism {words[0]} --help`.\n"
+
+
+def test_a_plan_without_its_fleet_names_a_device_that_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("tasks: [{task_id: ship, device: printer, skill: print}]", encoding="utf-8")
+    assert main(["run", str(plan), "--database", str(tmp_path / "runs.db")]) == 2
+    assert "needs --fleet FILE: the plan has tasks on printer. See" in capsys.readouterr().err

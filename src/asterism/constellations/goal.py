@@ -203,7 +203,9 @@ def check_fleet_given(goal: Goal, fleet_file: Path | None, command: str, named: 
     if fleet_file is None and needs_fleet(goal):
         found = _fleet_in(named)
         unused = f" The fleet {found!r} in {named} is for programs (asterism.run); a command reads a fleet file." if found else ""
-        raise InvalidInput(f'Command "{command}" needs --fleet.{unused} See `asterism {command} --help`.')
+        other = next((it for it in devices_of(goal.plan) if it not in ("", HERE)), "a device") if goal.plan else ""
+        why = f"the plan has tasks on {other}" if other else "a request in words is planned with the skills of its devices"
+        raise InvalidInput(f'Command "{command}" needs --fleet FILE: {why}.{unused} See `asterism {command} --help`.')
 
 
 def needs_fleet(goal: Goal) -> bool:
