@@ -215,3 +215,18 @@ def test_a_fork_is_compared_with_its_origin_and_an_entry_with_a_marked_one(brows
     page.locator("compare-page .picker a", has_text="Release").first.wait_for()
     assert page.url == f"{site.url}/compare?" + urllib.parse.urlencode({"a": f"{origin}@2", "b": f"{origin}@{last}"})
     tab.close()
+
+
+def test_a_page_whose_script_cannot_be_loaded_says_so_and_the_other_goes_on(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit(task("prepare", "prepare"), title="Alone")
+    site.until(run, "ended")
+    tab = Tab(browser, site, f"/runs/{run}")
+    tab.expect("net::ERR_FAILED")
+    tab.page.route("**/pages/others.js", lambda route: route.abort())
+    tab.page.reload()
+    tab.page.locator("run-page").wait_for()
+    tab.page.get_by_role("link", name="Devices").click()
+    tab.page.get_by_role("alert").get_by_text("reload the page").wait_for()
+    tab.page.go_back()
+    tab.page.locator("run-page").wait_for()
+    tab.close()

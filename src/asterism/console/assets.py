@@ -1,17 +1,20 @@
-"""The files of the live console, as a server delivers them: a small document, and the modules and styles that it loads."""
+"""The files of the live console, as a server delivers them: a small document, and the scripts and the style that it loads."""
 
 from __future__ import annotations
 
 import functools
 import gzip
 import hashlib
+from pathlib import Path
 
 import msgspec
 
-from asterism.console.export import STYLES, WEB, modules
+from asterism.console.export import STYLES
+from asterism.console.scripts import WEB, linked, source, split
 
 LIVE = "live/main.js"
 WORKER = "live/worker.js"
+STYLE = "live/style.css"
 PREFIX = "/console"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; worker-src 'self'; "
@@ -52,32 +55,29 @@ class Assets(msgspec.Struct, frozen=True):
 @functools.cache
 def assets() -> Assets:
     """Return the assets, which are read once."""
+    texts = {**split(LIVE), WORKER: linked(WORKER), STYLE: "".join(map(source, styles()))}
     files = {}
     digest = hashlib.sha256()
-    for path in sorted(it for it in WEB.rglob("*") if it.suffix in _TYPES):
-        name, data = path.relative_to(WEB).as_posix(), path.read_bytes()
-        files[name] = Asset(data, gzip.compress(data, mtime=0), _TYPES[path.suffix])
+    for name, text in texts.items():
+        data = text.encode()
+        files[name] = Asset(data, gzip.compress(data, mtime=0), _TYPES[Path(name).suffix])
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
     version = digest.hexdigest()[:16]
-    return Assets(version, _document(f"{PREFIX}/{version}", styles(files)), files)
+    return Assets(version, _document(f"{PREFIX}/{version}"), files)
 
 
-def styles(names: dict[str, Asset]) -> list[str]:
-    """Return the names of the styles in the order in which they apply: those of a run's page, the shell's, those of other pages."""
-    others = sorted(name for name in names if name.endswith(".css") and name not in STYLES)
-    return [*STYLES, *sorted(others, key=lambda name: name != "live/live.css")]
+def styles() -> list[str]:
+    """Return the names of the style sheets in the order in which they apply: those of a run's page, the shell's, those of other pages."""
+    others = sorted(path.relative_to(WEB).as_posix() for path in WEB.rglob("*.css"))
+    return [*STYLES, *sorted((name for name in others if name not in STYLES), key=lambda name: name != "live/live.css")]
 
 
-def _document(base: str, sheets: list[str]) -> str:
-    preloaded = [name for name in modules(LIVE) if name != LIVE]
-    links = [
-        *(f'<link rel="stylesheet" href="{base}/{name}">' for name in sheets),
-        *(f'<link rel="modulepreload" href="{base}/{name}">' for name in preloaded),
-    ]
+def _document(base: str) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
-        '<title>Asterism</title>\n<link rel="icon" href="data:,">\n' + "\n".join(links) + "\n"
+        '<title>Asterism</title>\n<link rel="icon" href="data:,">\n'
+        f'<link rel="stylesheet" href="{base}/{STYLE}">\n'
         f'<script type="module" src="{base}/{LIVE}"></script>\n</head>\n<body>\n'
         "<noscript>The console needs JavaScript. The commands of asterism do not.</noscript>\n</body>\n</html>\n"
     )

@@ -6,16 +6,15 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from asterism.console.scripts import linked, source
 from asterism.kernel.machine import Machine
 from asterism.views import Delta
 
-WEB = Path(__file__).with_name("web")
 STYLES = ("tokens.css", "page.css", "plan.css", "side.css", "timeline.css")
 ENTRY = "export.js"
 
@@ -25,9 +24,6 @@ LOGS = 500
 """Attempts whose output a page has: the last ones."""
 
 _TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_IMPORT = re.compile(r"^import (?:\{([^}]*)\} from )?'(\.[^']*)';\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
-_MODULE_COMMENT = re.compile(r"\A// @ts-check\n")
 
 
 class PageLog(msgspec.Struct, frozen=True):
@@ -98,7 +94,7 @@ def run_page(runs: Sequence[PageRun]) -> str:
     Its content security policy allows the script and the style in it by their hashes, and no request. The runs are
     JSON in a block that browsers do not execute; no text of them can end the block.
     """
-    style, script = "".join((WEB / name).read_text(encoding="utf-8") for name in STYLES), linked(ENTRY)
+    style, script = "".join(map(source, STYLES)), linked(ENTRY)
     policy = (
         f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; base-uri 'none'; form-action 'none'"
     )
@@ -117,50 +113,3 @@ def run_page(runs: Sequence[PageRun]) -> str:
 
 def _source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-# -- modules ---------------------------------------------------------------------------------------
-
-
-def linked(entry: str) -> str:
-    """Return a module of ``web`` and all that it imports as one script.
-
-    Each module becomes a function that returns its exports, in the order of the imports. A browser opens no module from
-    a file beside the page, so the page has to contain them.
-    """
-    return "".join(_as_function(name, numbers) for name, numbers in _numbered(entry))
-
-
-def modules(entry: str) -> list[str]:
-    """Return the names of a module and of all that it imports, each after its imports."""
-    return [name for name, _ in _numbered(entry)]
-
-
-def _numbered(entry: str) -> Iterable[tuple[str, dict[str, int]]]:
-    numbers: dict[str, int] = {}
-
-    def visit(name: str) -> None:
-        if name in numbers:
-            return
-        for _, imported in _IMPORT.findall((WEB / name).read_text(encoding="utf-8")):
-            visit(_beside(name, imported))
-        numbers[name] = len(numbers)
-
-    visit(entry)
-    return [(name, numbers) for name in numbers]
-
-
-def _beside(name: str, imported: str) -> str:
-    """Return the name of a module that another one imports."""
-    return (WEB / name).parent.joinpath(imported).resolve().relative_to(WEB.resolve()).as_posix()
-
-
-def _as_function(name: str, numbers: Mapping[str, int]) -> str:
-    text = _MODULE_COMMENT.sub("", (WEB / name).read_text(encoding="utf-8"))
-    exported = _EXPORT.findall(text)
-
-    def constant(found: re.Match[str]) -> str:
-        return f"const {{{found[1]}}} = $${numbers[_beside(name, found[2])]};\n" if found[1] else ""
-
-    body = _EXPORT.sub("", _IMPORT.sub(constant, text))
-    return f"// {name}\nconst $${numbers[name]} = (() => {{\n{body}return {{ {', '.join(exported)} }};\n}})();\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import re
 from pathlib import Path
+from urllib.parse import urljoin
 
-from asterism.console.assets import LIVE, POLICY, WORKER, assets
-from asterism.console.export import WEB, modules
+from asterism.console.assets import LIVE, POLICY, STYLE, WORKER, assets
 from asterism.servers.api.pages import ADDRESSES
 from tests.api_server import ASKS, Server
 from tests.unit.servers.test_resources import play
@@ -41,7 +41,10 @@ def test_the_document_has_no_inline_script_or_style_and_names_only_files_that_ex
         for path in named:
             assert (await nobody.get(path)).status_code == 200, path
         base = f"/console/{assets().version}/"
-        assert {path.removeprefix(base) for path in named if path.endswith(".js")} == set(modules(LIVE))
+        assert [path.removeprefix(base) for path in named if path.startswith("/")] == [STYLE, LIVE]
+        for script, text in ((name, asset.data.decode()) for name, asset in assets().files.items() if name.endswith(".js")):
+            for address in re.findall(r"""(?:\bfrom |\bimport\()'([^']*)'""", text):
+                assert (await nobody.get(urljoin(base + script, address))).status_code == 200, (script, address)
 
     play(tmp_path, scenario, drives=False)
 
@@ -50,16 +53,16 @@ def test_a_file_is_stored_for_ever_and_another_version_has_none(tmp_path: Path) 
     async def scenario(server: Server) -> None:
         nobody = await server.client(None)
         base = f"/console/{assets().version}"
-        for name, media_type in ((LIVE, "text/javascript"), (WORKER, "text/javascript"), ("tokens.css", "text/css")):
+        for name, media_type in ((LIVE, "text/javascript"), (WORKER, "text/javascript"), (STYLE, "text/css")):
             plain = await nobody.get(f"{base}/{name}", headers={"Accept-Encoding": "identity"})
-            assert (plain.status_code, plain.content) == (200, (WEB / name).read_bytes())
+            assert (plain.status_code, plain.content) == (200, assets().files[name].data)
             assert plain.headers["content-type"] == f"{media_type}; charset=utf-8"
             assert plain.headers["cache-control"] == "public, max-age=31536000, immutable"
             assert plain.headers["content-security-policy"] == POLICY  # a worker has the policy of its own script
             packed = await nobody.get(f"{base}/{name}", headers={"Accept-Encoding": "gzip"})
             assert (packed.headers["content-encoding"], packed.content) == ("gzip", plain.content)
             assert int(packed.headers["content-length"]) == len(gzip.compress(plain.content, mtime=0))
-        for path in (f"{base}/missing.js", f"{base}/../export.py", f"{base}/%2e%2e/export.py", "/console/0123456789abcdef/tokens.css"):
+        for path in (f"{base}/missing.js", f"{base}/../export.py", f"{base}/%2e%2e/export.py", f"/console/0123456789abcdef/{STYLE}"):
             assert (await nobody.get(path)).status_code in (401, 404), path
 
     play(tmp_path, scenario, drives=False)

@@ -4,7 +4,9 @@ import { h } from '../dom.js';
 import { Api, Problem } from './api.js';
 import { openChannel } from './channel.js';
 import './login.js';
+import { loadPage, ROUTES } from './pages.js';
 import { applyPreferences } from './preferences.js';
+import { match } from './router.js';
 import './shell.js';
 import { Site } from './site.js';
 
@@ -22,6 +24,7 @@ async function start() {
   const link = new URLSearchParams(location.hash.slice(1)).get('login');
   if (link) history.replaceState(null, '', location.pathname + location.search);
   const api = new Api();
+  void loadPage(match(ROUTES, location.pathname)?.tag ?? '').catch(() => {}); // at the same time; the shell says what is wrong
   try {
     if (link) await api.send('POST', '/api/login', { link });
     const who = await api.get('/api/session');

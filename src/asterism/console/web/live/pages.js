@@ -1,16 +1,23 @@
 // @ts-check
-/** The pages: their addresses, and their places in the rail. */
-import './pages/compare.js';
-import './pages/conversation.js';
-import './pages/conversations.js';
-import './pages/devices.js';
-import './pages/inbox.js';
-import './pages/machines.js';
-import './pages/run.js';
-import './pages/runs.js';
-import './pages/schedules.js';
-import './pages/settings.js';
-import './pages/submit.js';
+/** The pages: their scripts, their addresses, and their places in the rail. */
+import { Problem } from './api.js';
+
+/** Loads the script of a run, which draws the most, and that of all other pages. A script is loaded once. */
+const SCRIPTS = [() => import('./pages/run.js'), () => import('./pages/others.js')];
+
+/**
+ * Load the script of a page.
+ * @param {string} tag
+ * @throws {Problem}
+ */
+export async function loadPage(tag) {
+  await SCRIPTS[tag === 'live-run-page' ? 0 : 1]().catch(() => {
+    throw new Problem(0, 'No script', 'The script of this page cannot be loaded. The server may be away, or have a new version: reload the page.');
+  });
+}
+
+/** Load the scripts of all pages, so that another one can be opened while the server is away. */
+export const loadPages = () => void Promise.allSettled(SCRIPTS.map((load) => load()));
 
 /** @type {import('./router.js').Routes} */
 export const ROUTES = [

@@ -7,7 +7,6 @@ import './actions.js';
 import './answer.js';
 import { askedBy, VERBS } from './answers.js';
 import { command } from './commands.js';
-import './edit/editor.js';
 import { comparisons } from './run_compare.js';
 
 /** @typedef {import('./site.js').Site} Site */
@@ -130,7 +129,9 @@ export class RunActs {
   async edit() {
     const page = this.page();
     if (!page || this.editor) return;
+    const isLoaded = await import('./edit/editor.js').catch(() => this.site.toast('The editor cannot be loaded. Reload the page.'));
     const { devices } = await this.site.api.get('/api/devices').catch(() => ({ devices: [] }));
+    if (!isLoaded || this.editor) return;
     const editor = /** @type {PlanEditor} */ (document.createElement('plan-editor'));
     page.cursor.show(Infinity);
     this.editor = editor.open(this.site, this.run, page.plan, devices);

@@ -3,7 +3,7 @@
 import { fill, h, icon, setAttribute, setText } from '../dom.js';
 import { count, duration } from '../words.js';
 import { Problem } from './api.js';
-import { RAIL, ROUTES } from './pages.js';
+import { loadPage, loadPages, RAIL, ROUTES } from './pages.js';
 import { CommandPalette } from './palette.js';
 import { switchTheme } from './preferences.js';
 import { Router } from './router.js';
@@ -29,6 +29,8 @@ export class ConsoleShell extends HTMLElement {
     this.palette = new CommandPalette();
     /** @type {Router | null} */
     this.router = null;
+    /** The address that is shown. @type {import('./router.js').Match | null} */
+    this.match = null;
   }
 
   /** @param {Site} site */
@@ -87,6 +89,7 @@ export class ConsoleShell extends HTMLElement {
    * @param {URLSearchParams} query
    */
   async show(match, query) {
+    this.match = match;
     this.page?.leave?.();
     this.page = null;
     this.isUnread = false;
@@ -100,22 +103,33 @@ export class ConsoleShell extends HTMLElement {
       this.main.replaceChildren(h('p', { class: 'empty' }, 'There is no such page.'));
       return this.retitle();
     }
-    const page = /** @type {PageElement} */ (document.createElement(match.tag));
+    try {
+      await loadPage(match.tag);
+      if (this.match !== match) return;
+      await this.place(match.tag).enter(this.site, match.params, query);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      if (this.match !== match) return;
+      this.isUnread = !error.status; // it is shown again when the server is back
+      (this.page ?? this.main).replaceChildren(h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, error.detail));
+    }
+    if (this.match === match) this.retitle();
+    loadPages();
+  }
+
+  /**
+   * Put an empty page in place of the one before.
+   * @param {string} tag
+   */
+  place(tag) {
+    const page = /** @type {PageElement} */ (document.createElement(tag));
     this.page = page;
     this.site.keep = (given) => this.page === page && this.router?.keep(given);
     this.bar.replaceChildren(...(page.bar ? [page.bar] : []));
     this.main.replaceChildren(page);
     this.main.scrollTop = 0;
     this.retitle();
-    try {
-      await page.enter(this.site, match.params, query);
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      if (this.page !== page) return;
-      this.isUnread = !error.status; // it is shown again when the server is back
-      page.replaceChildren(h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, error.detail));
-    }
-    if (this.page === page) this.retitle();
+    return page;
   }
 
   retitle() {
