@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 from asterism.devices.a2a.content import message_id
+from tests.forks import forked_script
 
-ROOT = Path(__file__).parents[1]
+AGENT = Path(__file__).with_name("a2a_agent.py")
 START_S = 60.0
 
 
@@ -27,10 +26,10 @@ class AgentProcess:
     def __init__(self, folder: Path, *flags: str) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self._process = subprocess.Popen([sys.executable, "-m", "tests.a2a_agent", str(folder), *flags], cwd=ROOT)
+        self._process = forked_script(AGENT, str(folder), *flags)
         until = time.monotonic() + START_S
         while not (folder / "url").exists():
-            if self._process.poll() is not None or time.monotonic() > until:
+            if not self._process.is_alive() or time.monotonic() > until:
                 self.kill()
                 raise RuntimeError("the scripted agent has not started")
             time.sleep(0.02)
@@ -50,7 +49,7 @@ class AgentProcess:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.join()
 
     def _lines(self, name: str) -> list[str]:
         path = self.folder / name

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from asterism.devices.mcp.kind import mcp_kind
 from asterism.devices.resources import open_resources
 from asterism.devices.worker_ledger import WorkerLedger
 from asterism.runtime.ports.device import Attempt
+from tests.forks import forked_script
 
 SCRIPTED = Path(__file__).with_name("mcp_server.py")
 TASKS = Path(__file__).with_name("mcp_task_server.py")
@@ -37,13 +38,12 @@ async def open_mcp(tmp_path: Path, **fields: Any) -> AsyncIterator[McpDevice]:
 
 
 @contextlib.contextmanager
-def served(folder: Path, port: int = 0, script: Path = SCRIPTED) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def served(folder: Path, port: int = 0, script: Path = SCRIPTED) -> Iterator[tuple[str, BaseProcess]]:
     """Run a server over HTTP, by default the scripted one; yield its URL and its process."""
     if not port:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-    silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([sys.executable, str(script), str(folder), str(port)], **silent)  # type: ignore[call-overload]
+    process = forked_script(script, str(folder), str(port))
     try:
         give_up = time.monotonic() + 30
         while time.monotonic() < give_up:
@@ -53,7 +53,7 @@ def served(folder: Path, port: int = 0, script: Path = SCRIPTED) -> Iterator[tup
         yield f"http://127.0.0.1:{port}/mcp", process
     finally:
         process.kill()
-        process.wait()
+        process.join()
 
 
 def attempt(skill: str, key: str = "r:1.0", **fields: Any) -> Attempt:

@@ -1,12 +1,8 @@
-"""A command line to its end, in a process of its own that need not import everything anew: it is forked from one that has.
-
-What is about signals, start-up or what is imported starts a Python of its own instead (``SimulatedClient.start``).
-"""
+"""A command line to its end, in a forked process (``tests.forks``)."""
 
 from __future__ import annotations
 
 import io
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -15,33 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from asterism.cli import main
-
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    [
-        *(
-            f"asterism.cli.{module}"
-            for module in (
-                "run_commands",
-                "show_commands",
-                "inquiry_commands",
-                "flow_commands",
-                "loop_command",
-                "why_command",
-                "journal_commands",
-                "plan_commands",
-            )
-        ),
-        *("asterism.bootstrap", "asterism.constellations.performers", "asterism.devices.local", "asterism.flows.performer"),
-        *(
-            "asterism.loops.definition",
-            "asterism.runtime.driver",
-            "asterism.planner.model",
-            "pydantic_ai.models.openai",
-            "pydantic_ai.providers.openai",
-        ),
-    ]
-)
+from tests.forks import forked
 
 
 def run(
@@ -51,8 +21,7 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("in", "out", "err")]
         streams[0].write_text(said, encoding="utf-8")
-        process = _FORKS.Process(target=_command, args=(list(arguments), dict(env), cwd or Path.cwd(), streams))
-        process.start()
+        process = forked(_command, list(arguments), dict(env), cwd or Path.cwd(), streams)
         process.join(timeout)
         if process.exitcode is None:
             process.kill()

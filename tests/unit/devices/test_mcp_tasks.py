@@ -37,8 +37,10 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
 
 
 @pytest.fixture
-def over_stdio(tmp_path: Path) -> Opened:
-    return lambda: open_mcp(tmp_path, command=(sys.executable, str(TASKS), str(tmp_path)))
+def over_http(tmp_path: Path) -> Iterator[Opened]:
+    """Open devices where the transport does not matter."""
+    with served(tmp_path, script=TASKS) as (url, _):
+        yield lambda: open_mcp(tmp_path, url=url)
 
 
 def refused(end: AttemptResult) -> tuple[str, str]:
@@ -121,9 +123,9 @@ def test_a_question_of_a_task_ends_a_leg_and_its_reply_is_sent(opened: Opened, t
     asyncio.run(scene())
 
 
-def test_a_task_that_asks_for_ever_is_cancelled(over_stdio: Opened, tmp_path: Path) -> None:
+def test_a_task_that_asks_for_ever_is_cancelled(over_http: Opened, tmp_path: Path) -> None:
     async def scene() -> None:
-        async with over_stdio() as device:
+        async with over_http() as device:
             end, leg, prompts = await device.perform(attempt("ask_for_ever"), Heard()), 1, []
             while end.question is not None:
                 leg += 1
@@ -136,9 +138,9 @@ def test_a_task_that_asks_for_ever_is_cancelled(over_stdio: Opened, tmp_path: Pa
     asyncio.run(scene())
 
 
-def test_a_task_that_does_not_complete_is_an_error(over_stdio: Opened) -> None:
+def test_a_task_that_does_not_complete_is_an_error(over_http: Opened) -> None:
     async def scene() -> None:
-        async with over_stdio() as device:
+        async with over_http() as device:
             for number, (skill, code, why) in enumerate(
                 [
                     ("fail", "raised", "no such luck"),
@@ -152,11 +154,11 @@ def test_a_task_that_does_not_complete_is_an_error(over_stdio: Opened) -> None:
     asyncio.run(scene())
 
 
-def test_a_client_of_an_older_protocol_gets_no_task(over_stdio: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_of_an_older_protocol_gets_no_task(over_http: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_server, "MODE", "legacy")
 
     async def scene() -> None:
-        async with over_stdio() as device:
+        async with over_http() as device:
             heard = Heard()
             await device.perform(attempt("answer"), heard)
             assert heard.handles == []
@@ -176,7 +178,7 @@ def test_a_task_outlives_its_server_and_its_device_is_not_lost_meanwhile(tmp_pat
                 while not notices.profiles:  # noqa: ASYNC110 - the server is another process
                     await asyncio.sleep(0.01)
                 process.kill()
-                process.wait()
+                process.join()
                 await asyncio.sleep(2)
                 with served(tmp_path, port, TASKS):
                     (tmp_path / "release").touch()
@@ -197,7 +199,7 @@ def test_a_task_whose_server_stays_away_is_lost_and_named_by_a_stop(tmp_path: Pa
         with served(tmp_path, script=TASKS) as (url, process):
             async with open_mcp(tmp_path, url=url) as device, under_way(device, "held", heard) as performing:
                 process.kill()
-                process.wait()
+                process.join()
                 assert refused(await performing)[0] == "device_lost"
                 left = await device.stop(attempt("held", again=True, handle=heard.handles[0]))
                 assert left.startswith(f"task {heard.handles[0]} of {url} (")
