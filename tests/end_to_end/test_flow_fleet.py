@@ -106,5 +106,6 @@ def test_a_retry_of_a_conversation_names_the_run_of_its_plan(desk: Desk) -> None
     refused = desk.do("retry", run, code=2, cwd=desk.folder).stderr
     found = re.fullmatch(rf".*run {run} has no tasks to retry; its child run has: asterism retry ({run}\S+)\n", refused)
     assert found
+    assert f"\nrun what failed again: asterism retry {found[1]}\n" in desk.do("show", run).stdout
     (desk.folder / "pages.py").write_text("def pay(): return 1\n", encoding="utf-8")
     assert "FINISH: finished" in desk.do("retry", found[1], cwd=desk.folder).stdout

@@ -187,12 +187,9 @@ def _next_lines(tree: RunTree, asked: Sequence[OpenQuestion]) -> Iterator[Styled
     root, run = plain(row.root), plain(row.run_id)
     if type(history) is RunHistory:
         return  # only its program can continue it
-    commands = []
+    commands: list[tuple[str, str]] = []
     if row.status == "ended":
-        tasks = [task for task in history.constellation.in_order() if task.status is TaskStatus.FAILED and task.role == "task"]
-        if tasks and row.outcome != "finished":
-            commands = [("explain", f"asterism why {run} {plain(tasks[0].task_id)}")]
-            commands += [("run what failed again", f"asterism retry {run}")] if not row.parent else []
+        commands = _failure_commands(tree) if row.outcome != "finished" else []
     elif row.owner:
         commands = [("follow", f"asterism log {run} --follow")]
     elif not asked:
@@ -201,6 +198,20 @@ def _next_lines(tree: RunTree, asked: Sequence[OpenQuestion]) -> Iterator[Styled
         yield StyledLine()
     for what, command in commands:
         yield StyledLine(f"{what}: ", "dim").append(command)
+
+
+def _failure_commands(tree: RunTree) -> list[tuple[str, str]]:
+    """Return the commands that explain and retry the failed tasks of an ended run, or of a plan that it started."""
+    run = plain(tree.row.run_id)
+    tasks = [task for task in tree.history.constellation.in_order() if task.status is TaskStatus.FAILED and task.role == "task"]
+    if tasks:
+        explain = ("explain", f"asterism why {run} {plain(tasks[0].task_id)}")
+        return [explain, ("run what failed again", f"asterism retry {run}")] if not tree.row.parent else [explain]
+    if isinstance(tree.history, ConstellationHistory):
+        return []
+    plans = [child for part in tree.children.values() for child in part if isinstance(child.history, ConstellationHistory)]
+    failed = [plain(plan.row.run_id) for plan in plans if plan.row.outcome == "failed"]
+    return [("run what failed again", f"asterism retry {failed[-1]}")] if failed else []
 
 
 def _session_lines(row: RunSummary, memory: ConstellationMemory) -> Iterator[StyledLine]:
