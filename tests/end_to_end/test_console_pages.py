@@ -222,7 +222,7 @@ def test_a_page_whose_script_cannot_be_loaded_says_so_and_the_other_goes_on(brow
     site.until(run, "ended")
     tab = Tab(browser, site, f"/runs/{run}")
     tab.expect("net::ERR_FAILED")
-    tab.page.route("**/pages/others.js", lambda route: route.abort())
+    tab.page.route("**/pages/watched.js", lambda route: route.abort())
     tab.page.reload()
     tab.page.locator("run-page").wait_for()
     tab.page.get_by_role("link", name="Devices").click()

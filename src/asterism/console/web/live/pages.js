@@ -2,8 +2,9 @@
 /** The pages: their scripts, their addresses, and their places in the rail. */
 import { Problem } from './api.js';
 
-/** Loads the script of a run, which draws the most, and that of all other pages. A script is loaded once. */
-const SCRIPTS = [() => import('./pages/run.js'), () => import('./pages/others.js')];
+/** Load the script of a run, which draws the most, of the pages that people watch, and of the others. A script is loaded once. */
+const SCRIPTS = [() => import('./pages/run.js'), () => import('./pages/watched.js'), () => import('./pages/others.js')];
+const WATCHED = new Set(['runs-page', 'inbox-page', 'conversations-page', 'conversation-page', 'devices-page']);
 
 /**
  * Load the script of a page.
@@ -11,7 +12,7 @@ const SCRIPTS = [() => import('./pages/run.js'), () => import('./pages/others.js
  * @throws {Problem}
  */
 export async function loadPage(tag) {
-  await SCRIPTS[tag === 'live-run-page' ? 0 : 1]().catch(() => {
+  await SCRIPTS[tag === 'live-run-page' ? 0 : WATCHED.has(tag) ? 1 : 2]().catch(() => {
     throw new Problem(0, 'No script', 'The script of this page cannot be loaded. The server may be away, or have a new version: reload the page.');
   });
 }

@@ -63,14 +63,6 @@ export class Journal {
   countOf(seq) {
     return leading(this.deltas, (delta) => delta.seq <= seq);
   }
-
-  /**
-   * Return how many deltas are not later than a time.
-   * @param {number} at seconds since 1970
-   */
-  countAt(at) {
-    return leading(this.deltas, (delta) => delta.at <= at);
-  }
 }
 
 /**
