@@ -331,7 +331,7 @@ class Orchestrator:
         if agent is not None and result.status is AgentStatus.COMPLETED:
             _remember(self._completed, person.session, _Offer(agent, "", given))
         if not rest:
-            return self._with_offer(result, person, _Offer(agent, "", given)) if agent and given else result
+            return self._with_offer(result, person, _Offer(agent, "", given)) if agent else result
         conversation = self._conversation(rest[-1], person)
         back = _question(conversation.agent, await conversation.result(self.runtime, rest[-1]))
         return msgspec.structs.replace(
@@ -343,7 +343,7 @@ class Orchestrator:
         if result.status is not AgentStatus.ERROR or result.code != "error" or not result.reason:
             return result  # an end of the agent's own, or one after which the work may have been done
         _remember(self._offered, person.session, done)
-        question = words_of(self._talks(done.agent)).text("start_again")
+        question = words_of(self._talks(done.agent)).text("start_again_with" if done.values else "start_again")
         return msgspec.structs.replace(result, raw_message=f"{result.raw_message} {question}")
 
     def _agent_of(self, row: RunRow) -> type[StandardAgent] | None:

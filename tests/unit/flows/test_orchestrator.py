@@ -249,6 +249,12 @@ class Refund(Shipping):
         return self.make_result(AgentStatus.ERROR, "It is too late for a refund.")
 
 
+@flowagent(triggers=["restock"], description="Restock")
+class Restock(StandardAgent):
+    async def on_running(self, msg: Message) -> AgentResult:
+        raise RuntimeError("the shelf is down")
+
+
 SHIPPING = (Shipping, GermanShipping, Refund)
 APPROVAL = "Ship an order (order: 7). Go ahead? (yes/no)"
 RESTART = "Start again from the beginning, with the same values? (yes/no)"
@@ -265,6 +271,11 @@ def test_a_conversation_that_failed_starts_again_with_its_values_and_asks_for_ap
         failed,
         "I can do this: Ship an order; Ein Paket senden; Refund an order.",
     ]
+
+
+def test_an_agent_without_values_starts_again_too() -> None:
+    said = Talking((Restock,)).play("restock", "yes")
+    assert said == [f"Sorry, something went wrong: RuntimeError: the shelf is down. {RESTART.replace(', with the same values', '')}"] * 2
 
 
 def test_a_restart_is_offered_and_accepted_in_the_language_of_the_agent() -> None:
