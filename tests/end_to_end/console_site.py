@@ -18,6 +18,7 @@ from typing import Any
 import httpx2
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
+from tests.end_to_end import command
 from tests.end_to_end.browsers import TIMEOUT_MS, until
 
 HERE = Path(__file__).parent
@@ -132,8 +133,8 @@ class ConsoleSite:
 
     def command(self, *arguments: str) -> str:
         """Run a command of ``asterism`` on the database, as somebody on this computer does; return what it prints."""
-        argv = [sys.executable, "-m", "asterism.cli", *arguments, "--database", str(self.database)]
-        return subprocess.run(argv, cwd=self.folder, check=False, capture_output=True, text=True, timeout=START_S).stdout
+        given = [*arguments, "--database", str(self.database)]
+        return command.run(given, env=os.environ, cwd=self.folder, timeout=START_S).stdout
 
     def release(self, name: str = "released") -> None:
         """Let the skill ``hold`` end."""

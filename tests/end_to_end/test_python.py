@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end import command
+
+WITHIN_S = 60.0
 NIGHTLY = """
 import asterism
 from asterism import Constellation, Param, skill
@@ -53,7 +56,7 @@ def do(folder: Path, *arguments: str, environment: Mapping[str, str] = {}) -> su
 
 
 def asterism(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return do(folder, "-m", "asterism.cli", *arguments)
+    return command.run(arguments, env={**os.environ, "ASTERISM_DATABASE": str(folder / "runs.db")}, cwd=folder, timeout=WITHIN_S)
 
 
 def test_a_script_runs_its_constellation_from_any_folder(folder: Path) -> None:

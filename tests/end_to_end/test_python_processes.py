@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end import command
+
 SLOW = """
 import asyncio
 import sys
@@ -99,14 +101,13 @@ def test_ctrl_c_in_an_open_app_is_one_line_and_its_runs_are_resumed(names: tuple
 
 
 def asterism(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "asterism.cli", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)
+    return command.run(arguments, env=environment(folder), cwd=folder, timeout=WITHIN_S)
 
 
 def test_an_app_refuses_to_be_used_in_a_process_that_its_process_has_forked(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(FORKS, encoding="utf-8")
-    command = [sys.executable, "-W", "ignore", "program.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=WITHIN_S)
+    argv = [sys.executable, "-W", "ignore", "program.py"]
+    done = subprocess.run(argv, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=WITHIN_S)
     refused = "InvalidInput: process PID opened this runtime before it forked this one; open another one here\n"
     of_store = (
         f"StoreUnavailable: database {tmp_path}/runs.db: process PID opened it before it forked this one; open it again in this process\n"

@@ -24,6 +24,7 @@ import asterism
 from asterism.runtime.client import Client
 from asterism.runtime.ports.store import RunRow
 from asterism.stores import database
+from tests.end_to_end import command
 from tests.small_disk import fill, mounted
 
 HERE = Path(__file__).parent
@@ -44,8 +45,7 @@ class Place:
         return {**os.environ, "ASTERISM_DATABASE": str(self.database), "PYTHONUNBUFFERED": "1"}
 
     def command(self, *arguments: str, timeout: float = LIMIT_S) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "asterism.cli", *arguments]
-        return subprocess.run(argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=timeout, check=False)
+        return command.run(arguments, env=self.environment, cwd=self.folder, timeout=timeout)
 
     def submit(self, constellations: int, loops: int, conversations: int) -> list[str]:
         argv = [sys.executable, "agents.py", str(constellations), str(loops), str(conversations)]

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.end_to_end import command
+
 ROOT = Path(__file__).parents[3]
 BACKUP = ROOT / "examples" / "nightly" / "backup.py"
 PAGE = (ROOT / "docs" / "constellations-in-python.md").read_text(encoding="utf-8")
@@ -17,6 +19,10 @@ PAGE = (ROOT / "docs" / "constellations-in-python.md").read_text(encoding="utf-8
 def do(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "ASTERISM_DATABASE": "runs.db"}
     return subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def asterism(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return command.run(arguments, env={**os.environ, "ASTERISM_DATABASE": "runs.db"}, cwd=folder, timeout=60)
 
 
 def test_a_backup_is_copied_and_verified_and_a_failure_is_reported(tmp_path: Path) -> None:
@@ -28,8 +34,7 @@ def test_a_backup_is_copied_and_verified_and_a_failure_is_reported(tmp_path: Pat
     assert (done.returncode, (tmp_path / "offsite" / "shop.db.sql.gz").is_file()) == (0, True), done.stderr
     assert not (tmp_path / "alerts.txt").exists()
 
-    command = ("-m", "asterism.cli", "run", f"{BACKUP}:nightly", "--set", "file=shop.db", "--set", "offsite=none")
-    assert do(tmp_path, *command).returncode == 1
+    assert asterism(tmp_path, "run", f"{BACKUP}:nightly", "--set", "file=shop.db", "--set", "offsite=none").returncode == 1
     assert (tmp_path / "alerts.txt").read_text(encoding="utf-8").startswith("the backup failed: copy")
 
 
@@ -39,7 +44,7 @@ def test_the_program_of_the_page_prints_the_output_shown(tmp_path: Path) -> None
     (tmp_path / "nightly.py").write_text(program, encoding="utf-8")
     done = do(tmp_path, "nightly.py")
     assert done.stdout == f"{shown}\n", done.stderr
-    assert do(tmp_path, "-m", "asterism.cli", "run", "nightly.py:nightly", "--set", "url=x").returncode == 0
+    assert asterism(tmp_path, "run", "nightly.py:nightly", "--set", "url=x").returncode == 0
 
 
 def test_the_program_of_the_readme_waits_for_a_person_as_shown(tmp_path: Path) -> None:
@@ -48,5 +53,5 @@ def test_the_program_of_the_readme_waits_for_a_person_as_shown(tmp_path: Path) -
     (shown,) = re.findall(r"    \$ python nightly\.py\n    (.*)\n", readme)
     (tmp_path / "nightly.py").write_text(program, encoding="utf-8")
     assert do(tmp_path, "nightly.py").stdout.split()[1:] == shown.split()[1:]
-    (run,) = [line.split()[0] for line in do(tmp_path, "-m", "asterism.cli", "runs").stdout.splitlines() if line[:2].isdigit()]
-    assert "FINISH: finished" in do(tmp_path, "-m", "asterism.cli", "answer", run, "approve").stdout
+    (run,) = [line.split()[0] for line in asterism(tmp_path, "runs").stdout.splitlines() if line[:2].isdigit()]
+    assert "FINISH: finished" in asterism(tmp_path, "answer", run, "approve").stdout

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from tests.end_to_end import command
 
 DESK = Path(__file__).parents[3] / "examples" / "refund" / "desk.py"
 
 
 def asterism(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "ASTERISM_DATABASE": "runs.db"}
-    command = [sys.executable, "-m", "asterism.cli", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return command.run(arguments, env={**os.environ, "ASTERISM_DATABASE": "runs.db"}, cwd=folder, timeout=60)
 
 
 def test_a_refund_waits_for_a_person_and_another_process_pays_it_once(tmp_path: Path) -> None:
