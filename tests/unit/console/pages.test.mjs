@@ -99,7 +99,9 @@ test('an address has a period, and any other is the last day', () => {
 });
 
 test('moments are near, past or to come', () => {
-  assert.deepEqual([3, -40, 100, -7200, 500_000].map((away) => relative(1e6 + away, 1e6)), ['now', '40 s ago', 'in 2 min', '2 h ago', 'in 6 d']);
+  assert.deepEqual([3, -40, 100, -3599, 500_000].map((away) => relative(1e6 + away, 1e6)), ['now', '40 s ago', 'in 2 min', '1 h ago', 'in 6 d']);
+  const noon = new Date(2026, 10, 23, 12).getTime() / 1000;
+  assert.deepEqual([2, 13, 37].map((hours) => relative(noon - hours * 3600, noon)), ['today 10:00', 'yesterday 23:00', inZone(noon - 37 * 3600, '')]);
   assert.equal(inZone(1_780_000_000, 'Asia/Tokyo').replace(',', ''), 'Fri 29 May 05:26');
   assert.match(inZone(0, 'No/Where'), /UTC$/);
 });

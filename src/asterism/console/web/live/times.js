@@ -3,22 +3,32 @@
 import { h } from '../dom.js';
 import { moment } from '../words.js';
 
+const HOUR_S = 3600;
+
 /**
- * Return how far a moment is from now.
+ * Return how far a moment is from now; the time of day if it was more than an hour ago, since one looks for what was at night.
  * @param {number} at seconds since 1970
  * @param {number} now seconds since 1970
  */
 export function relative(at, now) {
   const away = Math.abs(at - now);
   if (away < 5) return 'now';
-  return at > now ? `in ${rough(away)}` : `${rough(away)} ago`;
+  if (at > now) return `in ${rough(away)}`;
+  if (away < HOUR_S) return `${rough(away)} ago`;
+  const words = inZone(at, '');
+  const [today, yesterday] = [now, now - 24 * HOUR_S].map((it) => dayOf(inZone(it, '')));
+  const near = dayOf(words) === today ? 'today' : dayOf(words) === yesterday ? 'yesterday' : '';
+  return near ? `${near} ${words.slice(dayOf(words).length).replace(', ', '')}` : words;
 }
+
+/** @param {string} words of a moment, that end with the time of the day */
+const dayOf = (words) => words.slice(0, words.lastIndexOf(', '));
 
 /** @param {number} seconds */
 function rough(seconds) {
   if (seconds < 59.5) return `${Math.round(seconds)} s`;
   if (seconds < 3570) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 36 * 3600) return `${Math.round(seconds / 3600)} h`;
+  if (seconds < 36 * HOUR_S) return `${Math.round(seconds / HOUR_S)} h`;
   return `${Math.round(seconds / 86_400)} d`;
 }
 
