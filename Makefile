@@ -68,6 +68,7 @@ dist: .venv/.ok ## build the wheel and the source archive in dist/
 
 pictures: .venv/.ok ## draw the pictures of README and site from real runs
 	$(PY) docs/pictures/draw.py
+	$(PY) docs/pictures/draw_console.py
 
 # Keeps the pins that still fit; ARGS=--upgrade takes the newest. No index, link or path may be written: a lock names packages, not machines.
 lock: ## compile requirements.lock from pyproject.toml again

@@ -22,6 +22,7 @@ import asterism
 from asterism.cli import app, main
 
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_PICTURE = re.compile(r'<picture>.*?<img alt="([^"]*)" src="([^"]*)">\s*</picture>', re.DOTALL)
 _EDGE = re.compile(r"^ *(\w+) --> (\w+)(?:: (.*))?$", re.MULTILINE)
 _SECTIONS = {
     "bootstrap": "Open a database and run",
@@ -48,7 +49,8 @@ def setup(application: Sphinx) -> ExtensionMetadata:
 
 
 def _fill(_: Sphinx, __: str, source: list[str]) -> None:
-    text = _MERMAID.sub(lambda block: _drawn(block[1]), source[0])
+    text = _PICTURE.sub(r"![\1](\2)", source[0])  # of a picture in light and dark, the site has the light one
+    text = _MERMAID.sub(lambda block: _drawn(block[1]), text)
     if "<!-- commands -->" in text:
         text = text.replace("<!-- commands -->", "\n".join(_help(app, [])))
     if "<!-- public names -->" in text:

@@ -75,6 +75,11 @@ test('a device is lost, draining, busy or idle, in this order', () => {
   assert.deepEqual([loadOf(rows[2]), loadOf(rows[3]), rows[2].seen, rows[3].seen], ['1 of 2, 1 queued', '0 of 2', 31, 0]);
 });
 
+test('what a device does now is no matter of the period that is shown', () => {
+  const [row] = deviceRows([device('a', { concurrency: 2 })], [attempt('a', { ended_at: 20, seen_at: 20 })], {}, [attempt('a', { task: 'now', status: 'running', seen_at: 90 })]);
+  assert.deepEqual([row.health, loadOf(row), row.now.map((it) => it.task), row.attempts.length, row.seen], ['busy', '1 of 2', ['now'], 1, 90]);
+});
+
 test('a device that has left the fleet is shown with what it did', () => {
   const rows = deviceRows([device('a')], [attempt('old', { ended_at: 40 }), attempt('old', { ended_at: 50, task: 'last' })], {});
   assert.deepEqual(rows.map((it) => [it.id, it.health, it.last?.task]), [['a', 'idle', undefined], ['old', 'gone', 'last']]);

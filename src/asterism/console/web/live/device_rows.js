@@ -23,31 +23,37 @@ const CHILD_KINDS = new Set(['agent', 'flow']);
  * @param {Device[]} devices
  * @param {Attempt[]} attempts the last begun first
  * @param {Record<string, string>} lost reasons, by id
+ * @param {Attempt[]} [present] with those under way, which a period of the past does not have
  * @returns {DeviceRow[]}
  */
-export function deviceRows(devices, attempts, lost) {
-  /** @type {Map<string, Attempt[]>} */
-  const by = new Map();
-  for (const attempt of attempts) by.set(attempt.device, [...(by.get(attempt.device) ?? []), attempt]);
+export function deviceRows(devices, attempts, lost, present = attempts) {
+  const [by, doing] = [attempts, present].map((some) => {
+    /** @type {Map<string, Attempt[]>} */
+    const found = new Map();
+    for (const attempt of some) found.set(attempt.device, [...(found.get(attempt.device) ?? []), attempt]);
+    return found;
+  });
   const known = new Set(devices.map((device) => device.device_id));
   const left = [...by.keys()].filter((id) => id && !known.has(id)).sort();
-  return [...devices.map((device) => rowOf(device.device_id, device, by, lost)), ...left.map((id) => rowOf(id, null, by, lost))];
+  return [...devices.map((device) => rowOf(device.device_id, device, by, doing, lost)), ...left.map((id) => rowOf(id, null, by, doing, lost))];
 }
 
 /**
  * @param {string} id
  * @param {Device | null} device
  * @param {Map<string, Attempt[]>} by
+ * @param {Map<string, Attempt[]>} doing
  * @param {Record<string, string>} lost
  * @returns {DeviceRow}
  */
-function rowOf(id, device, by, lost) {
+function rowOf(id, device, by, doing, lost) {
   const attempts = by.get(id) ?? [];
-  const now = attempts.filter((it) => it.status === 'running' || it.status === 'queued');
+  const present = doing.get(id) ?? [];
+  const now = present.filter((it) => it.status === 'running' || it.status === 'queued');
   const ended = attempts.filter((it) => it.ended_at !== null).sort((a, b) => Number(b.ended_at) - Number(a.ended_at));
   const health = !device ? 'gone' : id in lost ? 'lost' : device.draining ? 'draining' : now.length ? 'busy' : 'idle';
   const why = health === 'lost' ? lost[id] : health === 'draining' ? (device?.draining_by ?? '') : '';
-  return { id, device, health, why, now, last: ended[0], seen: Math.max(0, ...attempts.map((it) => it.seen_at)), attempts };
+  return { id, device, health, why, now, last: ended[0], seen: Math.max(0, ...[...attempts, ...present].map((it) => it.seen_at)), attempts };
 }
 
 /** @param {Device} device */

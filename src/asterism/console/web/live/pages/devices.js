@@ -13,6 +13,8 @@ import { inZone, timeOf } from '../times.js';
 /** @typedef {import('../device_rows.js').Attempt} Attempt */
 
 /** Milliseconds between a change and the next look. */
+/** Seconds of the period that has what is under way: clocks differ. */
+const RECENT_S = 60;
 const LOOK_MS = 1500;
 /** Attempts that are listed, and drawn in a strip. */
 const [LISTED, DRAWN] = [200, 400];
@@ -61,10 +63,11 @@ export class DevicesPage extends HTMLElement {
   async load() {
     const { begin, end } = (this.period = periodOf(this.query, this.site.now()));
     const asked = new URLSearchParams({ begin: String(begin), limit: '1000', ...(end === null ? {} : { end: String(end) }) });
-    const [fleet, work] = await Promise.all([this.site.api.get('/api/devices'), this.site.api.get(`/api/attempts?${asked}`)]);
+    const read = (/** @type {any} */ query) => this.site.api.get(`/api/attempts?${new URLSearchParams(query)}`);
+    const [fleet, work, present] = await Promise.all([this.site.api.get('/api/devices'), read(asked), end === null ? null : read({ begin: String(this.site.now() - RECENT_S), limit: '1000' })]);
     this.fleet = fleet.fleet;
     this.whole = work.whole;
-    this.rows = deviceRows(fleet.devices, work.attempts, work.lost);
+    this.rows = deviceRows(fleet.devices, work.attempts, (present ?? work).lost, present?.attempts);
     this.draw();
   }
 
@@ -105,7 +108,7 @@ export class DevicesPage extends HTMLElement {
    * @param {DeviceRow | undefined} picked
    */
   table(now, picked) {
-    const heads = ['Device', 'State', 'Does now', 'Did last', `${PERIODS.find(([name]) => name === this.period.name)?.[1] ?? ''}`];
+    const heads = ['Device', 'State', 'Does now', this.period.end === null ? 'Did last' : 'Last of the period', `${PERIODS.find(([name]) => name === this.period.name)?.[1] ?? ''}`];
     const rows = this.rows.map((row) => {
       const pick = () => {
         this.show({ device: row.id });
