@@ -86,6 +86,17 @@ export function failureCard(run, rows, pick) {
 }
 
 /**
+ * Return the attempts of a task or step, by effect id, and the ids of the runs that it has started.
+ * @param {string} id
+ * @param {Rows} rows
+ * @returns {[[string, Row][], string[]]}
+ */
+export function attemptsOf(id, rows) {
+  const attempts = [...rowsOf(rows, 'attempt')].filter(([, attempt]) => attempt.part === id);
+  return [attempts, [...new Set([rows.get(`task:${id}`)?.child, ...attempts.map(([, attempt]) => attempt.child)])].filter(Boolean)];
+}
+
+/**
  * Return the card of a task or step.
  * @param {string} id
  * @param {Rows} rows
@@ -98,8 +109,7 @@ export function taskCard(id, rows, now, logs, run, link) {
   const row = rows.get(`task:${id}`);
   if (!row) return null;
   const status = statusOf(row, rows);
-  const attempts = [...rowsOf(rows, 'attempt')].filter(([, attempt]) => attempt.part === id);
-  const children = [...new Set([row.child, ...attempts.map(([, attempt]) => attempt.child)])].filter(Boolean);
+  const [attempts, children] = attemptsOf(id, rows);
   const lines = [...rowsOf(rows, 'line')].filter(([, line]) => line.to === id).map(([, line]) => lineWords(line, rows));
   const error = row.error ? h('p', { class: 'error', dir: 'auto' }, h('b', {}, row.error.code), ' ', textOf(row.error.message)) : row.reason ? h('p', { class: 'error', dir: 'auto' }, textOf(row.reason)) : null;
   const took = row.started_at && (SETTLED.has(status) || row.status === 'RUNNING') ? duration((row.ended_at ?? now) - row.started_at) : '';

@@ -5,6 +5,7 @@ import { KEYS } from '../../keys.js';
 import '../../page.js';
 import '../../plan.js';
 import { Journal } from '../../player/cursor.js';
+import { attemptsOf } from '../../side.js';
 import { statusOf } from '../../status.js';
 import { RunActs } from '../run_acts.js';
 import { RunFiles } from '../run_files.js';
@@ -59,7 +60,8 @@ export class LiveRunPage extends HTMLElement {
         if (!place.contains(log)) place.replaceChildren(verbs, ofTask, log);
         acts.drawn(verbs, task);
         files.draw(ofRun, ofTask, view.shown.journal.rows, row);
-        log.show(row ? task : '', row ? statusOf(row, view.cursor.rows) : '', row?.attempts ?? 0);
+        const isRun = !!row && attemptsOf(task, view.cursor.rows)[1].length > 0; // the output is that of its run
+        log.show(row && !isRun ? task : '', row ? statusOf(row, view.cursor.rows) : '', row?.attempts ?? 0);
       },
       drafted: (atEnd) => acts.drafted(atEnd),
       more: ofRun,
