@@ -1,5 +1,6 @@
 // @ts-check
 /** Opens an exported page: its runs are in the document, and nothing is requested. */
+import { Address } from './address.js';
 import { h } from './dom.js';
 import { parse } from './json.js';
 import './page.js';
@@ -15,12 +16,13 @@ for (const { run, parent, machine, logs, deltas } of data) {
   runs.set(run, { run, parent, machine, logs, journal });
 }
 const page = /** @type {import('./page.js').RunPage} */ (document.createElement('run-page'));
+const address = new Address((text) => history.replaceState(null, '', `#${text}`));
 const said = () => new URLSearchParams(location.hash.slice(1));
 document.body.append(h('main', {}, page));
 page.open(
   runs,
   {
-    keep: (query) => history.replaceState(null, '', `#${query}`),
+    keep: (query) => address.keep(String(query)),
     has: (run) => runs.has(run),
     goTo: (run) => (location.hash = String(new URLSearchParams({ run }))),
     titled: (title) => document.title === title || (document.title = title),

@@ -1,6 +1,8 @@
 // @ts-check
 /** Which page an address has. Pure, but for `Router`, which reads and writes the address of the tab. */
 
+import { Address } from '../address.js';
+
 /** @typedef {[address: string, tag: string][]} Routes an address may have a part `:id`, which becomes a parameter */
 /** @typedef {{tag: string, params: Record<string, string>}} Match */
 
@@ -38,7 +40,11 @@ export class Router {
   constructor(routes, show) {
     this.routes = routes;
     this.show = show;
-    addEventListener('popstate', () => this.restore());
+    this.address = new Address((text) => text !== location.search.slice(1) && history.replaceState(null, '', text ? `?${text}` : location.pathname));
+    addEventListener('popstate', () => {
+      this.address.forget();
+      this.restore();
+    });
     document.addEventListener('click', (event) => this.click(event));
   }
 
@@ -52,6 +58,7 @@ export class Router {
    * @param {string} address path and query
    */
   go(address) {
+    this.address.flush();
     history.pushState(null, '', address);
     this.restore();
   }
@@ -61,8 +68,7 @@ export class Router {
    * @param {URLSearchParams} query
    */
   keep(query) {
-    const text = String(query);
-    if (text !== location.search.slice(1)) history.replaceState(null, '', text ? `?${text}` : location.pathname);
+    this.address.keep(String(query));
   }
 
   /** @param {MouseEvent} event */
