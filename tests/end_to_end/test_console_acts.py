@@ -115,7 +115,7 @@ def test_someone_who_may_only_read_sees_no_answers_and_no_actions(browser: Brows
     tab = Tab(browser, site, f"/runs/{run}", role="viewer")
     expect(tab.page.locator(".card.question .verdict")).to_contain_text("It takes an approver to answer")
     expect(tab.page.locator(".card.question .verbs button")).to_have_count(0)
-    expect(tab.page.locator("run-actions *")).to_have_count(0)
+    expect(tab.page.locator("run-actions button")).to_have_text(["Mark this entry"])
     tab.close()
     with site.http() as http:
         http.post(f"/api/runs/{run}/commands", json={"command": "cancel"}).raise_for_status()
@@ -218,9 +218,10 @@ def test_edits_that_the_run_refuses_stay_with_the_reason(browser: Browser, site:
     tab.page.locator(".menu summary").click()
     tab.page.locator(".menu-items button", has_text="Edit the plan").click()
     editor = tab.page.locator("plan-editor")
-    tab.task("publish").click()
-    editor.get_by_role("button", name="Remove this task").click()
-    expect(editor.locator(".edits li span")).to_have_text(["Remove publish"])
+    for name in ("check", "publish"):
+        tab.task(name).click()
+        editor.get_by_role("button", name="Remove this task").click()
+    expect(editor.locator(".edits li span")).to_have_text(["Remove check", "Remove publish"])
 
     def change(route: Route) -> None:
         with site.http() as http:
@@ -235,8 +236,9 @@ def test_edits_that_the_run_refuses_stay_with_the_reason(browser: Browser, site:
 
     tab.page.route("**/commands", change)
     tab.expect("409")
-    editor.get_by_role("button", name="Send 1 edit").click()
-    expect(editor.locator("[role=alert]")).to_contain_text("The run has taken none of the edits: publish: it is RUNNING")
+    editor.get_by_role("button", name="Send 2 edits").click()
+    expect(editor.locator("[role=alert]")).to_have_text("The run has taken none of the edits, because of the marked one.")
+    expect(editor.locator(".edits li.wrong")).to_contain_text("has started, and cannot be edited.")
     tab.close()
     site.release("refused")
     site.release()

@@ -14,12 +14,12 @@ def accepted(verdict: str) -> str:
     """Return a verdict that is ``accepted``.
 
     Raises:
-        EditRefused: the run has refused edits; ``refusal`` has its code.
+        EditRefused: the run has refused edits; ``refusal`` has its code, ``index`` the place of the edit in its batch.
         Refused: the run has refused another command.
     """
     if verdict != ACCEPTED:
         refusal = refusal_of(verdict)
-        raise EditRefused(refusal.code, refusal.what, refusal.why) if refusal else Refused(verdict)
+        raise EditRefused(refusal.code, refusal.what, refusal.why, refusal.index) if refusal else Refused(verdict)
     return verdict
 
 

@@ -137,6 +137,12 @@ def test_commands_return_their_verdict_and_a_repeated_key_the_same_one(tmp_path:
         assert (await http.post(path, json={"command": "cancel"}, headers=key)).status_code == 422
         refused = await http.post(path, json={"command": "edit", "actions": [{"tool": "remove_task", "parameters": {"task_id": "x"}}]})
         assert (refused.status_code, refused.json()["title"]) == (409, "Conflict")
+        assert "index" not in refused.json()
+        added = {"tool": "add_task", "parameters": {"task_id": "b", "name": "b", "device": "d", "skill": "work"}}
+        wrong = {"tool": "remove_task", "parameters": {"task_id": "x"}}
+        refused = await http.post(path, json={"command": "edit", "actions": [added, wrong]})
+        assert (refused.status_code, refused.json()["index"]) == (409, 1)
+        assert refused.json()["detail"].startswith("actions[1] x: ")
         assert (await http.post(path, json={"command": "unknown"})).status_code == 422
         assert (await http.post(path, json={"command": "cancel", "reason": "enough"})).status_code == 200
         assert await server.ended(run_id) == "cancelled"

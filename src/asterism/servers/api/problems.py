@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from asterism.constellation.edits import EditRefused
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, Refused, RunNewer, RunNotFound, RunOwned, StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
@@ -66,7 +67,8 @@ class Problem(HTTPException):
 def problem_of(error: AsterismError) -> Problem:
     """Return an error of Asterism as a problem."""
     status = next((status for kind, status in _STATUS_OF if isinstance(error, kind)), 409)
-    return Problem(status, str(error))
+    more: dict[str, Any] = {"index": error.index} if isinstance(error, EditRefused) and error.index is not None else {}
+    return Problem(status, str(error), **more)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -21,6 +21,8 @@ export class PlanEditor extends HTMLElement {
     this.rows = new Map();
     this.picked = '';
     this.problem = '';
+    /** Why the run has refused one of the edits, by its place. @type {Map<number, string>} */
+    this.refused = new Map();
     this.isBusy = false;
     this.stop = () => {};
   }
@@ -63,7 +65,8 @@ export class PlanEditor extends HTMLElement {
     this.rows = rows;
     this.picked = picked;
     widenLines(/** @type {import('../../plan.js').PlanView} */ (this.plan));
-    const { rows: drawn, problems } = this.applied;
+    const { rows: drawn, problems: own } = this.applied;
+    const problems = own.map((problem, at) => problem || (this.refused.get(at) ?? ''));
     const lines = [...rowsOf(drawn, 'line')].filter(([, line]) => line.to === picked);
     const tasks = [...rowsOf(drawn, 'task')].filter(([, task]) => !task.item);
     const key = JSON.stringify([this.draft.actions, problems, picked, this.problem, this.isBusy, this.site?.isLive, tasks.map(([id, task]) => [id, task.name, task.status]), lines.map(([id]) => id)]);
@@ -143,6 +146,7 @@ export class PlanEditor extends HTMLElement {
    */
   add(actions) {
     const before = [...this.draft.actions];
+    this.refused.clear();
     this.problem = actions.map((action) => this.draft.add(action, this.rows)).find(Boolean) ?? '';
     if (this.problem) this.draft.actions = before;
     const why = this.problem;
@@ -153,6 +157,7 @@ export class PlanEditor extends HTMLElement {
   /** @param {number} at */
   takeBack(at) {
     this.draft.remove(at);
+    this.refused.clear();
     this.problem = '';
     this.changed();
   }
@@ -165,6 +170,7 @@ export class PlanEditor extends HTMLElement {
     const site = /** @type {Site} */ (this.site);
     this.isBusy = true;
     this.problem = '';
+    this.refused.clear();
     this.changed();
     try {
       const { actions } = this.draft;
@@ -174,7 +180,9 @@ export class PlanEditor extends HTMLElement {
       this.close();
     } catch (error) {
       this.isBusy = false;
-      this.problem = `The run has taken none of the edits: ${/** @type {Error} */ (error).message}`;
+      const { message, body } = /** @type {import('../api.js').Problem} */ (error);
+      if (typeof body?.index === 'number') this.refused.set(body.index, message.replace(/^actions\[\d+\] /, ''));
+      this.problem = `The run has taken none of the edits${this.refused.size ? ', because of the marked one.' : `: ${message}`}`;
       this.changed();
     }
   }
