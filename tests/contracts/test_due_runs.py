@@ -357,7 +357,9 @@ async def stock(store: Store) -> None:
     ):
         name = f"20261122-{number}"
         actor, status = "bob@operator" if number == 2 else "", "ended" if number == 3 else "active"
-        await submit(store, name, title=title, tenant=tenant, machine=machine, created_at=100.0 + number, actor=actor, status=status)
+        outcome = "failed" if status == "ended" else ""
+        times = {"created_at": 100.0 + number}
+        await submit(store, name, title=title, tenant=tenant, machine=machine, actor=actor, status=status, outcome=outcome, **times)
     await submit(store, "20261122-0.1.0", title="count below", tenant="ada", root="20261122-0", created_at=100.5)
 
 
@@ -382,6 +384,10 @@ async def stock(store: Store) -> None:
         (RunQuery(actor="bob@operator"), "2"),
         (RunQuery(open_only=True, roots_only=False), "21.0"),
         (RunQuery(open_only=True, status="ended"), ""),
+        (RunQuery(outcome="failed"), "3"),
+        (RunQuery(outcome="failed", tenant="bob", text="gr"), "3"),
+        (RunQuery(outcome="failed", actor="bob@operator"), ""),
+        (RunQuery(outcome="finished"), ""),
         (RunQuery(status="active", created_from=101.0, created_before=103.0), "21"),
     ],
 )

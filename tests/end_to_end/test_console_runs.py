@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.end_to_end.console_site import ConsoleSite, Tab
 
@@ -57,6 +57,22 @@ def test_a_request_is_submitted_at_the_box_and_a_refusal_is_shown_there(browser:
     page.locator("runs-page .submitted a", has_text="measure the shop").wait_for()
     page.get_by_role("row", name="measure the shop").wait_for()
     assert (box.input_value(), button.is_disabled()) == ("", True)
+    tab.close()
+
+
+def test_failed_runs_are_listed_alone_and_a_plan_is_one_link_away(browser: Browser, site: ConsoleSite) -> None:
+    failed = site.submit({"task_id": "fail", "skill": "fail"}, title="It ends badly")
+    finished = site.submit({"task_id": "prepare", "skill": "prepare"}, title="It ends well")
+    for run in (failed, finished):
+        site.until(run, "ended")
+    tab = Tab(browser, site, "/runs?q=it+ends")
+    page = tab.page
+    page.get_by_role("row", name="It ends well").wait_for()
+    page.get_by_label("Status", exact=True).select_option(label="Failed")
+    expect(page.locator("tbody a")).to_have_text(["It ends badly"])
+    assert page.url == f"{site.url}/runs?q=it+ends&status=failed"
+    page.get_by_role("link", name="From a plan").click()
+    page.locator("submit-page").wait_for()
     tab.close()
 
 

@@ -50,6 +50,7 @@ def matches(row: RunRow, query: RunQuery) -> bool:
         (not query.roots_only or row.root == row.run_id)
         and query.status in (None, row.status)
         and not (query.open_only and row.status == "ended")
+        and query.outcome in ("", row.outcome)
         and query.machine in ("", row.machine)
         and query.actor in ("", row.actor)
         and query.tenant in (None, row.tenant)

@@ -23,7 +23,7 @@ from asterism.stores.writer import GroupWriter
 
 T = TypeVar("T")
 
-# The index has every column that is compared, so the rows of other runs are not read.
+# The index has every column that is compared but actor and outcome, so the rows of other runs are not read.
 _FIND_RUNS = f"""
 SELECT {columns_of(RunRow)} FROM runs WHERE rowid IN (
     SELECT rowid FROM runs INDEXED BY runs_listed
@@ -33,7 +33,6 @@ SELECT {columns_of(RunRow)} FROM runs WHERE rowid IN (
     AND (:text = '' OR title LIKE '%' || :text || '%' ESCAPE '\\' OR run LIKE :text || '%' ESCAPE '\\')
     ORDER BY created_at DESC, run DESC LIMIT :limit
 ) ORDER BY created_at DESC, run DESC"""
-_FIND_RUNS_OF_ACTOR = _FIND_RUNS.replace("WHERE (", "WHERE actor = :actor AND (", 1)
 _WORK = """
 SELECT run, updated_at, CASE
     WHEN owner IN (SELECT value FROM json_each(:living)) THEN 'driven'
@@ -100,13 +99,15 @@ def _find_runs(connection: sqlite3.Connection, query: RunQuery, after: str, limi
         "roots_only": query.roots_only,
         "open_only": query.open_only,
         "actor": query.actor,
+        "outcome": query.outcome,
         "tenant": query.tenant,
         "status": query.status,
         "machine": query.machine,
         "text": text,
         "limit": min(limit, MAX_INTEGER),
     }
-    return rows_of(RunRow, connection.execute(_FIND_RUNS_OF_ACTOR if query.actor else _FIND_RUNS, values))
+    others = "".join(f"{column} = :{column} AND " for column in ("actor", "outcome") if values[column])
+    return rows_of(RunRow, connection.execute(_FIND_RUNS.replace("WHERE (", f"WHERE {others}(", 1), values))
 
 
 def _summary(connection: sqlite3.Connection, owners: Owners, now: float, limit: int) -> WorkSummary:

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-const { isAsking, lasted, statusOfRun } = await import('../../../src/asterism/console/web/live/run_words.js');
+const { asked, isAsking, lasted, statusOfRun } = await import('../../../src/asterism/console/web/live/run_words.js');
 
 const RUN = { run_id: 'r', status: 'active', outcome: '', driven: true, seq: 9, created_at: 100, updated_at: 130, problem: '' };
 const words = (changes) => statusOfRun({ ...RUN, ...changes });
@@ -30,4 +30,11 @@ test('a run asks if it or a run of its tree has an open question', () => {
   assert.equal(isAsking(RUN, ['r.3.0']), true);
   assert.equal(isAsking(RUN, ['r2', 'other.r']), false);
   assert.equal(isAsking({ ...RUN, status: 'ended' }, ['r']), false);
+});
+
+test('a status that says how runs have ended is asked for as their outcome', () => {
+  const query = (text) => String(asked(new URLSearchParams(text)));
+  assert.equal(query('q=a&status=failed'), 'q=a&outcome=failed');
+  assert.equal(query('status=ended'), 'status=ended');
+  assert.equal(query('status=toString'), 'status=toString');
 });

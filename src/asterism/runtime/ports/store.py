@@ -63,6 +63,7 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: part of the title, or the beginning of the id, in upper or lower case.
+        outcome: how they have ended; excludes those that have not.
         machine: name of their machine.
         tenant: their tenant; None for every tenant.
         actor: who has started them.
@@ -73,6 +74,7 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str = ""
     status: RunStatus | None = None
+    outcome: str = ""
     machine: str = ""
     tenant: str | None = None
     actor: str = ""

@@ -77,6 +77,7 @@ async def list_runs(
     sender: Reader,
     q: Annotated[str, Query(max_length=200, description="Part of the title, or the beginning of the id.")] = "",
     status: RunStatus | None = None,
+    outcome: Annotated[str, Query(max_length=100, description="How they have ended, such as `failed`.")] = "",
     machine: Annotated[str, Query(max_length=100)] = "",
     created_from: Annotated[float | None, Query(allow_inf_nan=False)] = None,
     created_before: Annotated[float | None, Query(allow_inf_nan=False)] = None,
@@ -88,6 +89,7 @@ async def list_runs(
     query = RunQuery(
         text=q,
         status=status,
+        outcome=outcome,
         machine=machine,
         tenant=sender.tenant,
         created_from=created_from,

@@ -21,8 +21,9 @@
  */
 
 /** What a list can be narrowed to. */
-export const STATUSES = { active: 'Active', waiting: 'Waiting for a person', paused: 'Paused', ended: 'Ended' };
+export const STATUSES = { active: 'Active', waiting: 'Waiting for a person', paused: 'Paused', ended: 'Ended', finished: 'Finished', failed: 'Failed', cancelled: 'Cancelled' };
 
+/** How a run can end. */
 const OUTCOMES = /** @type {Record<string, [Status, string]>} */ ({ finished: ['succeeded', 'Finished'], failed: ['failed', 'Failed'], cancelled: ['cancelled', 'Cancelled'] });
 
 /**
@@ -37,6 +38,20 @@ export function statusOfRun(run) {
   if (run.status === 'paused') return ['pending', 'Paused'];
   if (run.driven) return ['running', 'Running'];
   return run.seq <= 1 ? ['ready', 'Starting'] : ['ready', 'Interrupted'];
+}
+
+/**
+ * Return the query of the API for what a list is narrowed to: `status` is also how a run has ended there.
+ * @param {URLSearchParams} query
+ */
+export function asked(query) {
+  const found = new URLSearchParams(query);
+  const status = found.get('status') ?? '';
+  if (Object.hasOwn(OUTCOMES, status)) {
+    found.delete('status');
+    found.set('outcome', status);
+  }
+  return found;
 }
 
 /**

@@ -4,7 +4,7 @@ import { fill, h, icon, setAttribute, setText } from '../../dom.js';
 import { duration } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { gathered } from '../reload.js';
-import { isAsking, lasted, STATUSES, statusOfRun } from '../run_words.js';
+import { asked, isAsking, lasted, STATUSES, statusOfRun } from '../run_words.js';
 import { relative, timeOf } from '../times.js';
 
 /** @typedef {import('../run_words.js').Run} Run */
@@ -95,8 +95,9 @@ export class RunsPage extends HTMLElement {
     const sends = (/** @type {KeyboardEvent} */ event) => event.key === 'Enter' && !event.shiftKey && !event.isComposing && (event.preventDefault(), void this.submit());
     this.request = h('textarea', { class: 'field', rows: 1, maxlength: 20_000, dir: 'auto', 'aria-label': 'Request in words', 'aria-describedby': 'submitted', placeholder: 'What is to be done, in words', oninput: () => this.changed(), onkeydown: sends });
     this.button = h('button', { type: 'submit', class: 'button primary', disabled: true }, icon('play'), 'Start the run');
+    const plan = h('a', { class: 'button', href: '/submit?as=plan', title: 'Submit a plan' }, icon('file'), 'From a plan');
     this.said = h('p', { id: 'submitted', class: 'submitted', role: 'status', dir: 'auto' });
-    return h('form', { class: 'submit', onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), void this.submit()) }, this.request, this.button, this.said);
+    return h('form', { class: 'submit', onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), void this.submit()) }, this.request, this.button, plan, this.said);
   }
 
   /** The request has changed, so it is another one. */
@@ -162,8 +163,7 @@ export class RunsPage extends HTMLElement {
 
   async load() {
     const look = ++this.looks;
-    const asked = new URLSearchParams([...this.query, ['limit', String(LISTED)]]);
-    const [found, open] = await Promise.all([this.site.api.get(`/api/runs?${asked}`), this.site.api.get(`/api/inquiries?limit=${MOST_QUESTIONS}`)]);
+    const [found, open] = await Promise.all([this.site.api.get(`/api/runs?${asked(this.query)}&limit=${LISTED}`), this.site.api.get(`/api/inquiries?limit=${MOST_QUESTIONS}`)]);
     if (look !== this.looks) return;
     this.runs = found.runs;
     this.next = found.next;
@@ -248,8 +248,7 @@ export class RunsPage extends HTMLElement {
   }
 
   commands() {
-    const own = Object.entries(STATUSES).map(([status, name]) => ({ title: `Runs: ${name.toLowerCase()}`, run: () => this.site.go(`/runs?status=${status}`) }));
-    return this.request ? [{ title: 'New run in words', run: () => this.request.focus() }, ...own] : own;
+    return Object.entries(STATUSES).map(([status, name]) => ({ title: `Runs: ${name.toLowerCase()}`, run: () => this.site.go(`/runs?status=${status}`) }));
   }
 }
 
