@@ -35,7 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
 def runs(site: ConsoleSite) -> tuple[str, str, str]:
     """A run that failed, one that waits for a person, and a conversation."""
     failed = site.submit(
-        {"task_id": "prepare", "skill": "prepare"},
+        {"task_id": "prepare", "skill": "write"},
         {"task_id": "check", "skill": "fail", "after": ["prepare"], "inputs": {"unless": "never"}},
         {"task_id": "last", "skill": "prepare", "after": ["check"]},
         title="Nightly",
@@ -58,6 +58,7 @@ def test_no_page_has_a_serious_finding(browser: Browser, site: ConsoleSite, runs
         *PAGES,
         f"/runs/{failed}",
         f"/runs/{failed}?task=check&view=table",
+        f"/runs/{failed}?task=prepare",
         f"/runs/{asking}",
         f"/conversations/{talk}",
         f"/compare?a={failed}&b={failed}%405",
@@ -67,6 +68,7 @@ def test_no_page_has_a_serious_finding(browser: Browser, site: ConsoleSite, runs
     for address in addresses:
         tab.go(address)
         tab.until("(document.querySelector('console-shell main > *')?.innerText ?? '').length > 20")
+        tab.until("!location.search.includes('task=') || document.querySelector('task-log:not([hidden])')")
         tab.until("!document.getAnimations().some((it) => it.effect.getTiming().iterations === 1)")
         tab.page.evaluate(axe)
         serious = [it for it in tab.page.evaluate(RUN) if it[0] in SERIOUS]

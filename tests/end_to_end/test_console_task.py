@@ -64,3 +64,18 @@ def test_the_files_of_a_task_and_of_the_run_are_links_that_download_them(browser
         card.get_by_role("link", name="table.csv").click()
     assert (found.value.suggested_filename, found.value.path().read_text(encoding="utf-8")) == ("table.csv", "total\n1\n")
     tab.close()
+
+
+def test_details_and_focus_stay_while_other_tasks_go_on(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit(*({"task_id": it, "skill": "hold", "inputs": {"name": f"{it} goes"}} for it in ("one", "two")))
+    tab = Tab(browser, site, f"/runs/{run}?task=one")
+    inputs = tab.page.locator(".card.picked summary", has_text="Inputs")
+    inputs.click()
+    site.release("two goes")
+    expect(tab.task("two")).to_have_attribute("data-status", "succeeded")
+    tab.until("document.querySelector('.entry').textContent.includes('two')")
+    expect(tab.page.locator(".card.picked details[data-key=inputs]")).to_have_attribute("open", "")
+    expect(inputs).to_be_focused()
+    site.release("one goes")
+    expect(tab.page.locator(".card.picked details[data-key=result]")).to_have_attribute("open", "")
+    tab.close()
