@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-const { asked, isAsking, lasted, statusOfRun } = await import('../../../src/asterism/console/web/live/run_words.js');
+const { asked, isAsking, lasted, pageOf, statusOfRun } = await import('../../../src/asterism/console/web/live/run_words.js');
 
 const RUN = { run_id: 'r', status: 'active', outcome: '', driven: true, seq: 9, created_at: 100, updated_at: 130, problem: '' };
 const words = (changes) => statusOfRun({ ...RUN, ...changes });
@@ -37,4 +37,9 @@ test('a status that says how runs have ended is asked for as their outcome', () 
   assert.equal(query('q=a&status=failed'), 'q=a&outcome=failed');
   assert.equal(query('status=ended'), 'status=ended');
   assert.equal(query('status=toString'), 'status=toString');
+});
+
+test('a conversation has a page of its own', () => {
+  assert.equal(pageOf({ run_id: '260101-a.3.0', machine: 'orchestration loop' }), '/runs/260101-a.3.0');
+  assert.equal(pageOf({ run_id: '260101-b', machine: 'flow agent' }), '/conversations/260101-b');
 });

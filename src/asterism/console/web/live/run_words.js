@@ -70,3 +70,9 @@ export function lasted(run, now) {
  * @param {string[]} asking ids of the runs with open questions
  */
 export const isAsking = (run, asking) => run.status !== 'ended' && asking.some((id) => id === run.run_id || id.startsWith(`${run.run_id}.`));
+
+/**
+ * Return the address of a run's page; a conversation has a page of its own.
+ * @param {{run_id: string, machine: string}} run
+ */
+export const pageOf = ({ run_id, machine }) => `/${machine === 'flow agent' ? 'conversations' : 'runs'}/${encodeURIComponent(run_id)}`;

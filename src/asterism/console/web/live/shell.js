@@ -7,6 +7,7 @@ import { loadPage, loadPages, RAIL, ROUTES } from './pages.js';
 import { CommandPalette } from './palette.js';
 import { switchTheme } from './preferences.js';
 import { Router } from './router.js';
+import { pageOf } from './run_words.js';
 import { shortcutsOf, watchKeys } from './shortcuts.js';
 import { ToastList } from './toasts.js';
 
@@ -176,7 +177,7 @@ export class ConsoleShell extends HTMLElement {
    */
   async find(text) {
     const { runs } = await this.site.api.get(`/api/runs?${new URLSearchParams({ q: text, limit: '6' })}`).catch(() => ({ runs: [] }));
-    return runs.map((/** @type {any} */ run) => ({ title: run.title || run.run_id, hint: run.run_id, run: () => this.site.go(`/runs/${encodeURIComponent(run.run_id)}`) }));
+    return runs.map((/** @type {any} */ run) => ({ title: run.title || run.run_id, hint: run.run_id, run: () => this.site.go(pageOf(run)) }));
   }
 
   openHelp() {

@@ -4,6 +4,7 @@ import { fill, h, icon, setText } from '../../dom.js';
 import { brief, moment } from '../../words.js';
 import '../answer.js';
 import { askedBy, closedIn, ended, GIVEN, VERBS } from '../answers.js';
+import { pageOf } from '../run_words.js';
 import { relative } from '../times.js';
 
 /** @typedef {import('../answers.js').Inquiry} Inquiry */
@@ -162,7 +163,7 @@ export class InboxPage extends HTMLElement {
       runs.map(async (id) => {
         const found = await this.site.api.get(`/api/runs/${encodeURIComponent(id)}`).catch(() => null);
         this.titles.set(id, found?.run.title ?? '');
-        if (found) this.links.set(id, `/${found.run.machine === 'flow agent' ? 'conversations' : 'runs'}/${encodeURIComponent(id)}`);
+        if (found) this.links.set(id, pageOf(found.run));
       }),
     );
     if (runs.length) this.draw();

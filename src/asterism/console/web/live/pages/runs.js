@@ -4,7 +4,7 @@ import { fill, h, icon, setAttribute, setText } from '../../dom.js';
 import { duration } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { gathered } from '../reload.js';
-import { asked, isAsking, lasted, STATUSES, statusOfRun } from '../run_words.js';
+import { asked, isAsking, lasted, pageOf, STATUSES, statusOfRun } from '../run_words.js';
 import { relative, timeOf } from '../times.js';
 
 /** @typedef {import('../run_words.js').Run} Run */
@@ -120,7 +120,7 @@ export class RunsPage extends HTMLElement {
       const run = await this.site.api.send('POST', '/api/runs', { request }, { key: this.key });
       this.request.value = '';
       this.changed();
-      this.said.replaceChildren('Started ', h('a', { href: addressOf(run) }, run.title || run.run_id));
+      this.said.replaceChildren('Started ', h('a', { href: pageOf(run) }, run.title || run.run_id));
       setAttribute(this.said, 'data-kind', null);
       void this.look();
     } catch (error) {
@@ -218,7 +218,7 @@ export class RunsPage extends HTMLElement {
     return h(
       'tr',
       {},
-      h('th', { scope: 'row' }, h('div', { class: 'run' }, mark, h('a', { href: addressOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), copied, asks, price)),
+      h('th', { scope: 'row' }, h('div', { class: 'run' }, mark, h('a', { href: pageOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), copied, asks, price)),
       h('td', { class: 'in-words', 'data-status': status, title: run.problem || null }, words),
       h('td', { class: 'state' }, h('code', {}, run.state)),
       h('td', { class: 'of' }, run.machine),
@@ -251,8 +251,5 @@ export class RunsPage extends HTMLElement {
     return Object.entries(STATUSES).map(([status, name]) => ({ title: `Runs: ${name.toLowerCase()}`, run: () => this.site.go(`/runs?status=${status}`) }));
   }
 }
-
-/** @param {{run_id: string}} run */
-const addressOf = (run) => `/runs/${encodeURIComponent(run.run_id)}`;
 
 customElements.define('runs-page', RunsPage);
