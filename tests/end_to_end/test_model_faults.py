@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import time
 from typing import Any
 
 import pytest
 
 from asterism.machines.constellation_agent.events import Planned, PlanningFailed
 from asterism.runtime.ports.device import Attempt
+from asterism.simulation import scripted_model
 from asterism.simulation.model_wire import ModelRequest, Say
 from asterism.simulation.scripted_model import DROP, HANG, Answering, Fault, ModelAnswer
 from tests.http_runs import Lived, Watch, creating, edit, ended, live, one_by_one, plan
 
-pytestmark = pytest.mark.usefixtures("key")
+pytestmark = pytest.mark.usefixtures("key", "patience")
 
 PLAN = plan("a", "b", lines=["a>b"])
 ATTEMPTS = 2
+LIMITS: dict[str, Any] = {"timeout_s": 10.0, "attempts": ATTEMPTS, "limit_s": 100.0}
 
 
-def limits(code: str = "") -> dict[str, Any]:
-    """Settings of a model; only one that never answers reaches the timeout."""
-    return {"timeout_s": 1.0 if code == "timeout" else 10.0, "attempts": ATTEMPTS, "limit_s": 60.0}
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time that only a model that never answers takes: its timeout is over at once, and no other one is short."""
+    skipped_s, wait = 0.0, scripted_model._wait
+
+    async def skip(after_s: float, reader: asyncio.StreamReader) -> bool:
+        nonlocal skipped_s
+        skipped_s += LIMITS["timeout_s"] if after_s == math.inf else 0
+        return await wait(after_s, reader)
+
+    monkeypatch.setattr(scripted_model, "_wait", skip)
+    monkeypatch.setattr(asyncio.BaseEventLoop, "time", lambda _: time.monotonic() + skipped_s)
 
 
 # -- no answer -------------------------------------------------------------------------------------
 
 PASSING = {
-    "hang": (HANG, "timeout", "no answer in time (1 s)"),
+    "hang": (HANG, "timeout", "no answer in time (10 s)"),
     "drop": (DROP, "unreachable", "the connection broke"),
     "drop within the reply": (Say(text=json.dumps(PLAN), drop_at=0.5), "unreachable", "the connection broke"),
     "429": (Fault(status=429, headers={"retry-after": "0"}), "rate_limited", "too many requests (HTTP 429)"),
@@ -58,7 +71,7 @@ def assert_journal_knows_no_key(lived: Lived, key: str) -> None:
 
 @passing
 def test_what_passes_is_waited_for_and_the_run_is_as_if_it_had_not_been(fault: ModelAnswer, code: str, words: str) -> None:
-    lived = live([fault, PLAN, edit(), edit()], **limits(code))
+    lived = live([fault, PLAN, edit(), edit()], **LIMITS)
     assert (lived.outcome, lived.statuses()) == ("finished", {"a": "COMPLETED", "b": "COMPLETED"})
     (created, *_) = lived.events(Planned)
     assert created.usage.requests == 2
@@ -67,7 +80,7 @@ def test_what_passes_is_waited_for_and_the_run_is_as_if_it_had_not_been(fault: M
 
 @lasting
 def test_what_lasts_fails_a_run_that_has_no_plan_yet(fault: ModelAnswer, code: str, words: str, key: str) -> None:
-    lived = live(lambda _: fault, **limits(code))
+    lived = live(lambda _: fault, **LIMITS)
     assert (lived.outcome, lived.row.state) == ("failed", "FAIL")
     assert len(lived.requests) == requests_for(code)
     (failed,) = lived.events(PlanningFailed)
@@ -78,7 +91,7 @@ def test_what_lasts_fails_a_run_that_has_no_plan_yet(fault: ModelAnswer, code: s
 
 @lasting
 def test_what_lasts_drops_an_edit_and_the_run_goes_on(fault: ModelAnswer, code: str, words: str, key: str) -> None:
-    lived = live(lambda request: PLAN if creating(request) else fault, **limits(code))
+    lived = live(lambda request: PLAN if creating(request) else fault, **LIMITS)
     assert (lived.outcome, lived.statuses()) == ("finished", {"a": "COMPLETED", "b": "COMPLETED"})
     dropped = lived.events(PlanningFailed)
     assert [it.code for it in dropped] == [code, code]
@@ -88,7 +101,7 @@ def test_what_lasts_drops_an_edit_and_the_run_goes_on(fault: ModelAnswer, code: 
 
 @lasting
 def test_what_lasts_is_asked_of_the_backup(fault: ModelAnswer, code: str, words: str) -> None:
-    lived = live(lambda _: fault, backup=[PLAN, edit(), edit()], **limits(code))
+    lived = live(lambda _: fault, backup=[PLAN, edit(), edit()], **LIMITS)
     assert lived.outcome == "finished"
     (created, *_) = lived.events(Planned)
     assert created.usage.requests == requests_for(code) + 1
@@ -98,10 +111,10 @@ def test_what_lasts_is_asked_of_the_backup(fault: ModelAnswer, code: str, words:
 
 
 def test_retry_after_is_waited_for_and_one_that_is_too_long_is_not() -> None:
-    lived = live([Fault(status=429, headers={"retry-after": "1"}), PLAN, edit(), edit()], **limits())
+    lived = live([Fault(status=429, headers={"retry-after": "1"}), PLAN, edit(), edit()], **LIMITS)
     assert lived.outcome == "finished"
     assert lived.lasted_s >= 1
-    lived = live([Fault(status=429, headers={"retry-after": "3600"})], **limits())
+    lived = live([Fault(status=429, headers={"retry-after": "3600"})], **LIMITS)
     assert len(lived.requests) == 1
     assert "it asks for a wait of 3600 s" in lived.reason
 
@@ -112,11 +125,11 @@ HALF = json.dumps("half a character: \ud800")
 
 def test_half_a_character_in_an_error_or_a_reply_breaks_neither_journal_nor_conversation() -> None:
     error = Fault(status=500, body=f'{{"error": {{"message": {HALF}}}}}'.encode())
-    lived = live(lambda request: PLAN if creating(request) else error, **limits())
+    lived = live(lambda request: PLAN if creating(request) else error, **LIMITS)
     assert (lived.outcome, [it.code for it in lived.events(PlanningFailed)]) == ("finished", ["server_error"] * 2)
     message = f'{{"role": "assistant", "content": {HALF}}}'
     body = f'{{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [{{"index": 0, "message": {message}}}]}}'
-    lived = live([Fault(status=200, body=body.encode()), PLAN, edit(), edit()], **limits())
+    lived = live([Fault(status=200, body=body.encode()), PLAN, edit(), edit()], **LIMITS)
     assert (lived.outcome, len(lived.requests)) == ("finished", 4)
     assert "half a character: ?" in lived.requests[1].text
 

@@ -76,9 +76,14 @@ def test_a_silent_server_is_lost_and_its_call_ends(tmp_path: Path, monkeypatch: 
 
     async def scene() -> None:
         async with open_mcp(tmp_path, command=raw("silent"), silent_s=0.5) as device, asyncio.TaskGroup() as group:
+            heard = Heard()
+            performing = group.create_task(device.perform(attempt("act"), heard))
+            while not heard.signs:  # noqa: ASYNC110 - a server that is lost before gets no call
+                await asyncio.sleep(0)
             watching = group.create_task(device.watch(HeardNotices()))
-            code, message = await acted(device)
-            assert (code, "it has given no sign of life for 0.5 s" in message) == ("crashed", True)
+            error = (await performing).error
+            assert error is not None
+            assert (error.code, "it has given no sign of life for 0.5 s" in error.message) == ("crashed", True)
             watching.cancel()
 
     asyncio.run(scene())
