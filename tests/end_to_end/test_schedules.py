@@ -55,6 +55,7 @@ def test_a_schedule_is_added_listed_paused_resumed_and_removed(desk: Desk) -> No
         (["@daily", "report.py", "--set", "folder=x", "--zone", "Mars/Base"], "there is no time zone 'Mars/Base'"),
         (["@daily", "report.py"], "the plan needs folder; give each with --set name=value"),
         (["@daily", "report.py", "--set", "fodler=x"], "the plan has no parameter 'fodler'; did you mean folder?"),
+        (["@daily", "report.py", "--set", "folder=${due.week}"], "${due.week}: there is no such part of a due time; there are ${due.date}"),
         (["@daily", "rport.py"], "rport.py: there is no such file"),
         (["@daily", "say hello"], "a schedule of a request in words needs a name: --name"),
         (["@daily", "report.py", "--set", "folder=x", "--name", "a b"], "'a b' cannot be the name of a schedule"),

@@ -25,6 +25,7 @@ from asterism.constellation.parameters import missing_of
 from asterism.constellations.early_check import check_without_fleet
 from asterism.constellations.goal import Goal, absolute_name, fleet_for, goal_of, rehearse
 from asterism.constellations.goal_process import LIMIT_S
+from asterism.constellations.scheduled import at_due_time
 from asterism.devices.fleet import check_channels
 from asterism.errors import InvalidInput, Refused, RunNotFound, did_you_mean
 from asterism.machines.constellation_agent.events import RunOptions
@@ -70,11 +71,12 @@ def add(
     goal = with_values(goal_of(what), values)
     if goal.plan and (missing := missing_of(goal.plan.params, goal.params)):
         raise InvalidInput(f"the plan needs {', '.join(missing)}; give each with --set name=value")
+    now = SystemClock().now()
+    at_due_time(goal, zone or local_zone(), now)
     if url := server_url(server, database):
         refuse_with_server(fleet=fleet)
         times: _Times = {"zone": zone or local_zone(), "overlap": overlap, "missed": missed}
         return asyncio.run(_add_remote(url, name or _name_of(what, goal), cron, goal, options=behaviour.options(), times=times))
-    now = SystemClock().now()
     schedule = Schedule(
         name=name or _name_of(what, goal),
         cron=cron,

@@ -5,6 +5,8 @@ A schedule that was added over the network has the plan or the request itself, a
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from typing import Any
 
 import msgspec
@@ -13,10 +15,14 @@ from asterism.constellation.documents import as_file, parse_plan
 from asterism.constellations.goal import Goal, goal_of, is_python, with_texts
 from asterism.constellations.goal_process import read_goal
 from asterism.constellations.rounds import submit
+from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.planner.model_choice import ModelChoice
+from asterism.reading.setting import zone_of
 from asterism.runtime.client import Client
 from asterism.runtime.ports.schedules import Firing, Schedule
+
+_DUE = re.compile(r"\$\{due\.([^}]*)\}")
 
 
 class WrittenGoal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag="goal", tag_field="asterism"):
@@ -53,6 +59,34 @@ def title_of(schedule: Schedule) -> str:
     return goal.request if goal else schedule.what
 
 
+def at_due_time(goal: Goal, zone: str, due_at: float) -> Goal:
+    """Return a goal with the due time in place of ``${due.date}``, ``${due.month}`` and ``${due.time}``.
+
+    They may be in the texts among the parameters, and in a request in words. A run that makes up for a missed time has
+    the time at which it was due.
+
+    Args:
+        goal: the goal of a schedule.
+        zone: time zone of the schedule.
+        due_at: seconds since the epoch.
+
+    Raises:
+        InvalidInput: there is no such name, or no such zone.
+    """
+    at = dt.datetime.fromtimestamp(due_at, tz=zone_of(zone))
+    forms = {"date": at.date().isoformat(), "month": f"{at:%Y-%m}", "time": at.isoformat(timespec="seconds")}
+
+    def form_of(found: re.Match[str]) -> str:
+        if found[1] not in forms:
+            raise InvalidInput(f"{found[0]}: there is no such part of a due time; there are {', '.join(f'${{due.{it}}}' for it in forms)}")
+        return forms[found[1]]
+
+    params = {name: _DUE.sub(form_of, value) if isinstance(value, str) else value for name, value in goal.params.items()}
+    if goal.plan is not None:
+        return msgspec.structs.replace(goal, params=params)
+    return msgspec.structs.replace(goal, title=_DUE.sub(form_of, goal.title), request=_DUE.sub(form_of, goal.request))
+
+
 async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *, model: ModelChoice | None = None) -> None:
     """Submit the run of a firing.
 
@@ -66,7 +100,7 @@ async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *
         InvalidInput: the plan cannot be read, a value does not fit it, or the run exists.
         EditRefused: the plan cannot run on this fleet.
     """
-    goal = with_texts(await _goal_of(schedule.what), schedule.params)
+    goal = at_due_time(with_texts(await _goal_of(schedule.what), schedule.params), schedule.zone, firing.due_at)
     options = msgspec.convert(schedule.options, RunOptions)
     actor = f"schedule {schedule.name}"
     await submit(client, goal, options=options, model=model, actor=actor, run_id=firing.run_id, tenant=schedule.tenant)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import json
+import zoneinfo
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,22 @@ def test_a_schedule_is_added_read_commanded_and_removed(tmp_path: Path) -> None:
         assert (await http.delete("/api/schedules/nightly")).status_code == 204
         assert (await http.get("/api/schedules")).json() == {"schedules": []}
         assert (await http.delete("/api/schedules/nightly")).status_code == 404
+
+    play(tmp_path, scenario)
+
+
+def test_a_run_knows_when_it_was_due(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator")
+        dated = {**NIGHTLY, "plan": plan("a", params={"day": {"type": "str"}})}
+        assert (await http.post("/api/schedules", json={**dated, "params": {"day": "${due.day}"}})).status_code == 422
+        assert (await http.post("/api/schedules", json={**dated, "params": {"day": "${due.date}"}})).status_code == 201
+        run_id = (await http.post("/api/schedules/nightly/commands", json={"command": "run"})).json()["run_id"]
+        await start_due(server)
+        (firing,) = (await http.get("/api/schedules/nightly")).json()["firings"]
+        due = dt.datetime.fromtimestamp(firing["due_at"], tz=zoneinfo.ZoneInfo("Europe/Berlin"))
+        first = json.loads((await server.store.records(run_id, limit=1))[0].body)["event"]
+        assert first["params"] == {"day": due.date().isoformat()}
 
     play(tmp_path, scenario)
 

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from asterism.constellations.goal import params_of, rehearse
-from asterism.constellations.scheduled import title_of, written
+from asterism.constellations.scheduled import at_due_time, title_of, written
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.file_value import files_in
 from asterism.runtime.ports.schedules import MAX_FIRINGS, MAX_SCHEDULES, Firing, FiringStatus, Missed, Overlap, Schedule
@@ -128,6 +128,7 @@ async def add_schedule(given: GivenSchedule, context: Context, sender: Submitter
         raise InvalidInput("a schedule that is added over HTTP has no files; let its plan fetch them")
     goal = goal_from(given.request, given.plan, given.params)
     params_of(goal)
+    at_due_time(goal, given.zone, context.clock.now())
     if goal.plan is not None and context.planner is not None:
         try:
             await rehearse(goal, context.client.fleet, context.planner)
