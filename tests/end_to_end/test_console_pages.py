@@ -204,6 +204,8 @@ def test_a_fork_is_compared_with_its_origin_and_an_entry_with_a_marked_one(brows
         page.get_by_title("More actions").click()
         page.get_by_role("button", name=name).click()
 
+    tab.task("prepare").click()
+    expect(page.locator("task-log")).to_contain_text("What it printed before is in the log of the origin.")
     act("Compare with its origin")
     page.locator("compare-page .picker a", has_text="Release").first.wait_for()
     assert page.url == f"{site.url}/compare?a={origin}&b={fork}"

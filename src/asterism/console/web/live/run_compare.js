@@ -37,8 +37,8 @@ export function comparisons(site, run, seq, forked, later) {
   };
   const failed = (/** @type {Error} */ error) => site.toast(`Not done: ${error.message}`);
   return [
-    ...(forked ? [{ name: 'Compare with its origin', glyph: 'fork', title: 'What differs between this run and the one that it is a fork of', run: () => void origin().catch(failed) }] : []),
+    ...(forked ? [{ name: 'Compare with its origin', glyph: 'diff', title: 'What differs between this run and the one that it is a fork of', run: () => void origin().catch(failed) }] : []),
     ...(other && other !== here ? [{ name: 'Compare with the marked entry', glyph: 'diff', title: `Entry ${other.split('@')[1]} of run ${other.split('@')[0]}`, run: () => compare(other, here) }] : []),
-    ...(other === here ? [] : [{ name: 'Mark this entry', glyph: 'entry', title: 'To compare another entry, or another run, with it', run: mark }]),
+    ...(other === here ? [] : [{ name: 'Mark this entry', glyph: 'mark', title: 'To compare another entry, or another run, with it', run: mark }]),
   ];
 }

@@ -21,6 +21,8 @@ export class TaskLog extends HTMLElement {
     this.run = '';
     this.task = '';
     this.isUnderWay = false;
+    /** The run is a fork: what was printed before it began belongs to its origin. */
+    this.isFork = false;
     /** What is known of the task: another text leads to a read. */
     this.seen = '';
     this.tail = new LogTail();
@@ -107,7 +109,7 @@ export class TaskLog extends HTMLElement {
   /** @param {string} problem */
   say(problem) {
     const isEmpty = !this.output.childElementCount;
-    const text = problem || (isEmpty ? (this.isUnderWay ? 'It has printed nothing yet.' : 'It has printed nothing.') : this.tail.isCut ? 'Only the end is shown.' : '');
+    const text = problem || (isEmpty ? (this.isUnderWay ? 'It has printed nothing yet.' : this.isFork ? 'It has printed nothing since the fork. What it printed before is in the log of the origin.' : 'It has printed nothing.') : this.tail.isCut ? 'Only the end is shown.' : '');
     if (this.note.textContent !== text) this.note.textContent = text;
     this.note.hidden = !text;
     this.whole.hidden = this.output.hidden = isEmpty;
