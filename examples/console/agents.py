@@ -20,10 +20,10 @@ async def plan(_: LoopView) -> list[dict[str, Any]]:
     return [{"step_id": name, "worker": name, "intent": intent} for name, intent in asked.items()]
 
 
-async def look(handoff: Handoff) -> dict[str, str]:
+async def look(handoff: Handoff) -> str:
     """Return what was found."""
     await asyncio.sleep(1)
-    return {"found": FOUND[handoff.to]}
+    return FOUND[handoff.to]
 
 
 async def synthesize(view: LoopView) -> str:

@@ -157,7 +157,8 @@ export class RunTimeline extends HTMLElement {
     this.marks.replaceChildren(...marks, ...resumes.map(([button]) => button));
     this.track.replaceChildren(...resumes.map(([, line]) => line), this.head);
     const ticks = scale.ticks(Math.max(3, Math.floor(this.width / 100)));
-    const labels = ticks.map(({ x, value }) => h('span', { style: { '--x': String(x) } }, duration(value)));
+    const words = ticks.map(({ value }) => duration(value));
+    const labels = ticks.flatMap(({ x }, at) => (words[at] === words[at - 1] ? [] : [h('span', { style: { '--x': String(x) } }, words[at])]));
     const gaps = scale.gaps.filter((gap) => gap.seconds >= 1).map(({ x, seconds }) => h('i', { class: 'gap', style: { '--x': String(x) }, title: `${duration(seconds)} without an entry, shortened` }));
     this.axis.replaceChildren(...labels, ...gaps);
     this.took = performance.now() - since;
