@@ -6,7 +6,6 @@ import { byteCount, count, isLong } from '../words.js';
 import { gathered, reload } from './reload.js';
 
 /** @typedef {{digest: string, name: string, media_type: string, size: number}} FileRow */
-/** @typedef {import('../fold.js').Rows} Rows */
 
 /** Files that a card shows. */
 const MOST = 50;
@@ -37,6 +36,7 @@ export class RunFiles {
     /** @type {FileRow[]} */
     this.files = [];
     this.seen = '';
+    this.length = 0;
     this.reads = gathered(
       () =>
         reload(async () => {
@@ -55,16 +55,22 @@ export class RunFiles {
    * Draw the files of the run, and those of the picked task; read them again after a task has ended.
    * @param {HTMLElement} ofRun
    * @param {HTMLElement} ofTask
-   * @param {Rows} rows the last ones of the run
+   * @param {import('../player/cursor.js').Journal} journal
    * @param {import('../fold.js').Row | undefined} row of the picked task
    */
-  draw(ofRun, ofTask, rows, row) {
-    const seen = `${[...rowsOf(rows, 'task')].filter(([, it]) => it.ended_at).length} ${rows.get('run')?.ended}`;
-    if (seen !== this.seen) this.reads.start();
-    this.seen = seen;
+  draw(ofRun, ofTask, journal, row) {
+    if (journal.length !== this.length) this.look(journal);
     const some = filesOf(this.files, row);
     fill(ofTask, some.map((it) => it.digest + it.name).join('\n'), () => some.length > 0 && this.card('Files of this task', some));
     fill(ofRun, this.files.map((it) => it.digest + it.name).join('\n'), () => this.files.length > 0 && this.card('Files of the run', this.files));
+  }
+
+  /** @param {import('../player/cursor.js').Journal} journal */
+  look({ rows, length }) {
+    this.length = length;
+    const seen = `${[...rowsOf(rows, 'task')].filter(([, it]) => it.ended_at).length} ${rows.get('run')?.ended}`;
+    if (seen !== this.seen) this.reads.start();
+    this.seen = seen;
   }
 
   /**

@@ -59,7 +59,7 @@ export class LiveRunPage extends HTMLElement {
       task: (place, task, row) => {
         if (!place.contains(log)) place.replaceChildren(verbs, ofTask, log);
         acts.drawn(verbs, task);
-        files.draw(ofRun, ofTask, view.shown.journal.rows, row);
+        files.draw(ofRun, ofTask, view.shown.journal, row);
         log.isFork = !!acts.forked;
         const isRun = !!row && attemptsOf(task, view.cursor.rows)[1].length > 0; // the output is that of its run
         log.show(row && !isRun ? task : '', row ? statusOf(row, view.cursor.rows) : '', row?.attempts ?? 0);
