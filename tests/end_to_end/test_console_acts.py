@@ -63,6 +63,37 @@ def test_a_question_is_approved_by_keys(browser: Browser, site: ConsoleSite) -> 
     tab.close()
 
 
+def open_questions(site: ConsoleSite) -> list[str]:
+    with site.http() as http:
+        return [it["inquiry_id"] for it in http.get("/api/inquiries").raise_for_status().json()["inquiries"]]
+
+
+def test_a_double_click_and_keys_after_an_answer_answer_no_other_question(browser: Browser, site: ConsoleSite) -> None:
+    (_, first), (_, second) = asked(site, "first"), asked(site, "second")
+    tab = Tab(browser, site, f"/inbox?question={second}")
+    approve = tab.page.locator("answer-form:not([data-settling]) [data-verb=approve]")
+    place = approve.bounding_box()
+    assert place
+    tab.page.locator(f"[data-question='{first}']").click()
+    approve.wait_for()
+    tab.page.mouse.dblclick(place["x"] + 9, place["y"] + 9)
+    expect(tab.page.locator(f"[data-question='{second}']")).to_have_attribute("aria-expanded", "true")
+    assert approve.bounding_box() == place
+    assert open_questions(site) == [first, second]
+    tab.page.mouse.click(place["x"] + 9, place["y"] + 9)
+    tab.page.locator(".answered li", has_text="You have approved it").wait_for()
+    expect(tab.page.locator(".question-head[aria-expanded=true]")).to_have_count(0)
+    tab.page.keyboard.type("area")
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.locator("answer-form")).to_have_count(0)
+    assert open_questions(site) == [first]
+    tab.page.keyboard.press("j")
+    tab.page.keyboard.press("r")
+    tab.page.locator("answer-form textarea").press("Enter")
+    tab.page.locator(".inbox .empty").wait_for()
+    tab.close()
+
+
 def test_arguments_are_edited_in_a_form_that_says_what_is_wrong(browser: Browser, site: ConsoleSite) -> None:
     run, inquiry = asked(site, "edited")
     tab = Tab(browser, site, f"/inbox?question={inquiry}")

@@ -9,10 +9,27 @@ import { subjectParts } from './subject.js';
 /** @typedef {import('./answers.js').Refused} Refused */
 /** @typedef {import('./site.js').Site} Site */
 
+/** Milliseconds in which a form that has just come into its place takes no click: the pointer was there for something else. */
+const SETTLING_MS = 500;
 const KEYS = /** @type {Record<string, string>} */ ({ approve: 'A', edit: 'E', reject: 'R' });
 
 /** It dispatches `closed`, whose detail has a text, and the questions that are open instead. */
 export class AnswerForm extends HTMLElement {
+  connectedCallback() {
+    this.settle();
+  }
+
+  disconnectedCallback() {
+    clearTimeout(this.settling);
+  }
+
+  /** Let clicks pass through until the form has stood in its place for a while. Keys are not held up. */
+  settle() {
+    clearTimeout(this.settling);
+    this.toggleAttribute('data-settling', true);
+    this.settling = setTimeout(() => this.toggleAttribute('data-settling', false), SETTLING_MS);
+  }
+
   /**
    * @param {Site} site
    * @param {Inquiry} inquiry
@@ -63,11 +80,7 @@ export class AnswerForm extends HTMLElement {
   askReason() {
     const reason = h('textarea', { class: 'field', rows: 2, maxlength: 10_000, dir: 'auto' });
     const label = h('label', { class: 'form-row' }, h('span', {}, 'Reason ', h('span', { class: 'optional' }, 'optional')), reason);
-    reason.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
-      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      void this.send({ verb: 'reject', reason: reason.value });
-    });
+    reason.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => sends(event) && (event.preventDefault(), void this.send({ verb: 'reject', reason: reason.value })));
     this.show([label], 'Reject', () => this.send({ verb: 'reject', reason: reason.value }));
     reason.focus();
   }
@@ -86,7 +99,10 @@ export class AnswerForm extends HTMLElement {
       if (value === undefined) return this.say('Nothing is changed. Approve it instead, or change a value.', true);
       return this.send({ verb, value });
     };
-    this.show([form], verb === 'edit' ? 'Approve with these changes' : 'Send the answer', read);
+    const isText = form.field?.kind === 'text';
+    const hint = isText ? h('p', { class: 'mute' }, h('kbd', {}, 'Enter'), ' sends it, ', h('kbd', {}, 'Shift Enter'), ' starts a new line.') : null;
+    this.show([form, hint], verb === 'edit' ? 'Approve with these changes' : 'Send the answer', read);
+    if (isText) form.addEventListener('keydown', (event) => sends(event) && (event.preventDefault(), void read()));
     /** @type {HTMLElement | null} */ (form.querySelector('input, textarea, select'))?.focus();
   }
 
@@ -97,6 +113,7 @@ export class AnswerForm extends HTMLElement {
    */
   show(parts, name, send) {
     this.say('');
+    this.settle();
     const submit = (/** @type {Event} */ event) => (event.preventDefault(), void send());
     const back = h('button', { type: 'button', class: 'button', onclick: () => this.back() }, 'Back');
     this.more?.replaceChildren(h('form', { onsubmit: submit, novalidate: true }, parts, h('div', { class: 'verbs' }, h('button', { class: 'button primary' }, name), back)));
@@ -106,6 +123,7 @@ export class AnswerForm extends HTMLElement {
   /** Hide the form of an answer. */
   back() {
     const used = /** @type {HTMLElement} */ (this.buttons);
+    this.settle();
     used.hidden = false;
     this.more?.replaceChildren();
     this.say('');
@@ -169,5 +187,11 @@ export class AnswerForm extends HTMLElement {
     if (this.verdict) setText(this.verdict, text);
   }
 }
+
+/**
+ * Return true for the key that sends a text of one line.
+ * @param {KeyboardEvent} event
+ */
+const sends = (event) => event.key === 'Enter' && !event.shiftKey && !event.isComposing && !(/** @type {HTMLInputElement} */ (event.target).value?.includes('\n'));
 
 customElements.define('answer-form', AnswerForm);

@@ -42,6 +42,8 @@ export class InboxPage extends HTMLElement {
     /** @type {Map<string, string>} addresses of runs, by id */
     this.links = new Map();
     this.current = '';
+    /** Where the next question is while none is the current one: the place of the one that was answered last. */
+    this.place = 0;
     this.isMore = false;
     /** @type {(() => void)[]} */
     this.stops = [];
@@ -51,7 +53,7 @@ export class InboxPage extends HTMLElement {
   async enter(site, _params, query) {
     this.site = site;
     this.query = query;
-    this.list = h('ol', { class: 'inbox' });
+    this.list = h('ol', { class: 'inbox', tabindex: -1 });
     this.past = h('section', { class: 'answered' });
     this.hint = h('p', { class: 'mute keys-hint' }, [['J', 'next'], ['K', 'previous'], ['A', 'approve'], ['E', 'edit'], ['R', 'reject']].map(([key, name]) => h('span', {}, h('kbd', {}, key), ` ${name}`)));
     this.replaceChildren(this.hint, this.list, this.past);
@@ -194,7 +196,7 @@ export class InboxPage extends HTMLElement {
       h('span', { class: 'risk-of' }, inquiry.risk === 'low' ? null : h('span', { class: 'risk', 'data-risk': inquiry.risk }, `${inquiry.risk} risk`)),
       h('time', { 'data-at': inquiry.asked_at, title: `asked ${moment(inquiry.asked_at)}` }),
     );
-    if (!isCurrent) return h('li', { class: 'question-row' }, head);
+    if (!isCurrent) return h('li', { class: 'question-row', tabindex: -1 }, head);
     item.form ??= this.form(item);
     const expires = inquiry.expires_at ? h('span', {}, `Expires ${moment(inquiry.expires_at)}`) : null;
     return h('li', { class: 'question-row current' }, head, h('div', { class: 'body' }, h('p', { class: 'about' }, link ? h('a', { href: link }, 'Show the run') : null, expires, h('code', {}, id)), item.form));
@@ -210,21 +212,22 @@ export class InboxPage extends HTMLElement {
       item.closed = text.replace(/\.$/, '');
       for (const inquiry of open) this.add(inquiry);
       if (open.length) this.site.toast(text);
-      else if (Object.values(GIVEN).includes(text)) this.next(item);
+      else if (Object.values(GIVEN).includes(text)) this.answered(item);
       this.draw();
     });
     return form;
   }
 
   /**
-   * Show the question after one that was answered.
+   * Close a question that was answered. The next one is not opened: its keys, and whatever is pressed next, would answer it.
    * @param {Item} item
    */
-  next(item) {
-    const ids = [...this.items.keys()];
-    const at = ids.indexOf(item.inquiry.inquiry_id);
+  answered(item) {
+    this.place = [...this.items.keys()].indexOf(item.inquiry.inquiry_id);
     this.site.toast(`${brief(item.inquiry.prompt, 80)}: ${item.closed}`);
-    this.show(ids[at + 1] ?? ids[at - 1] ?? '', true);
+    this.show('');
+    const rows = /** @type {NodeListOf<HTMLElement>} */ (this.list.querySelectorAll('.question-row'));
+    (rows[Math.min(this.place, rows.length - 1)] ?? this.list).focus({ preventScroll: true });
   }
 
   /**
@@ -262,8 +265,8 @@ export class InboxPage extends HTMLElement {
   move(by) {
     const ids = [...this.items.keys()];
     const at = ids.indexOf(this.current);
-    const to = at < 0 ? (by > 0 ? 0 : ids.length - 1) : Math.min(ids.length - 1, Math.max(0, at + by));
-    if (ids.length) this.show(ids[to], true);
+    const to = at < 0 ? this.place + Math.min(0, by) : at + by;
+    if (ids.length) this.show(ids[Math.min(ids.length - 1, Math.max(0, to))], true);
   }
 
   /** Show how long ago each question was asked. */
