@@ -15,3 +15,15 @@ class Lunch(StandardAgent):
     async def on_running(self, msg: Message) -> AgentResult:
         """Order it."""
         return self.make_result(AgentStatus.COMPLETED, f"{self.dish} is on the way.")
+
+
+@flowagent(description="Plan a picnic")
+class Picnic(StandardAgent):
+    """Asks where and what."""
+
+    place: str = InputField("Where will it be?")
+    food: str = InputField("What will you bring?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        """Plan it."""
+        return self.make_result(AgentStatus.COMPLETED, f"{self.food} at {self.place}.")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Error, expect
+from playwright.sync_api import Browser, Error, Route, expect
 
 from asterism.views import Delta, fold
-from tests.end_to_end.console_site import OFFLINE, ConsoleSite, Tab
+from tests.end_to_end.console_site import HERE, OFFLINE, ConsoleSite, Tab
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -20,6 +22,16 @@ ROWS = "JSON.stringify(Object.fromEntries(document.querySelector('live-run-page'
 LIVE = "document.querySelector('.liveness').dataset.state === 'live'"
 LOST_S = "Number(document.querySelector('.liveness').textContent.match(/^Connection lost, last update (.*) s ago$/)?.[1] ?? 0)"
 CLOCKS = "[...document.querySelectorAll('.stats dd, tbody .elapsed, tbody .started, .question-row time')].map((it) => it.textContent)"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
+    served = ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py"))
+    try:
+        served.start()
+        yield served
+    finally:
+        served.stop(signal.SIGKILL)
 
 
 def missed(tab: Tab, run: str) -> None:
@@ -59,10 +71,11 @@ def test_pages_of_a_killed_server_stop_their_clocks_and_then_show_what_happened_
     asks = site.submit({"task_id": "go", "skill": "prepare", "requires_approval": True}, title="asks")
     site.until(asks, "waiting")
     runs = Tab(browser, site)
-    run, asked, inbox = (Tab(browser, site, address, beside=runs) for address in (f"/runs/{goes_on}", f"/runs/{asks}", "/inbox"))
+    run, asked, inbox = (Tab(browser, site, address, beside=runs) for address in (f"/runs/{goes_on}?task=hold", f"/runs/{asks}", "/inbox"))
     tabs: list[Tab] = [runs, run, asked, inbox]
     inbox.page.locator(".question-row", has_text="asks").locator("button").click()
     inbox.page.locator("[data-verb=approve]").wait_for()
+    expect(run.page.locator("task-log pre")).to_have_text("waiting for goes-on")
     for tab in tabs:
         tab.until(LIVE)
         tab.expect(OFFLINE)
@@ -89,6 +102,10 @@ def test_pages_of_a_killed_server_stop_their_clocks_and_then_show_what_happened_
     site.until(goes_on, "ended")
     missed(run, goes_on)
     missed(asked, asks)
+    with site.http() as http:
+        log = http.get(f"/api/runs/{goes_on}/logs.txt?task=hold&below=false").raise_for_status().text
+    assert log.count("waiting for goes-on") == 2  # the attempt was interrupted, and performed again
+    expect(run.page.locator("task-log pre")).to_have_text("waiting for goes-on\nwaiting for goes-on")
     expect(asked.page.locator(".card.question")).to_have_count(0)
     expect(inbox.page.locator(".question-row.current .verdict")).to_contain_text("no longer open: approved by")
     expect(runs.page.locator("tbody td.in-words[data-status=succeeded]")).to_have_count(3)
@@ -150,3 +167,49 @@ def test_a_run_through_three_kills_is_shown_without_a_gap_in_each_tab(browser: B
     first.close()
     for tab in tabs:
         tab.check()
+
+
+def test_a_message_whose_answer_is_lost_is_taken_once_and_leaves_the_field(browser: Browser, site: ConsoleSite) -> None:
+    with site.http() as http:
+        talk = http.post("/api/conversations", json={"agent": "Picnic"}).raise_for_status().json()["run_id"]
+    tab = Tab(browser, site, f"/conversations/{talk}")
+    page, field = tab.page, tab.page.get_by_label("Message", exact=True)
+    tab.until(LIVE)
+    tab.expect(OFFLINE)
+
+    def take(route: Route) -> None:  # as a server does that is killed between its entry and its answer
+        site.stop(signal.SIGKILL)
+        site.command("answer", talk, "respond", "--value", '"In the park"', "--no-drive")
+        route.abort()
+
+    page.route("**/messages", take, times=1)
+    field.fill("In the park")
+    page.keyboard.press("Enter")
+    expect(page.locator("conversation-page [role=status]", has_text="The server cannot be reached.")).to_be_visible()
+    expect(field).to_have_value("In the park")
+    site.start()
+    tab.until(LIVE)
+    expect(page.locator(".messages .agent")).to_have_text([re.compile("Where will it be"), re.compile("What will you bring")])
+    expect(page.locator(".messages .person:not(.sending)")).to_have_count(1)
+    expect(field).to_have_value("")
+    expect(page.locator("conversation-page [role=status]", has_text="cannot be reached")).to_have_count(0)
+    field.fill("Soup")
+    page.keyboard.press("Enter")
+    expect(page.locator(".messages .agent", has_text="Soup at In the park.")).to_be_visible()
+    expect(page.locator(".messages .person:not(.sending)")).to_have_count(2)
+    tab.close()
+
+
+def test_a_page_whose_session_has_ended_asks_to_log_in_and_comes_back(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site, "/inbox", role="operator")
+    tab.until(LIVE)
+    tab.expect("401")
+    with site.http() as http:
+        (token,) = [it["id"] for it in http.get("/api/tokens").json()["tokens"] if it["name"].startswith("operator-")]
+        http.delete(f"/api/tokens/{token}").raise_for_status()
+        link = http.post("/api/login-links").raise_for_status().json()["link"]
+    tab.page.get_by_label("Login link or token").fill(f"{site.url}/#login={link}")
+    tab.page.get_by_role("button", name="Log in").click()
+    tab.page.locator("inbox-page").wait_for()
+    tab.until(LIVE)
+    tab.close()

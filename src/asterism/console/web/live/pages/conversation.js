@@ -101,6 +101,7 @@ export class ConversationPage extends HTMLElement {
     if (!model) return;
     const messages = [...rowsOf(journal.rows, 'message')];
     if (this.sending && messages.length > this.earlier) this.sending = null;
+    if (this.failed) this.recover(messages.slice(this.earlier).filter(([, it]) => it.by !== 'agent'));
     const { scrollHeight, scrollTop, clientHeight } = this.messages;
     const atEnd = scrollHeight - scrollTop - clientHeight < 40;
     this.say(messages);
@@ -218,6 +219,17 @@ export class ConversationPage extends HTMLElement {
       this.note = error.detail;
       this.draw();
     }
+  }
+
+  /**
+   * Offer a message whose answer was lost no longer, if it is among those that have arrived.
+   * @param {[string, any][]} arrived
+   */
+  recover(arrived) {
+    if (!arrived.length) return;
+    const isThere = arrived.some(([, { text }]) => textOf(text) === this.failed);
+    if (isThere && this.input.value.trim() === this.failed) this.input.value = '';
+    this.failed = this.note = '';
   }
 
   /** @param {[string, any][]} fields */
