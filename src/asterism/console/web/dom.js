@@ -140,3 +140,10 @@ const GLYPHS = /** @type {Record<string, string>} */ ({
  */
 export const icon = (name, more = '') =>
   h('svg', { viewBox: '0 0 16 16', class: `icon ${more}`, 'aria-hidden': 'true' }, h('path', { d: GLYPHS[name] ?? GLYPHS.entry }));
+
+/**
+ * Make an icon another one.
+ * @param {Element} element
+ * @param {string} name
+ */
+export const setIcon = (element, name) => setAttribute(/** @type {Element} */ (element.firstElementChild), 'd', GLYPHS[name] ?? GLYPHS.entry);

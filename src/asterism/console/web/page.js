@@ -8,6 +8,7 @@ import './journal.js';
 import './loop.js';
 import './machine.js';
 import { keys, shortcuts } from './keys.js';
+import { paced } from './pace.js';
 import { runNote } from './plan/rows.js';
 import { Cursor } from './player/cursor.js';
 import { Story } from './player/story.js';
@@ -43,6 +44,9 @@ import { brief, duration, moment, textOf } from './words.js';
  */
 /** @typedef {import('./fold.js').Rows} Rows */
 
+/** Milliseconds between two changes of the address; browsers refuse more than about three in a second. */
+const KEEP_MS = 400;
+
 export class RunPage extends HTMLElement {
   constructor() {
     super();
@@ -76,6 +80,7 @@ export class RunPage extends HTMLElement {
   open(runs, host, query) {
     this.runs = runs;
     this.host = host;
+    this.keep = paced(host.keep, KEEP_MS);
     this.build();
     this.restore(query);
   }
@@ -87,6 +92,7 @@ export class RunPage extends HTMLElement {
   disconnectedCallback() {
     this.unwatch?.();
     this.dock?.stop();
+    this.keep?.stop();
   }
 
   /**
@@ -258,7 +264,7 @@ export class RunPage extends HTMLElement {
     const text = String(query);
     if (text === (this.said ?? '')) return;
     this.said = text;
-    this.host.keep(query);
+    this.keep?.(query);
   }
 
   /** @param {string} id */

@@ -1,6 +1,6 @@
 // @ts-check
 /** A task of the plan, as a button. */
-import { fill, h, icon, setAttribute, setText } from '../dom.js';
+import { h, icon, setAttribute, setIcon, setText } from '../dom.js';
 import { statusOf, taskWords } from '../status.js';
 import { brief } from '../words.js';
 import { markOf, roleOf } from './rows.js';
@@ -15,11 +15,12 @@ import { markOf, roleOf } from './rows.js';
  * @returns {TaskButton}
  */
 export function taskButton(id, pick, focused) {
-  const [glyph, name, words, hidden, role] = [h('span', { class: 'glyph' }), h('b', { dir: 'auto' }), h('small', { dir: 'auto' }), h('span', { class: 'hidden' }), h('span', { class: 'role' })];
+  const glyph = icon('pending');
+  const [name, words, hidden, role] = [h('b', { dir: 'auto' }), h('small', { dir: 'auto' }), h('span', { class: 'hidden' }), h('span', { class: 'role' })];
   const button = h(
     'button',
     { type: 'button', class: 'task', tabindex: -1, onclick: pick, onfocus: focused },
-    glyph,
+    h('span', { class: 'glyph' }, glyph),
     h('span', { class: 'words' }, name, ' ', words),
     hidden,
     role,
@@ -51,7 +52,7 @@ export function showTask(drawn, id, row, rows, edit, now) {
   setText(drawn.name, name);
   setText(drawn.words, words);
   setText(drawn.role, role);
-  fill(drawn.glyph, status, () => icon(status));
+  setIcon(drawn.glyph, status);
   setText(drawn.hidden, [status, mark && mark !== 'same' && `${mark} by this edit`].filter(Boolean).join(', '));
   setAttribute(drawn.button, 'title', [name, role, words].filter(Boolean).join('\n'));
 }
