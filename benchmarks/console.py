@@ -7,7 +7,7 @@ import contextlib
 import os
 import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import IDLE, open_runtime, submit
 from benchmarks.plans import layered
-from tests.end_to_end.browsers import TIMEOUT_MS, executable
+from tests.end_to_end.browsers import TIMEOUT_MS, executable, until
 from tests.end_to_end.console_site import ConsoleSite
 
 PROBE = Path(__file__).with_name("console_probe.js")
@@ -52,22 +52,10 @@ def nothing() -> None:
 """
 """A task that waits for a file, and one of 50 ms with what is around it, so the device ends twenty in a second."""
 TASKS = 500
-RETRIES = 10
+RETRIES = 20
 """Attempts of each task of the run of 10,000 entries."""
 MANY = 5_000
 TABS = 8
-
-
-class Budgets(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page may take, in milliseconds, and the bytes of its files."""
-
-    drawn_ms: float = 1500
-    update_ms: float = 100
-    scrub_ms: float = 50
-    first_view_bytes: int = 80_000
-
-
-BUDGETS = Budgets()
 
 
 class FailingDevice:
@@ -143,39 +131,38 @@ class Console:
         finally:
             context.close()
 
-    def show(self, context: BrowserContext, run: str, tasks: int) -> tuple[Page, float]:
-        """Open the page of a run; return it, and the milliseconds from the navigation until its plan was painted."""
-        page = context.new_page()
+    def show(self, page: Page, run: str, tasks: int) -> float:
+        """Show the page of a run; return the milliseconds from the navigation until its plan was painted."""
         page.goto(f"{self.site.url}/runs/{run}", wait_until="commit")
-        return page, float(page.evaluate("tasks => probe.drawn(tasks)", tasks))
+        return float(page.evaluate("tasks => probe.drawn(tasks)", tasks))
 
     def drawn_ms(self, run: str, tasks: int) -> float:
         """Return the milliseconds from a first navigation to the page of a run until its plan was painted."""
         with self.profile() as context:
-            return self.show(context, run, tasks)[1]
+            return self.show(context.new_page(), run, tasks)
 
     def steps_ms(self, run: str, tasks: int, what: str, steps: int) -> list[float]:
         """Return the milliseconds that each of so many steps took until it was painted: ``scrub``, ``zoom``, or ``pick``."""
         with self.profile() as context:
-            page, _ = self.show(context, run, tasks)
+            page = context.new_page()
+            self.show(page, run, tasks)
             found: list[float] = page.evaluate(f"steps => probe.{what}(steps)", steps)
             return found
 
-    def updates(self, seconds: float, tabs: int = 1) -> list[list[Update]]:
-        """Run tasks of 50 ms, one after the other, while tabs show them; return the updates that each tab has painted."""
+    @contextlib.contextmanager
+    def following(self, tabs: int = 1) -> Iterator[Followed]:
+        """Show a run of tasks of 50 ms in tabs of one profile; the run waits for ``begin``, and is cancelled after the block."""
         begin = os.urandom(4).hex()
         run = self.site.submit(*_ticking(begin), title="measured")
         with self.profile() as context:
-            pages = [self.show(context, run, TASKS)[0] for _ in range(tabs)]
+            pages = [context.new_page() for _ in range(tabs)]
             for page in pages:
+                self.show(page, run, TASKS)
                 page.evaluate("probe.watch()")
-            self.site.release(begin)
-            pages[0].wait_for_timeout(seconds * 1000)
-            found = [[Update(*it) for it in page.evaluate("probe.updates")] for page in pages]
+            yield Followed(pages, lambda: self.site.release(begin))
         with self.site.http() as http:
             http.post(f"/api/runs/{run}/commands", json={"command": "cancel"})  # refused if it has ended
         self.site.until(run, "ended")
-        return found
 
 
 class Update(msgspec.Struct, frozen=True):
@@ -189,6 +176,24 @@ class Update(msgspec.Struct, frozen=True):
     def ms(self) -> float:
         """Milliseconds from the commit until it was painted."""
         return self.painted - self.committed
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """A run that tabs show.
+
+    Attributes:
+        pages: the tabs.
+        begin: lets the run begin.
+    """
+
+    pages: Sequence[Page]
+    begin: Callable[[], None]
+
+    def updates(self, count: int) -> list[list[Update]]:
+        """Wait until each tab has painted so many ends of tasks; return those of each tab."""
+        for page in self.pages:
+            until(page, f"probe.updates.length >= {count}")
+        return [[Update(*it) for it in page.evaluate("probe.updates")] for page in self.pages]
 
 
 def _ticking(begin: str) -> list[dict[str, Any]]:
@@ -234,12 +239,15 @@ def _recorded_rows(console: Console, repeats: int, steps: int) -> Iterator[str]:
         yield f"| console: {MANY:,} tasks, {name} | {_words(console.steps_ms(large, MANY, what, min(steps, 20)))} |"
 
 
-def _live_rows(console: Console, seconds: float) -> Iterator[str]:
+def _live_rows(console: Console, updates: int) -> Iterator[str]:
     """Rows about a run that goes on."""
     for tabs in (1, TABS):
-        by_tab = console.updates(seconds, tabs)
+        with console.following(tabs) as followed:
+            followed.begin()
+            by_tab = followed.updates(updates)
         slowest = max(by_tab, key=lambda updates: p95([it.ms for it in updates]))
-        what = f"an update of {TASKS} live tasks, {len(slowest) / seconds:.0f} in a second"
+        rate = 1000 * len(slowest) / (slowest[-1].committed - slowest[0].committed)
+        what = f"an update of {TASKS} live tasks, {rate:.0f} in a second"
         until = "until it is painted" if tabs == 1 else f"until the slowest of {tabs} tabs has painted it"
         here = _words([it.painted - it.arrived for it in slowest])
         yield f"| console: {what}, from the commit {until} | {_words([it.ms for it in slowest])}; since its arrival {here} |"
@@ -253,7 +261,7 @@ def _sizes() -> Iterator[str]:
 
 def rows(*, quick: bool) -> Iterator[str]:
     """Rows of the table of figures."""
-    repeats, steps, seconds = (1, 10, 3.0) if quick else (9, 100, 20.0)
+    repeats, steps, updates = (1, 10, 40) if quick else (9, 100, 400)
     yield from _sizes()
     if executable() is None:
         yield "| console: the other figures | not measured: there is no Chromium |"
@@ -262,4 +270,4 @@ def rows(*, quick: bool) -> Iterator[str]:
         runs = asyncio.run(recorded(Path(folder) / "runs.db"))
         with chromium() as browser, Console.opened(Path(folder), browser, runs) as console:
             yield from _recorded_rows(console, repeats, steps)
-            yield from _live_rows(console, seconds)
+            yield from _live_rows(console, updates)
