@@ -117,14 +117,16 @@ def test_an_edit_that_changes_nothing_or_has_no_editor_sends_nothing(terminals: 
     assert "unchanged; nothing was sent" in again.read_until(CHOICES)
 
 
-def test_arguments_that_the_run_refuses_are_asked_for_again(terminals: Any, folder: Path) -> None:
-    (folder / "editor.py").write_text(EDITOR.replace("'1.4', '1.5'", "'version', 'nothing'"), encoding="utf-8")
+def test_arguments_that_the_run_refuses_are_opened_again_as_they_were_saved(terminals: Any, folder: Path) -> None:
+    changes = "text.replace('nothing', 'version').replace('1.4', '1.5') if 'nothing' in text else text.replace('version', 'nothing')"
+    editor = f"import pathlib, sys; file = pathlib.Path(sys.argv[1]); text = file.read_text(); file.write_text({changes})"
+    (folder / "editor.py").write_text(editor, encoding="utf-8")
     terminal = run(terminals, "one")
     terminal.read_until(CHOICES)
     terminal.type("e\r")
     assert "not accepted: ship.inputs.nothing: ship takes version, region" in terminal.read_until(CHOICES)
-    terminal.type("a\r")
-    ends(terminal, 0, "1.4 is live in eu")
+    terminal.type("e\r")
+    ends(terminal, 0, "1.5 is live in eu")
 
 
 def test_a_rejection_asks_for_its_reason(terminals: Any) -> None:

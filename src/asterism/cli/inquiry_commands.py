@@ -89,7 +89,9 @@ def answer(
     /,
     *,
     reason: Annotated[str, Parameter(help="Reason, for the journal and the planner.")] = "",
-    value: Annotated[str | None, Parameter(help="JSON, or @FILE: the new arguments for edit, the result for respond.")] = None,
+    value: Annotated[
+        str | None, Parameter(help="JSON, or @FILE: the result for respond; for edit the arguments to replace, the others stay.")
+    ] = None,
     every: Annotated[
         bool,
         Parameter(name="--all", negative=(), help="Answer every open question that allows this verb; QUESTION is then the id of a run."),

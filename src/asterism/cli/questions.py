@@ -66,6 +66,7 @@ class Questions:
         self._screen = screen
         self._prepare = prepare
         self._left: set[str] = set()
+        self._drafts: dict[str, str] = {}  # what was typed in the editor, by question
         self._sent: dict[str, tuple[str, str]] = {}  # run id and inbox key of the last answer, by question
         self._moved = False
         self._typing: asyncio.Task[str | None] | None = None
@@ -146,7 +147,7 @@ class Questions:
         if choice == "always":
             return await self._send(asked, "approve", ALWAYS, rest)
         if choice == "edit":
-            value, rest = await self._edited(editable_of(subject_of(asked))), ""
+            value, rest = await self._edited(asked), ""
             if value is None:
                 return False
         elif choice == "respond":
@@ -236,9 +237,13 @@ class Questions:
                 return
             await asyncio.sleep(CLOSED_POLL_S)
 
-    async def _edited(self, value: Any) -> Any:
-        """Return a value as the person has changed it in an editor; None if they have not."""
-        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    async def _edited(self, asked: InquiryRow) -> Any:
+        """Return what a question asks about, as the person has changed it in an editor; None if they have not.
+
+        A text that was not accepted is opened again.
+        """
+        original = json.dumps(editable_of(subject_of(asked)), indent=2, ensure_ascii=False) + "\n"
+        text = self._drafts.get(asked.inquiry_id, original)
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
             file = Path(folder, "answer.json")
@@ -253,9 +258,10 @@ class Questions:
                 return None
             finally:
                 self._is_editing = False
-        if code or edited == text:
+        if code or edited == original:
             put(f"the editor {plain(editor)} ended with exit code {code}; nothing was sent" if code else "unchanged; nothing was sent")
             return None
+        self._drafts[asked.inquiry_id] = edited
         try:
             return json.loads(edited)
         except (ValueError, RecursionError) as error:

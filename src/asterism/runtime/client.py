@@ -20,6 +20,7 @@ from asterism.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.kernel.packing import event_body, packer
 from asterism.kernel.run import Run
 from asterism.machines.run_control import Answered, Forked, Verb
+from asterism.runtime.answer_values import check_no_secret, edited_arguments
 from asterism.runtime.clock import Clock
 from asterism.runtime.journal_file import Journal, with_run_id
 from asterism.runtime.ports.files import Files
@@ -290,10 +291,8 @@ class Client:
             raise InvalidInput(f"{inquiry_id} accepts {', '.join(asked.verbs)}, not {verb}")
         if verb == "edit" and not isinstance(value, dict):
             raise InvalidInput(f"an edit of {inquiry_id} needs the new arguments as a JSON object")
-        if secret := _secret_names(asked, value):
-            raise InvalidInput(
-                f"{inquiry_id} asks for a secret ({', '.join(secret)}), and answers are journaled; type it in the conversation"
-            )
+        check_no_secret(asked, value)
+        value = edited_arguments(asked, value) if verb == "edit" else value
         check_json([value, reason], f"the answer to {inquiry_id}")  # the journal must give back exactly what was approved
         if verb != "edit":
             as_json([value, reason], f"the answer to {inquiry_id}")
@@ -378,14 +377,6 @@ class Client:
 
     def _sent(self) -> None:
         """Called when a row was put into an inbox."""
-
-
-def _secret_names(asked: InquiryRow, value: Any) -> list[str]:
-    """Return the properties of an answer that its schema forbids (``false``): secrets."""
-    if not asked.schema or not isinstance(value, dict):
-        return []
-    properties = msgspec.json.decode(asked.schema).get("properties", {})
-    return [name for name in value if properties.get(name) is False]
 
 
 def polls(timeout_s: float) -> int:
