@@ -141,6 +141,24 @@ def test_a_question_that_is_answered_elsewhere_says_by_whom(browser: Browser, si
     tab.close()
 
 
+def test_a_picked_task_is_in_sight_also_below_questions_and_only_a_focused_question_shows_its_keys(
+    browser: Browser, site: ConsoleSite
+) -> None:
+    deploy = {"device": "production", "skill": "deploy", "requires_approval": True}
+    run = site.submit(*({"task_id": it, **deploy} for it in "abcd"), {"task_id": "prepare", "skill": "prepare"})
+    tab = Tab(browser, site, f"/runs/{run}")
+    expect(tab.page.locator(".card.question")).to_have_count(4)
+    keys = tab.page.locator(".card.question kbd:visible")
+    expect(keys).to_have_count(0)
+    tab.page.locator(".card.question").first.focus()
+    expect(keys).to_have_text(["A", "E", "R"])
+    tab.task("prepare").click()
+    expect(tab.page.locator(".card.picked .lead")).to_be_in_viewport()
+    tab.close()
+    with site.http() as http:
+        http.post(f"/api/runs/{run}/commands", json={"command": "cancel"}).raise_for_status()
+
+
 def test_someone_who_may_only_read_sees_no_answers_and_no_actions(browser: Browser, site: ConsoleSite) -> None:
     run, _ = asked(site, "read only")
     tab = Tab(browser, site, f"/runs/{run}", role="viewer")

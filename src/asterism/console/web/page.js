@@ -60,6 +60,8 @@ export class RunPage extends HTMLElement {
     /** @type {Story} */
     this.story = unset;
     this.picked = '';
+    /** The task was picked since the page was drawn. */
+    this.isNew = false;
     this.marking = false;
     this.asTable = false;
     this.details = false;
@@ -190,6 +192,8 @@ export class RunPage extends HTMLElement {
     this.dock.draw(story, !!edit, goesOn ? now : 0);
     this.classList.toggle('past', !cursor.atEnd);
     this.remember();
+    if (this.isNew) this.task.firstElementChild?.scrollIntoView(); // questions may be above it
+    this.isNew = false;
   }
 
   /**
@@ -270,6 +274,7 @@ export class RunPage extends HTMLElement {
   /** @param {string} id */
   pick(id) {
     this.picked = this.picked === id ? '' : id;
+    this.isNew = !!this.picked && !this.plan.hasAttribute('data-editing'); // the editor shows the task by itself
     this.later();
   }
 
