@@ -13,6 +13,12 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, expect
 
+from asterism.kernel.packing import packer
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.journal_file import journal_lines
+from asterism.runtime.ports.store import RunRow
+from tests.constellation_harness import Agent
+from tests.constellations import plan
 from tests.end_to_end.console_site import HERE, ConsoleSite, Tab
 from tests.end_to_end.hostile_skills import ENDLESS, HOSTILE
 
@@ -100,6 +106,24 @@ def ids(site: ConsoleSite) -> dict[str, str]:
     return {"failed": failed, "asks": asks, "request": request, "talk": talk}
 
 
+def imported(site: ConsoleSite) -> str:
+    """Import a run whose plan a planner has changed with hostile thoughts; return its id."""
+    agent = Agent(plan("a b", "a>b"), replan="always")
+    agent.ends("a", {HOSTILE: HOSTILE})
+    thought = f"{HOSTILE} {ENDLESS[:50_000]}"
+    added = {"tool": "add_task", "parameters": {"task_id": "c", "name": TAGS, "device": "d", "description": HOSTILE}}
+    agent.plans(added, {"tool": "remove_task", "parameters": {"task_id": "b"}}, thought=thought)
+    agent.ends("c", ENDLESS[:200_000])
+    agent.plans(status="FINISH", thought=thought)
+    records = [packer(CONSTELLATION_AGENT).pack(entry) for entry in agent.entries]
+    row = RunRow(
+        run_id="r", machine="constellation agent", title=TAGS, state="FINISH", status="ended", outcome="finished", seq=len(records)
+    )
+    (site.folder / "run.jsonl").write_text("".join(journal_lines([(row, records)])), encoding="utf-8")
+    assert "imported" in site.command("import", "run.jsonl")
+    return "r"
+
+
 def read(tab: Tab, address: str) -> list[str]:
     """Return the faults of a page when it has been drawn."""
     tab.go(address)
@@ -111,6 +135,18 @@ def read(tab: Tab, address: str) -> list[str]:
         tab.page.wait_for_timeout(100)
         drawn.append(int(tab.page.evaluate("document.querySelectorAll('*').length")))
     return [f"{address}: {it}" for it in tab.page.evaluate(FAULTS)]
+
+
+def test_hostile_thoughts_of_a_planner_are_text(browser: Browser, site: ConsoleSite) -> None:
+    run = imported(site)
+    tab = Tab(browser, site, f"/runs/{run}?task=c")
+    card = tab.page.locator(".card.thought")
+    expect(card).to_contain_text("<img src=x onerror=")
+    tab.page.keyboard.press("[")
+    tab.task("b").wait_for()
+    assert (tab.task("c").get_attribute("data-mark"), tab.task("b").get_attribute("data-mark")) == ("added", "removed")
+    assert tab.page.evaluate(FAULTS) == []
+    tab.close()
 
 
 @pytest.mark.parametrize("width", [1440, 390])
