@@ -8,7 +8,6 @@ import './journal.js';
 import './loop.js';
 import './machine.js';
 import { keys, shortcuts } from './keys.js';
-import { paced } from './pace.js';
 import { runNote } from './plan/rows.js';
 import { Cursor } from './player/cursor.js';
 import { Story } from './player/story.js';
@@ -43,9 +42,6 @@ import { brief, duration, moment, textOf } from './words.js';
  * @property {(place: HTMLElement, task: string, row: import('./fold.js').Row | undefined) => void} [task] draws more about the picked task
  */
 /** @typedef {import('./fold.js').Rows} Rows */
-
-/** Milliseconds between two changes of the address; browsers refuse more than about three in a second. */
-const KEEP_MS = 400;
 
 export class RunPage extends HTMLElement {
   constructor() {
@@ -82,7 +78,6 @@ export class RunPage extends HTMLElement {
   open(runs, host, query) {
     this.runs = runs;
     this.host = host;
-    this.keep = paced(host.keep, KEEP_MS);
     this.build();
     this.restore(query);
   }
@@ -94,7 +89,6 @@ export class RunPage extends HTMLElement {
   disconnectedCallback() {
     this.unwatch?.();
     this.dock?.stop();
-    this.keep?.stop();
   }
 
   /**
@@ -268,7 +262,7 @@ export class RunPage extends HTMLElement {
     const text = String(query);
     if (text === (this.said ?? '')) return;
     this.said = text;
-    this.keep?.(query);
+    this.host.keep(query);
   }
 
   /** @param {string} id */
