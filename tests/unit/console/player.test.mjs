@@ -8,7 +8,7 @@ import { Scale } from '../../../src/asterism/console/web/player/scale.js';
 import { inRows } from '../../../src/asterism/console/web/player/lanes.js';
 import { PEOPLE, PLANNER, Story } from '../../../src/asterism/console/web/player/story.js';
 import { itemWords, progressWords, statusOf, taskWords } from '../../../src/asterism/console/web/status.js';
-import { brief, duration, textOf, visible } from '../../../src/asterism/console/web/words.js';
+import { brief, dollars, duration, short, textOf, visible } from '../../../src/asterism/console/web/words.js';
 
 const golden = new Map(JSON.parse(readFileSync(new URL('../views/folds.json', import.meta.url), 'utf8')).map((it) => [it.name, it.deltas]));
 
@@ -155,4 +155,9 @@ test('an attempt of a killed process and the one after it are two bars, and the 
   assert.deepEqual(resumes.map((resume) => [resume.count, resume.delta.text]), [[3, 'resumed by host:2']]);
   const alone = [...bars.values()].filter((bar) => bar.id === 'attempt:1');
   assert.deepEqual(new Scale(deltas, alone).gaps.map((gap) => gap.seconds), [8, 4992, 3990]);
+});
+
+test('costs and counts have the digits that matter', () => {
+  assert.deepEqual([0, 0.00001, 0.0096, 0.0431, 0.276, 12.345].map(dollars), ['$0', '<$0.0001', '$0.0096', '$0.043', '$0.28', '$12.35']);
+  assert.deepEqual([950, 16_130, 999_949, 3_244_500].map(short), ['950', '16.1k', '999.9k', '3.2M']);
 });

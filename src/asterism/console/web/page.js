@@ -14,7 +14,7 @@ import { Story } from './player/story.js';
 import { editCard, failureCard, questionCards, taskCard } from './side.js';
 import { progressWords, statusOf } from './status.js';
 import './table.js';
-import { brief, duration, moment, textOf } from './words.js';
+import { brief, dollars, duration, moment, short, textOf } from './words.js';
 
 /**
  * A run that the page can show.
@@ -201,7 +201,7 @@ export class RunPage extends HTMLElement {
     setText(this.heading, title);
     setAttribute(this.heading, 'title', textOf(run.request || run.agent || ''));
     this.host.titled(title);
-    setText(this.pill, cursor.delta?.state ?? shown.machine.initial);
+    setText(this.pill, `${cursor.delta?.state ?? shown.machine.initial}${run.outcome === 'cancelled' ? ' · cancelled' : ''}`);
     setAttribute(this.pill, 'data-outcome', run.outcome ?? '');
     setText(this.when, this.goesOn(run) ? '' : `${cursor.atEnd ? (run.ended ? 'ended' : 'not ended when exported') : 'earlier entry'} · ${moment(cursor.delta?.at ?? 0)}`);
     const { parent } = shown;
@@ -210,8 +210,8 @@ export class RunPage extends HTMLElement {
     const { used } = run;
     const stats = [
       tasks.length ? [run.machine === 'orchestration loop' ? 'Steps' : 'Tasks', progressWords(tasks)] : null,
-      used?.cost_usd ? ['Cost', `$${used.cost_usd.toFixed(3)}`] : null,
-      used && used.input_tokens + used.output_tokens ? ['Tokens', `${((used.input_tokens + used.output_tokens) / 1000).toFixed(1)}k`] : null,
+      used?.cost_usd ? ['Cost', dollars(used.cost_usd)] : null,
+      used && used.input_tokens + used.output_tokens ? ['Tokens', short(used.input_tokens + used.output_tokens)] : null,
       ['Elapsed', duration(elapsed)],
     ].filter((it) => it !== null);
     fill(this.stats, JSON.stringify(stats), () => stats.map(([term, value]) => h('div', {}, h('dt', {}, term), h('dd', {}, value))));

@@ -4,7 +4,7 @@ import { h, icon } from './dom.js';
 import { rowsOf } from './fold.js';
 import { roleOf } from './plan/rows.js';
 import { itemWords, SETTLED, statusOf } from './status.js';
-import { brief, count, duration, isLong, moment, textOf } from './words.js';
+import { brief, count, dollars, duration, isLong, moment, textOf } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
 /** @typedef {import('./fold.js').Rows} Rows */
@@ -73,16 +73,17 @@ function questionCard(id, ask, rows) {
 }
 
 /**
- * Return a card that says why a run has failed; nothing for one that has not.
+ * Return a card that says why a run has failed or was cancelled; nothing for another one.
  * @param {Row} run
  * @param {Rows} rows
  * @param {(id: string) => void} pick picks a task
  */
 export function failureCard(run, rows, pick) {
-  if (run.outcome !== 'failed' || !run.reason) return null;
+  const title = { failed: 'Why it failed', cancelled: 'Why it was cancelled' }[/** @type {string} */ (run.outcome)];
+  if (!title || !run.reason) return null;
   const failed = [...rowsOf(rows, 'task')].filter(([, row]) => row.status === 'FAILED' && !row.item).slice(0, FAILED);
   const links = failed.map(([id, row]) => h('button', { type: 'button', class: 'linkish', dir: 'auto', onclick: () => pick(id) }, brief(row.name || id, 60)));
-  return card('failed', 'Why it failed', 'failure', h('p', { class: 'error', dir: 'auto' }, textOf(run.reason)), links.length ? h('p', { class: 'mute links' }, 'Show ', links) : null);
+  return card(run.outcome, title, run.outcome === 'failed' ? 'failure' : 'cancelled', h('p', { class: 'error', dir: 'auto' }, textOf(run.reason)), links.length ? h('p', { class: 'mute links' }, 'Show ', links) : null);
 }
 
 /**
@@ -231,5 +232,5 @@ function changedChip(name, fields) {
  */
 export function usageWords(usage) {
   const tokens = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
-  return [usage.model, tokens ? count(tokens, 'token') : '', usage.cost_usd ? `$${usage.cost_usd.toFixed(4)}` : ''].filter(Boolean).join(' · ');
+  return [usage.model, tokens ? count(tokens, 'token') : '', usage.cost_usd ? dollars(usage.cost_usd) : ''].filter(Boolean).join(' · ');
 }

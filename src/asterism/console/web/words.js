@@ -62,6 +62,18 @@ export function byteCount(number) {
   return `${size < 1000 ? Number(size.toPrecision(3)) : Math.round(size)} ${unit}`;
 }
 
+/**
+ * Return an amount of US dollars, with two digits that count: `$12.35`, `$0.28`, `$0.0096`.
+ * @param {number} amount
+ */
+export const dollars = (amount) => (amount > 0 && amount < 1e-4 ? '<$0.0001' : `$${amount < 0.1 ? Number(amount.toPrecision(2)) : amount.toFixed(2)}`);
+
+/**
+ * Return a large number in short: `950`, `16.1k`, `3.2M`.
+ * @param {number} number
+ */
+export const short = (number) => (number < 1000 ? String(number) : number < 999_950 ? `${(number / 1e3).toFixed(1)}k` : `${(number / 1e6).toFixed(1)}M`);
+
 /** @typedef {{$long: number, beginning: string, seq?: number}} Long a long value: its length and its beginning */
 
 /**

@@ -2,7 +2,7 @@
 /** `<run-actions>`: what one may do with a run. Each is a command, and nothing changes on the page before the run does. */
 import { fill, h, icon } from '../dom.js';
 import { rowsOf } from '../fold.js';
-import { count } from '../words.js';
+import { count, dollars } from '../words.js';
 import { command } from './commands.js';
 import { openDialog } from './dialog.js';
 import './form/form.js';
@@ -54,7 +54,7 @@ export class RunActions extends HTMLElement {
     const isLive = !!this.site?.isLive;
     const key = [about.run, isLive, ...first.map((it) => it.name), '', ...others.map((it) => it.name)].join('\n');
     fill(this, key, () => [
-      first.map((it) => h('button', { type: 'button', class: `button ${it.danger ? 'danger' : ''}`, title: it.title, disabled: !isLive, onclick: () => this.do(it.name) }, icon(it.glyph), h('span', {}, it.name))),
+      first.map((it) => h('button', { type: 'button', class: `button ${it.danger ? 'danger' : ''}`, title: it.title, 'aria-label': it.name, disabled: !isLive, onclick: () => this.do(it.name) }, icon(it.glyph), h('span', {}, it.name))),
       others.length ? this.menu(others, isLive) : null,
     ]);
   }
@@ -176,7 +176,7 @@ export class RunActions extends HTMLElement {
     const form = /** @type {import('./form/form.js').ValueForm} */ (document.createElement('value-form'));
     form.open(LIMITS);
     const { used } = run;
-    const words = used ? `It has used $${(used.cost_usd ?? 0).toFixed(3)} and ${count((used.input_tokens ?? 0) + (used.output_tokens ?? 0), 'token')}.` : '';
+    const words = used ? `It has used ${dollars(used.cost_usd ?? 0)} and ${count((used.input_tokens ?? 0) + (used.output_tokens ?? 0), 'token')}.` : '';
     const parts = [h('p', {}, `${words} A limit that is left empty stays. A run that has paused itself at a limit continues.`), form];
     const body = () => {
       const found = form.read();

@@ -113,6 +113,7 @@ export class DevicesPage extends HTMLElement {
       const pick = () => {
         this.show({ device: row.id });
         this.draw();
+        if (matchMedia('(width <= 1000px)').matches) this.details.scrollIntoView({ block: 'start' }); // it is below the list
       };
       const name = h('button', { type: 'button', class: 'linkish', dir: 'auto', 'data-key': row.id, onclick: pick }, row.id);
       const doing = row.now.slice(0, 2).map((it) => h('div', {}, taskLink(it)));

@@ -1,7 +1,7 @@
 // @ts-check
 /** `<runs-page>`: the runs, newest first, and a box to submit one. */
 import { fill, h, icon, setAttribute, setText } from '../../dom.js';
-import { duration } from '../../words.js';
+import { dollars, duration } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { gathered } from '../reload.js';
 import { asked, isAsking, lasted, pageOf, STATUSES, statusOfRun } from '../run_words.js';
@@ -213,7 +213,7 @@ export class RunsPage extends HTMLElement {
     const mark = h('span', { class: 'glyph', 'data-status': status }, icon(run.status === 'paused' ? 'pause' : status));
     const asks = isAsking(run, this.asking) ? h('span', { class: 'needs' }, icon('waiting'), 'Needs you') : null;
     const cost = this.costs.get(run.run_id);
-    const price = cost ? h('span', { class: 'cost', title: 'Cost of its models so far' }, `$${cost.toFixed(2)}`) : null;
+    const price = cost ? h('span', { class: 'cost', title: 'Cost of its models so far' }, dollars(cost)) : null;
     const copied = run.session !== run.run_id && !run.parent ? h('span', { class: 'mute of-session', title: 'A later run of this session, or a copy of one of its runs' }, `of ${run.session}`) : null;
     return h(
       'tr',

@@ -92,6 +92,7 @@ export class SchedulesPage extends HTMLElement {
         this.query.set('schedule', schedule.name);
         this.site.keep(this.query);
         void this.again();
+        if (matchMedia('(width <= 1000px)').matches) this.side.scrollIntoView({ block: 'start' }); // it is below the list
       };
       const next = schedule.paused ? h('span', { class: 'status', 'data-status': 'cancelled' }, icon('pause'), 'Paused') : [timeOf(schedule.next_at, now), h('div', { class: 'mute' }, inZone(schedule.next_at, schedule.zone))];
       return h(
