@@ -319,9 +319,10 @@ class Orchestrator:
     async def _said(self, conversation: Conversation, text: str, stack: list[RunRow]) -> AgentResult:
         result = await conversation.say(text)
         rest = [row for row in stack if row.run_id != conversation.run_id]
-        return await self._with_return(result, _Person(user=conversation.user, tenant=conversation.tenant), rest)
+        is_refusal = replies.refusal_of(text, conversation.language) is not None  # who has just said no is not asked again
+        return await self._with_return(result, _Person(user=conversation.user, tenant=conversation.tenant), rest, offers=not is_refusal)
 
-    async def _with_return(self, result: AgentResult, person: _Person, rest: list[RunRow]) -> AgentResult:
+    async def _with_return(self, result: AgentResult, person: _Person, rest: list[RunRow], *, offers: bool = True) -> AgentResult:
         """Return the result, followed by the question of the previous conversation if this one has ended."""
         if result.status not in ENDED:
             return result
@@ -331,7 +332,7 @@ class Orchestrator:
         if agent is not None and result.status is AgentStatus.COMPLETED:
             _remember(self._completed, person.session, _Offer(agent, "", given))
         if not rest:
-            return self._with_offer(result, person, _Offer(agent, "", given)) if agent else result
+            return self._with_offer(result, person, _Offer(agent, "", given)) if agent and offers else result
         conversation = self._conversation(rest[-1], person)
         back = _question(conversation.agent, await conversation.result(self.runtime, rest[-1]))
         return msgspec.structs.replace(

@@ -255,6 +255,14 @@ class Restock(StandardAgent):
         raise RuntimeError("the shelf is down")
 
 
+@flowagent(triggers=["insure"], description="Insure")
+class Insured(StandardAgent):
+    insured: bool = InputField("Is it insured?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        raise RuntimeError("it needs an insurance")
+
+
 SHIPPING = (Shipping, GermanShipping, Refund)
 APPROVAL = "Ship an order (order: 7). Go ahead? (yes/no)"
 RESTART = "Start again from the beginning, with the same values? (yes/no)"
@@ -271,6 +279,10 @@ def test_a_conversation_that_failed_starts_again_with_its_values_and_asks_for_ap
         failed,
         "I can do this: Ship an order; Ein Paket senden; Refund an order.",
     ]
+
+
+def test_a_failure_after_a_no_offers_no_restart() -> None:
+    assert Talking((Insured,)).play("insure", "no")[1] == "Sorry, something went wrong: RuntimeError: it needs an insurance."
 
 
 def test_an_agent_without_values_starts_again_too() -> None:
