@@ -37,7 +37,7 @@ from asterism.simulation.model_wire import ModelRequest
 from asterism.simulation.scripted_model import Answering, ModelAnswer, ScriptedModel
 from asterism.stores.memory import MemoryStore
 
-LIMIT_S = 30.0
+LIMIT_S = 100.0
 """No run here may take longer."""
 
 Work = Callable[[Attempt], Awaitable[Any]]
@@ -202,7 +202,7 @@ def live(
             quick: dict[str, Any] = {
                 "model": "openai:gpt-4o",
                 "base_url": model.anthropic_url if str(choice.get("model")).startswith("anthropic:") else model.openai_url,
-                "timeout_s": 5,
+                "timeout_s": 30,
                 "attempts": 3,
                 "backoff_s": 0.01,
             }
