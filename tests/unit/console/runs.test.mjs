@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-const { asked, isAsking, lasted, pageOf, statusOfRun } = await import('../../../src/asterism/console/web/live/run_words.js');
+const { asked, isAsking, lasted, pageOf, skippedAfter, statusOfRun } = await import('../../../src/asterism/console/web/live/run_words.js');
 
 const RUN = { run_id: 'r', status: 'active', outcome: '', driven: true, seq: 9, created_at: 100, updated_at: 130, problem: '' };
 const words = (changes) => statusOfRun({ ...RUN, ...changes });
@@ -42,4 +42,12 @@ test('a status that says how runs have ended is asked for as their outcome', () 
 test('a conversation has a page of its own', () => {
   assert.equal(pageOf({ run_id: '260101-a.3.0', machine: 'orchestration loop' }), '/runs/260101-a.3.0');
   assert.equal(pageOf({ run_id: '260101-b', machine: 'flow agent' }), '/conversations/260101-b');
+});
+
+test('a retry runs what was skipped because of the tasks again, and nothing else', () => {
+  const line = (from, to) => [`line:${from}->${to}`, { from, to }];
+  const task = (id, status) => [`task:${id}`, { status }];
+  const rows = new Map([task('a', 'FAILED'), task('b', 'SKIPPED'), task('c', 'SKIPPED'), task('d', 'COMPLETED'), task('e', 'SKIPPED'), line('a', 'b'), line('b', 'c'), line('a', 'd'), line('d', 'e'), line('a', 'c')]);
+  assert.deepEqual(skippedAfter(rows, ['a']), ['b', 'c']);
+  assert.deepEqual(skippedAfter(rows, ['d']), ['e']);
 });

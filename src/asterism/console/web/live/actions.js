@@ -5,6 +5,7 @@ import { rowsOf } from '../fold.js';
 import { count, dollars } from '../words.js';
 import { command } from './commands.js';
 import { openDialog } from './dialog.js';
+import { skippedAfter } from './run_words.js';
 import './form/form.js';
 
 /** @typedef {import('./site.js').Site} Site */
@@ -97,7 +98,7 @@ export class RunActions extends HTMLElement {
     const failed = isPlan ? [...rowsOf(rows, 'task')].filter(([, row]) => !row.item && FAILED.has(row.status)) : [];
     const pause = { name: 'Pause', glyph: 'pause', title: 'Start nothing new; what is under way goes on', run: () => this.send({ command: 'pause' }, 'The run is paused.') };
     const unpause = { name: 'Continue', glyph: 'play', title: 'Continue after the pause', run: () => this.send({ command: 'unpause' }, 'The run continues.') };
-    const retry = { name: 'Retry failed', glyph: 'resume', title: `Let ${count(failed.length, 'task')} run again`, run: () => this.retry(run, failed) };
+    const retry = { name: failed.length && failed.every(([, row]) => row.status === 'CANCELLED') ? 'Retry cancelled' : 'Retry failed', glyph: 'resume', title: `Let ${count(failed.length, 'task')} run again`, run: () => this.retry(run, failed) };
     const cancel = { name: 'Cancel', glyph: 'stop', title: 'End the run for good', danger: true, run: () => this.cancel() };
     const fork = { name: atEnd ? 'Fork here' : `Fork at entry ${seq}`, glyph: 'fork', title: 'Start a new run as a copy of this one up to the entry that is shown', run: () => this.fork(seq) };
     const raise = { name: 'Raise limits', glyph: 'end', title: 'Set other limits of planning', run: () => this.raise(run) };
@@ -159,10 +160,12 @@ export class RunActions extends HTMLElement {
    * @param {[string, import('../fold.js').Row][]} failed
    */
   retry(run, failed) {
-    const names = failed.slice(0, 12).map(([id, row]) => h('li', {}, row.name || id));
-    const rest = failed.length > names.length ? h('li', { class: 'mute' }, `and ${failed.length - names.length} more`) : null;
+    const { rows } = /** @type {About} */ (this.about);
+    const skipped = skippedAfter(rows, failed.map(([id]) => id));
+    const list = (/** @type {string[]} */ ids) => h('ul', { class: 'plain', dir: 'auto' }, ids.slice(0, 12).map((id) => h('li', {}, rows.get(`task:${id}`)?.name || id)), ids.length > 12 ? h('li', { class: 'mute' }, `and ${ids.length - 12} more`) : null);
+    const others = skipped.length ? [h('p', {}, 'Then these, which were skipped because of them:'), list(skipped)] : null;
     const how = run.ended ? 'This run has ended. A new run continues from its end, with these tasks to run again:' : 'These tasks run again:';
-    this.ask(`Retry ${count(failed.length, 'task')}?`, [h('p', {}, how), h('ul', { class: 'plain', dir: 'auto' }, names, rest)], 'Retry', () => ({ command: 'retry_failed' }), run.ended ? 'A new run retries what failed.' : 'The failed tasks run again.');
+    this.ask(`Retry ${count(failed.length, 'task')}${skipped.length ? `, and ${count(skipped.length, 'skipped one')}` : ''}?`, [h('p', {}, how), list(failed.map(([id]) => id)), others], 'Retry', () => ({ command: 'retry_failed' }), run.ended ? 'A new run retries what failed.' : 'The failed tasks run again.');
   }
 
   /** @param {number} seq */

@@ -1,6 +1,8 @@
 // @ts-check
 /** The runs of a list in words. Pure. */
 
+import { rowsOf } from '../fold.js';
+
 /** @typedef {import('../status.js').Status} Status */
 /**
  * A run, as the API lists it.
@@ -76,3 +78,16 @@ export const isAsking = (run, asking) => run.status !== 'ended' && asking.some((
  * @param {{run_id: string, machine: string}} run
  */
 export const pageOf = ({ run_id, machine }) => `/${machine === 'flow agent' ? 'conversations' : 'runs'}/${encodeURIComponent(run_id)}`;
+
+/**
+ * Return the ids of the tasks that run again with others, if these complete: those that were skipped because of them.
+ * @param {import('../fold.js').Rows} rows
+ * @param {string[]} failed ids of the tasks that are retried
+ */
+export function skippedAfter(rows, failed) {
+  const found = new Set(failed);
+  for (const id of found) {
+    for (const [, line] of rowsOf(rows, 'line')) if (line.from === id && rows.get(`task:${line.to}`)?.status === 'SKIPPED') found.add(line.to);
+  }
+  return [...found].slice(failed.length);
+}
