@@ -72,6 +72,7 @@ test('a device is lost, draining, busy or idle, in this order', () => {
   const attempts = [attempt('a', { status: 'running', ended_at: null }), attempt('c', { status: 'running', ended_at: null, began_at: 30, seen_at: 31 }), attempt('c', { status: 'queued', ended_at: null })];
   const rows = deviceRows(devices, attempts, { a: 'no answer' });
   assert.deepEqual(rows.map((it) => [it.id, it.health, it.why]), [['a', 'lost', 'no answer'], ['b', 'draining', 'ada@admin'], ['c', 'busy', ''], ['d', 'idle', '']]);
+  assert.deepEqual([rows[2].now, rows[2].queued].map((some) => some.map((it) => it.status)), [['running'], ['queued']]);
   assert.deepEqual([loadOf(rows[2]), loadOf(rows[3]), rows[2].seen, rows[3].seen], ['1 of 2, 1 queued', '0 of 2', 31, 0]);
 });
 

@@ -7,7 +7,7 @@ import { Journal } from '../../../src/asterism/console/web/player/cursor.js';
 import { Scale } from '../../../src/asterism/console/web/player/scale.js';
 import { inRows } from '../../../src/asterism/console/web/player/lanes.js';
 import { PEOPLE, PLANNER, Story } from '../../../src/asterism/console/web/player/story.js';
-import { itemWords, progressWords, statusOf, taskWords } from '../../../src/asterism/console/web/status.js';
+import { itemWords, progressWords, statusOf, taskWords, tookOf, workedIn } from '../../../src/asterism/console/web/status.js';
 import { brief, dollars, duration, short, textOf, visible } from '../../../src/asterism/console/web/words.js';
 
 const golden = new Map(JSON.parse(readFileSync(new URL('../views/folds.json', import.meta.url), 'utf8')).map((it) => [it.name, it.deltas]));
@@ -101,6 +101,33 @@ test('a task waits while its question is open, and while its run is blocked', ()
   assert.equal(statusOf(row, new Map([['child:e', { blocked: true }]])), 'waiting');
   assert.equal(statusOf(row, new Map()), 'running');
   assert.equal(taskWords({ device: 'd', started_at: 10, ended_at: 12.5 }, 'succeeded', 99), 'd · 2.5 s');
+});
+
+test('the time in which a task waits for a place of its device, or for a person, is no work', () => {
+  const attempt = (more) => ({ part: 't', device: 'd', began_at: 10, ...more });
+  const took = (attempts, status, row = {}) => tookOf('t', { status: 'RUNNING', started_at: 10, ...row }, status, 100, workedIn(new Map(attempts.map((it, n) => [`attempt:${n}`, it])), 100));
+  assert.equal(took([attempt({ queued: true })], 'ready', { queued: true }), -1);
+  assert.equal(took([attempt({ queued: false, begun_at: 90 })], 'running'), 10);
+  assert.equal(took([attempt({ begun_at: 90, ended_at: 91 })], 'failed', { status: 'FAILED', ended_at: 99 }), 1);
+  assert.equal(took([attempt({ ended_at: 12 }), attempt({ began_at: 50, begun_at: 60, ended_at: 63 })], 'succeeded'), 5);
+  assert.equal(took([attempt({ queued: true, ended_at: 40 })], 'cancelled'), 0);
+  assert.equal(took([], 'waiting'), -1);
+  assert.equal(took([], 'succeeded', { ended_at: 12 }), 2);
+  assert.equal(taskWords({ device: 'd', started_at: 10, ended_at: 99 }, 'succeeded', 100, 5), 'd · 5.0 s');
+  assert.equal(taskWords({ device: 'd', started_at: 10, queued: true }, 'ready', 100, 0), 'd · queued');
+});
+
+test('the bar of an attempt that waits for a place is queued, and then that of its work', () => {
+  const attempt = { 'attempt:1': { began_at: 0, kind: 'dispatch', part: 'a', device: 'd', queued: true } };
+  const deltas = [delta(1, 0, attempt), delta(2, 60, { 'attempt:1': { queued: false, begun_at: 60 } }), delta(3, 61, { 'attempt:1': { ended_at: 61 } })];
+  const bars = (length) => [...storyOf(deltas.slice(0, length)).bars.values()].map((bar) => [bar.status, bar.from, bar.to]);
+  assert.deepEqual([1, 2, 3].map(bars), [[['queued', 1, null]], [['running', 2, null]], [['succeeded', 2, 3]]]);
+  assert.deepEqual(new Scale(deltas, storyOf(deltas).bars.values()).gaps.map((gap) => gap.seconds), [60]);
+});
+
+test('a copy has lasted since it was made, and at an entry of its origin as long as that', () => {
+  const story = storyOf([delta(1, 0, {}), delta(2, 600, {}, { kind: 'forked' }), delta(3, 601, {})]);
+  assert.deepEqual([1, 2, 3].map((count) => story.forkedAt(count)), [0, 600, 600]);
 });
 
 test('durations have the precision that a reader needs', () => {

@@ -77,6 +77,27 @@ def test_a_period_has_what_was_under_way_in_it(tmp_path: Path) -> None:
     play(tmp_path, scenario, work=work)
 
 
+def test_an_attempt_that_waited_for_a_place_began_when_the_device_began_it(tmp_path: Path) -> None:
+    goes_on = asyncio.Event()
+
+    async def work(attempt: Attempt) -> str:
+        await goes_on.wait()
+        return attempt.task_id
+
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator")
+        run_id = (await http.post("/api/runs", json={"plan": plan("a", "b") | {"dependencies": []}})).json()["run_id"]
+        while len((found := await read(http))["attempts"]) < 2:  # noqa: ASYNC110 - the driver begins them
+            await asyncio.sleep(0.01)
+        (queued,) = (it for it in found["attempts"] if it["status"] == "queued")
+        goes_on.set()
+        await server.ended(run_id)
+        (begun,) = (it for it in (await read(http))["attempts"] if it["task"] == queued["task"])
+        assert queued["began_at"] < begun["began_at"] <= begun["ended_at"]
+
+    play(tmp_path, scenario, work=work, fleet=(msgspec.structs.replace(DEVICE, concurrency=1),))
+
+
 def test_a_fork_has_only_the_attempts_of_its_own(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
         http = await server.client("operator")

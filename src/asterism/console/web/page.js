@@ -11,7 +11,7 @@ import { keys, shortcuts } from './keys.js';
 import { runNote } from './plan/rows.js';
 import { Cursor } from './player/cursor.js';
 import { Story } from './player/story.js';
-import { editCard, failureCard, questionCards, taskCard } from './side.js';
+import { clockOf, editCard, failureCard, questionCards, taskCard } from './side.js';
 import { progressWords, statusOf } from './status.js';
 import './table.js';
 import { brief, dollars, duration, moment, short, textOf } from './words.js';
@@ -56,8 +56,6 @@ export class RunPage extends HTMLElement {
     /** @type {Story} */
     this.story = unset;
     this.picked = '';
-    /** The task was picked since the page was drawn. */
-    this.isNew = false;
     this.marking = false;
     this.asTable = false;
     this.details = false;
@@ -143,7 +141,7 @@ export class RunPage extends HTMLElement {
     this.why = h('div', { class: 'stack' });
     this.machine = h('state-machine');
     this.journal = h('run-journal');
-    const details = h('label', {}, h('input', { type: 'checkbox', onchange: (/** @type {any} */ event) => this.switchDetails(event.target.checked) }), 'all entries');
+    const details = h('label', {}, h('input', { type: 'checkbox', onchange: (/** @type {any} */ event) => ((this.details = event.target.checked), this.later()) }), 'all entries');
     const side = h('aside', { 'aria-label': 'Details' }, this.questions, this.task, this.ofTask, this.why, h('section', { class: 'card' }, h('h2', {}, 'State'), this.machine), h('section', { class: 'card' }, h('h2', {}, 'Journal', details), this.journal), this.host.more);
     this.dock = new RunDock(this);
     this.help = shortcuts();
@@ -172,13 +170,15 @@ export class RunPage extends HTMLElement {
     const goesOn = this.goesOn(run);
     const now = Math.max(delta?.at ?? start, goesOn ? (this.host.now?.() ?? 0) : 0);
     const edit = story.editAt(cursor.count);
-    this.drawTop(run, rows, now - start);
+    this.drawTop(run, rows, now - (story.forkedAt(cursor.count) || start));
     this.drawMain(run, rows, this.marking ? edit : null, now, start);
     const key = `${shown.run}\n${cursor.count}`;
     const link = (/** @type {string} */ child) => (this.host.has(child) ? h('button', { type: 'button', class: 'linkish', onclick: () => this.host.goTo(child) }, child) : h('code', {}, child));
     if (this.host.questions) this.host.questions(this.questions, rows, cursor.atEnd);
     else fill(this.questions, `${shown.run}\n${[...rowsOf(rows, 'ask')].map(([id]) => id).join('\n')}`, () => questionCards(rows));
     fill(this.task, `${key}\n${this.picked}`, () => (this.picked ? taskCard(this.picked, rows, now, shown.logs, shown.run, link) : failureCard(run, rows, (id) => this.pick(id))));
+    const clock = this.task.querySelector('.clock');
+    if (clock) setText(clock, clockOf(this.picked, rows, now));
     this.host.task?.(this.ofTask, this.picked, rows.get(`task:${this.picked}`));
     fill(this.why, `${shown.run}\n${edit?.count}`, () => edit && editCard(edit, rows, (count) => cursor.show(count)));
     this.machine.draw(shown.machine, story.moves.filter((move) => move.count <= cursor.count), delta?.state ?? shown.machine.initial);
@@ -186,8 +186,6 @@ export class RunPage extends HTMLElement {
     this.dock.draw(story, !!edit, goesOn ? now : 0);
     this.classList.toggle('past', !cursor.atEnd);
     this.remember();
-    if (this.isNew) this.task.firstElementChild?.scrollIntoView(); // questions may be above it
-    this.isNew = false;
   }
 
   /**
@@ -268,8 +266,8 @@ export class RunPage extends HTMLElement {
   /** @param {string} id */
   pick(id) {
     this.picked = this.picked === id ? '' : id;
-    this.isNew = !!this.picked && !this.plan.hasAttribute('data-editing'); // the editor shows the task by itself
     this.later();
+    if (this.picked && !this.plan.hasAttribute('data-editing')) requestAnimationFrame(() => this.task.firstElementChild?.scrollIntoView()); // it is drawn by then, below questions
   }
 
   switchMarking() {
@@ -279,12 +277,6 @@ export class RunPage extends HTMLElement {
 
   switchView() {
     this.asTable = !this.asTable;
-    this.later();
-  }
-
-  /** @param {boolean} on */
-  switchDetails(on) {
-    this.details = on;
     this.later();
   }
 

@@ -9,6 +9,7 @@ import { Overview } from './plan/overview.js';
 import { H, nextTask, taskAt, W } from './plan/places.js';
 import { drawnRows, labelOf, labelTitle, markOf, sameShape } from './plan/rows.js';
 import { showTask, taskButton } from './plan/task.js';
+import { workedIn } from './status.js';
 import { DETAIL, Viewport } from './viewport.js';
 import { brief } from './words.js';
 
@@ -197,7 +198,8 @@ export class PlanView extends HTMLElement {
     if (!this.shown || !this.layout) return;
     const [rows, edit, now] = this.shown;
     const { tasks, lines } = this.plan;
-    for (const [id, drawn] of this.tasks) showTask(drawn, id, /** @type {Row} */ (tasks.get(id)), rows, edit, now);
+    const worked = workedIn(rows, now);
+    for (const [id, drawn] of this.tasks) showTask(drawn, id, /** @type {Row} */ (tasks.get(id)), rows, edit, now, worked.get(id));
     for (const id of this.paths.keys()) this.showLine(id, /** @type {Row} */ (lines.get(id)), edit);
     if (this.isAfar && this.viewport) this.overview?.draw(this.viewport, this.layout, tasks, rows, edit);
   }

@@ -3,7 +3,7 @@
 import { h, icon } from './dom.js';
 import { rowsOf } from './fold.js';
 import { roleOf } from './plan/rows.js';
-import { itemWords, SETTLED, statusOf } from './status.js';
+import { itemWords, statusOf, tookOf, workedIn } from './status.js';
 import { brief, count, dollars, duration, isLong, moment, textOf } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
@@ -113,7 +113,6 @@ export function taskCard(id, rows, now, logs, run, link) {
   const [attempts, children] = attemptsOf(id, rows);
   const lines = [...rowsOf(rows, 'line')].filter(([, line]) => line.to === id).map(([, line]) => lineWords(line, rows));
   const error = row.error ? h('p', { class: 'error', dir: 'auto' }, h('b', {}, row.error.code), ' ', textOf(row.error.message)) : row.reason ? h('p', { class: 'error', dir: 'auto' }, textOf(row.reason)) : null;
-  const took = row.started_at && (SETTLED.has(status) || row.status === 'RUNNING') ? duration((row.ended_at ?? now) - row.started_at) : '';
   return card(
     status,
     'Task',
@@ -122,11 +121,11 @@ export function taskCard(id, rows, now, logs, run, link) {
     h(
       'dl',
       { class: 'pairs' },
-      pair('Status', h('span', { class: 'status', 'data-status': status }, status)),
+      pair('Status', h('span', { class: 'status', 'data-status': status }, row.queued ? 'queued' : status)),
       pair('Runs', roleOf(row)),
       pair('Device', row.device ?? row.worker),
       pair('Skill', row.skill && brief(row.skill)),
-      pair('Took', took),
+      pair(row.queued ? 'Waits' : 'Took', h('span', { class: 'clock' }, clockOf(id, rows, now))),
       pair('Items', row.items && itemWords(row.items)),
       pair('Attempts', row.attempts > 1 ? row.attempts : null),
       pair('Approval', row.requires_approval ? 'required' : null),
@@ -139,6 +138,20 @@ export function taskCard(id, rows, now, logs, run, link) {
     attempts.slice(-ATTEMPTS).map(([effect, attempt], at) => attemptDetails(effect, attempt, now, logs?.[effect], attempts.length, at, row)),
     logs && h('p', { class: 'mute' }, 'Output: ', h('code', { class: 'command' }, `asterism logs ${run} ${id}`)),
   );
+}
+
+/**
+ * Return in words how long a task has been under way, or how long it has waited for a place of its device.
+ * @param {string} id
+ * @param {Rows} rows
+ * @param {number} now
+ */
+export function clockOf(id, rows, now) {
+  const row = rows.get(`task:${id}`);
+  if (!row) return '';
+  if (row.queued) return `${duration(now - (rows.get(`attempt:${row.effect}`)?.began_at ?? now))} for a place of ${row.device}`;
+  const took = tookOf(id, row, statusOf(row, rows), now, workedIn(rows, now));
+  return took >= 0 ? duration(took) : '–';
 }
 
 /**
@@ -164,7 +177,7 @@ function lineWords(line, rows) {
 function attemptDetails(effect, attempt, now, log, total, at, row) {
   const end = attempt.ended_at ?? now;
   const how = attempt.error ? `failed: ${attempt.error.code}` : attempt.ended_at ? (attempt.abandoned ? 'cancelled' : 'ended') : attempt.queued ? 'queued' : 'under way';
-  const title = `Attempt ${attempt.number ?? at + 1}${attempt.device ? ` on ${attempt.device}` : ''}: ${how}, ${duration(end - attempt.began_at)}`;
+  const title = `Attempt ${attempt.number ?? at + 1}${attempt.device ? ` on ${attempt.device}` : ''}: ${how}, ${duration(end - (attempt.begun_at ?? attempt.began_at))}`;
   const isSaid = !attempt.error || attempt.error.message === row.error?.message; // the card has the error of the task
   if (total === 1 && !log && isSaid && (row.error || !attempt.message)) return null;
   const output = log ? [log.skipped ? h('p', { class: 'mute' }, `${count(log.skipped, 'earlier byte')} left out`) : null, h('pre', { class: 'log', tabindex: 0, dir: 'auto' }, log.text)] : null;

@@ -1,5 +1,6 @@
 // @ts-check
 /** The status of tasks and steps, as the page draws them. Pure. */
+import { rowsOf } from './fold.js';
 import { brief, count, duration } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
@@ -42,14 +43,43 @@ export function statusOf(row, rows) {
 export const SETTLED = new Set(['succeeded', 'partial', 'failed', 'skipped', 'cancelled']);
 
 /**
+ * Return for how many seconds the attempts at each task have been under way. The time in which an attempt waits for a place
+ * of its device is none of them.
+ * @param {Rows} rows
+ * @param {number} now seconds since 1970
+ * @returns {Map<string, number>} by task; without those that have no attempt
+ */
+export function workedIn(rows, now) {
+  const found = new Map();
+  for (const [, { part, queued, begun_at: begun, began_at: began, ended_at: ended }] of rowsOf(rows, 'attempt')) {
+    if (part) found.set(part, (found.get(part) ?? 0) + (queued ? 0 : Math.max(0, (ended ?? now) - (begun ?? began))));
+  }
+  return found;
+}
+
+/**
+ * Return how long a task has been under way, in seconds; -1 for one that has not begun.
+ * @param {string} id
+ * @param {Row} row
+ * @param {Status} status
+ * @param {number} now seconds since 1970
+ * @param {Map<string, number>} worked
+ */
+export function tookOf(id, row, status, now, worked) {
+  if (!row.started_at || row.queued || !(SETTLED.has(status) || row.status === 'RUNNING')) return -1;
+  return worked.get(id) ?? (status === 'waiting' ? -1 : (row.ended_at ?? now) - row.started_at);
+}
+
+/**
  * Return the second line of a task: its device, and its time or what it waits for. Items come before the device, because
  * the end of a long line is cut.
  * @param {Row} row
  * @param {Status} status
  * @param {number} now seconds since 1970
+ * @param {number} [worked] seconds in which its attempts were under way; by default from its start
  */
-export function taskWords(row, status, now) {
-  const words = [row.device ?? row.worker, row.items ? itemWords(row.items, '') : stateWords(row, status, now)].filter(Boolean);
+export function taskWords(row, status, now, worked) {
+  const words = [row.device ?? row.worker, row.items ? itemWords(row.items, '') : stateWords(row, status, now, worked)].filter(Boolean);
   return (row.items ? words.reverse() : words).join(' · ');
 }
 
@@ -57,13 +87,14 @@ export function taskWords(row, status, now) {
  * @param {Row} row
  * @param {Status} status
  * @param {number} now
+ * @param {number} [worked]
  */
-function stateWords(row, status, now) {
+function stateWords(row, status, now, worked) {
   if (status === 'waiting') return row.child ? 'its run waits' : 'needs you';
-  if (status === 'ready' && row.queued) return 'queued';
+  if (row.queued && status === 'ready') return 'queued';
   if (row.not_before && row.not_before > now && status === 'pending') return `again in ${duration(row.not_before - now)}`;
   if (status === 'skipped' || status === 'cancelled') return status;
-  if (row.started_at && status !== 'pending') return duration((row.ended_at ?? now) - row.started_at);
+  if (row.started_at && status !== 'pending') return duration(worked ?? (row.ended_at ?? now) - row.started_at);
   return row.skill ? brief(row.skill, 24) : '';
 }
 

@@ -2,7 +2,7 @@
 /** `<task-table>`: the same tasks as the picture, and the items of a fan-out, as a table that can be sorted. */
 import { fill, h, icon } from './dom.js';
 import { rowsOf } from './fold.js';
-import { SETTLED, statusOf } from './status.js';
+import { statusOf, tookOf, workedIn } from './status.js';
 import { brief, count, duration } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
@@ -10,7 +10,7 @@ import { brief, count, duration } from './words.js';
 /** Rows that are shown before someone asks for more. */
 const PAGE = 200;
 
-/** @typedef {{id: string, name: string, status: string, where: string, skill: string, began: number, took: number, attempts: number, after: string, result: string}} Line */
+/** @typedef {{id: string, name: string, status: string, isQueued: boolean, where: string, skill: string, began: number, took: number, attempts: number, after: string, result: string}} Line */
 
 const COLUMNS = /** @type {[keyof Line, string][]} */ ([
   ['name', 'Task'],
@@ -69,7 +69,7 @@ export class TaskTable extends HTMLElement {
     const body = lines.slice(0, this.most).map((line) => {
       const pick = h('button', { type: 'button', class: 'linkish', dir: 'auto', onclick: () => this.dispatchEvent(new CustomEvent('pick', { detail: line.id, bubbles: true })) }, line.name);
       const cells = columns.slice(2).map(([name]) => h('td', { dir: 'auto', class: name }, TIMES[name] ? TIMES[name](line, start) : line[name]));
-      const status = h('span', { class: 'status', 'data-status': line.status }, icon(line.status), line.status);
+      const status = h('span', { class: 'status', 'data-status': line.status }, icon(line.status), line.isQueued ? 'queued' : line.status);
       return h('tr', { 'data-task': line.id, 'aria-current': line.id === picked ? 'true' : null }, h('th', { scope: 'row' }, pick), h('td', {}, status), cells);
     });
     const left = lines.length - this.most;
@@ -99,12 +99,13 @@ function linesOf(rows, now) {
   /** @type {Map<string, string[]>} */
   const after = new Map();
   for (const [, line] of rowsOf(rows, 'line')) after.set(line.to, [...(after.get(line.to) ?? []), line.condition ? `${line.from} if ${line.condition}` : line.from]);
+  const worked = workedIn(rows, now);
   const tasks = [...rowsOf(rows, 'task')].sort(([, a], [, b]) => (a.order ?? 0) - (b.order ?? 0));
   return tasks.map(([id, row]) => {
     const status = statusOf(row, rows);
-    const took = row.started_at && (SETTLED.has(status) || row.status === 'RUNNING') ? (row.ended_at ?? now) - row.started_at : -1;
+    const took = tookOf(id, row, status, now, worked);
     const result = row.error ? `${row.error.code}: ${brief(row.error.message)}` : row.reason ? brief(row.reason) : row.result === null ? '' : brief(row.result, 80);
-    return { id, name: brief(row.name || id, 80), status, where: row.device ?? row.worker ?? '', skill: brief(row.skill ?? '', 60), began: row.started_at ?? 0, took, attempts: row.attempts ?? row.attempt ?? 0, after: (after.get(id) ?? []).join(', '), result };
+    return { id, name: brief(row.name || id, 80), status, isQueued: !!row.queued, where: row.device ?? row.worker ?? '', skill: brief(row.skill ?? '', 60), began: row.started_at ?? 0, took, attempts: row.attempts ?? row.attempt ?? 0, after: (after.get(id) ?? []).join(', '), result };
   });
 }
 

@@ -31,7 +31,7 @@ class AttemptModel(BaseModel):
     child: str = Field(description="The run that performs it; empty without one.")
     status: Literal["queued", "running", "succeeded", "failed", "cancelled"]
     error: str = Field(description="Code of its error; empty without one.")
-    began_at: float
+    began_at: float = Field(description="When the device began it; of one that waits for a place, when it was queued.")
     ended_at: float | None
     seen_at: float = Field(description="When the device was last heard of in it.")
 
@@ -73,7 +73,7 @@ def _model(done: DeviceAttempt) -> AttemptModel:
         number=row.get("number") or 1,
         status=_status(row),
         error=(row.get("error") or {}).get("code", ""),
-        began_at=row["began_at"],
+        began_at=row.get("begun_at") or row["began_at"],
         ended_at=row.get("ended_at"),
         seen_at=max(times),
     )

@@ -10,6 +10,7 @@
  * @property {'lost' | 'draining' | 'busy' | 'idle' | 'gone'} health
  * @property {string} why why it is lost, or who drains it
  * @property {Attempt[]} now attempts under way
+ * @property {Attempt[]} queued attempts that wait for a place
  * @property {Attempt | undefined} last the one that ended last
  * @property {number} seen when it was last heard of; 0 for never in the period
  * @property {Attempt[]} attempts of the period, the last begun first
@@ -49,11 +50,11 @@ export function deviceRows(devices, attempts, lost, present = attempts) {
 function rowOf(id, device, by, doing, lost) {
   const attempts = by.get(id) ?? [];
   const present = doing.get(id) ?? [];
-  const now = present.filter((it) => it.status === 'running' || it.status === 'queued');
+  const [now, queued] = ['running', 'queued'].map((status) => present.filter((it) => it.status === status));
   const ended = attempts.filter((it) => it.ended_at !== null).sort((a, b) => Number(b.ended_at) - Number(a.ended_at));
   const health = !device ? 'gone' : id in lost ? 'lost' : device.draining ? 'draining' : now.length ? 'busy' : 'idle';
   const why = health === 'lost' ? lost[id] : health === 'draining' ? (device?.draining_by ?? '') : '';
-  return { id, device, health, why, now, last: ended[0], seen: Math.max(0, ...[...attempts, ...present].map((it) => it.seen_at)), attempts };
+  return { id, device, health, why, now, queued, last: ended[0], seen: Math.max(0, ...[...attempts, ...present].map((it) => it.seen_at)), attempts };
 }
 
 /** @param {Device} device */
@@ -64,7 +65,6 @@ export const canDrain = (device) => !CHILD_KINDS.has(device.kind);
  * @param {DeviceRow} row
  */
 export function loadOf(row) {
-  const running = row.now.filter((it) => it.status === 'running').length;
-  const queued = row.now.length - running;
-  return `${running}${row.device && canDrain(row.device) ? ` of ${row.device.concurrency}` : ''}${queued ? `, ${queued} queued` : ''}`;
+  const queued = row.queued.length;
+  return `${row.now.length}${row.device && canDrain(row.device) ? ` of ${row.device.concurrency}` : ''}${queued ? `, ${queued} queued` : ''}`;
 }

@@ -38,11 +38,12 @@ export function taskButton(id, pick, focused) {
  * @param {import('../fold.js').Rows} rows
  * @param {import('../player/story.js').Edit | null} edit
  * @param {number} now seconds since 1970
+ * @param {number} [worked] seconds in which its attempts were under way
  */
-export function showTask(drawn, id, row, rows, edit, now) {
+export function showTask(drawn, id, row, rows, edit, now, worked) {
   const [status, mark] = [statusOf(row, rows), markOf(edit, `task:${id}`)];
   const name = brief(row.name || id, 80);
-  const words = taskWords(row, status, now);
+  const words = taskWords(row, status, now, worked);
   const role = roleOf(row);
   const key = [status, mark, name, words, role].join('\n');
   if (drawn.key === key) return;

@@ -16,7 +16,7 @@
 /** Rows of one lane at most; further bars share the last one. */
 const ROWS = 12;
 /** Statuses, the one first that a group of bars has if any of them has it. */
-const ATTENTION = ['failed', 'waiting', 'interrupted', 'running', 'cancelled', 'succeeded'];
+const ATTENTION = ['failed', 'waiting', 'interrupted', 'running', 'queued', 'cancelled', 'succeeded'];
 
 /**
  * Place the bars of a lane.

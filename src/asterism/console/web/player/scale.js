@@ -101,7 +101,7 @@ export class Scale {
 function underWay(length, bars) {
   const changes = new Int32Array(length + 2);
   for (const bar of bars) {
-    if (bar.status === 'waiting' || bar.id.startsWith('ask:')) continue;
+    if (bar.status === 'waiting' || bar.status === 'queued' || bar.id.startsWith('ask:')) continue;
     changes[bar.from]++;
     changes[bar.status === 'interrupted' ? Number(bar.to) - 1 : (bar.to ?? length)]--;
   }

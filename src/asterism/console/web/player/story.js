@@ -30,7 +30,7 @@ import { apply } from '../fold.js';
  * @property {number} from deltas before it began, and the one that began it
  * @property {number | null} to deltas up to its end; null while it is open. An interrupted one ended at an unknown time
  *   before the delta that performs it again
- * @property {'running' | 'waiting' | 'succeeded' | 'failed' | 'cancelled' | 'interrupted'} status
+ * @property {'running' | 'queued' | 'waiting' | 'succeeded' | 'failed' | 'cancelled' | 'interrupted'} status
  * @property {Row} row
  */
 
@@ -58,6 +58,16 @@ export class Story {
     /** @type {{count: number, delta: Delta}[]} the deltas by which another process resumed the run */
     this.resumes = [];
     this.owned = false;
+    /** The fork that made the run from another one; its entries before are those of that one. @type {{count: number, at: number} | null} */
+    this.fork = null;
+  }
+
+  /**
+   * Return when the run began as a copy, in seconds since 1970; 0 among the first `count` entries if they are not its own.
+   * @param {number} count
+   */
+  forkedAt(count) {
+    return this.fork && this.fork.count <= count ? this.fork.at : 0;
   }
 
   /** Read the deltas that have arrived since. */
@@ -73,6 +83,7 @@ export class Story {
     apply(this.rows, delta);
     for (const bar of dropped) bar.to = this.count;
     for (const id of Object.keys(delta.put ?? {})) this.bar(id);
+    if (delta.kind === 'forked') this.fork = { count: this.count, at: delta.at };
     if (delta.kind === 'ownership_acquired') {
       if (this.owned) this.resumes.push({ count: this.count, delta });
       this.owned = true;
@@ -102,6 +113,10 @@ export class Story {
     if (kind === 'ask') {
       bar.status = 'waiting';
       return;
+    }
+    if (bar.to === null && kind === 'attempt') {
+      if (bar.status === 'queued' && !row.queued) bar.from = this.count; // the wait before it was no work
+      bar.status = row.queued ? 'queued' : 'running';
     }
     if (row.ended_at !== undefined && bar.to === null) bar.to = this.count;
     if (bar.to !== null) bar.status = row.error || row.code || row.status === null || row.outcome === 'failed' ? 'failed' : row.abandoned ? 'cancelled' : 'succeeded';

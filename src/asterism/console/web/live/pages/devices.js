@@ -118,8 +118,9 @@ export class DevicesPage extends HTMLElement {
       const name = h('button', { type: 'button', class: 'linkish', dir: 'auto', 'data-key': row.id, onclick: pick }, row.id);
       const doing = row.now.slice(0, 2).map((it) => h('div', {}, taskLink(it)));
       const more = row.now.length > 2 ? h('div', { class: 'mute' }, `and ${row.now.length - 2} more`) : null;
+      const waits = row.queued.length ? h('div', { class: 'mute' }, `${count(row.queued.length, 'task')} wait${row.queued.length === 1 ? 's' : ''} for it`) : null;
       const last = row.last ? [h('span', { class: 'status', 'data-status': row.last.status }, icon(row.last.status), taskLink(row.last)), h('div', { class: 'mute' }, timeOf(Number(row.last.ended_at), now))] : h('span', { class: 'mute' }, '–');
-      return h('tr', { 'aria-current': row === picked ? 'true' : null }, h('th', { scope: 'row' }, name, h('div', { class: 'mute' }, row.device?.kind ?? '')), h('td', {}, healthOf(row), h('div', { class: 'mute' }, row.health === 'gone' ? '' : loadOf(row))), h('td', {}, doing.length ? [doing, more] : h('span', { class: 'mute' }, '–')), h('td', {}, last), h('td', { class: 'strip' }, this.strip(row, now)));
+      return h('tr', { 'aria-current': row === picked ? 'true' : null }, h('th', { scope: 'row' }, name, h('div', { class: 'mute' }, row.device?.kind ?? '')), h('td', {}, healthOf(row), h('div', { class: 'mute' }, row.health === 'gone' ? '' : loadOf(row))), h('td', {}, doing.length || waits ? [doing, more, waits] : h('span', { class: 'mute' }, '–')), h('td', {}, last), h('td', { class: 'strip' }, this.strip(row, now)));
     });
     const left = this.whole ? null : h('p', { class: 'mute' }, 'There is more in this period than is shown: choose a shorter one.');
     return [h('table', { class: 'rows' }, h('caption', { class: 'hidden' }, 'Devices'), h('thead', {}, h('tr', {}, heads.map((head, at) => h('th', { scope: 'col', class: at === 4 ? 'strip' : null }, head)))), h('tbody', {}, rows)), left];
@@ -191,8 +192,9 @@ const taskLink = (it) => h('a', { href: `/runs/${encodeURIComponent(it.run_id)}?
  */
 function attemptItem(it, now) {
   const took = duration((it.ended_at ?? now) - it.began_at);
+  const isQueued = it.status === 'queued';
   const how = it.error ? `${it.status}: ${it.error}` : it.status;
-  return h('li', {}, h('span', { class: 'status', 'data-status': it.status, title: how }, icon(it.status), h('span', { class: 'hidden' }, how)), h('div', {}, h('div', {}, taskLink(it), it.number > 1 ? h('span', { class: 'mute' }, ` attempt ${it.number}`) : null), h('div', { class: 'mute', dir: 'auto' }, it.error ? `${it.error} · ` : '', it.title)), h('div', { class: 'at' }, h('time', { datetime: new Date(it.began_at * 1000).toISOString(), title: moment(it.began_at) }, inZone(it.began_at, '')), h('div', { class: 'mute' }, took)));
+  return h('li', {}, h('span', { class: 'status', 'data-status': it.status, title: how }, icon(it.status), h('span', { class: 'hidden' }, how)), h('div', {}, h('div', {}, taskLink(it), it.number > 1 ? h('span', { class: 'mute' }, ` attempt ${it.number}`) : null), h('div', { class: 'mute', dir: 'auto' }, it.error ? `${it.error} · ` : '', it.title)), h('div', { class: 'at' }, h('time', { datetime: new Date(it.began_at * 1000).toISOString(), title: moment(it.began_at) }, inZone(it.began_at, '')), h('div', { class: 'mute' }, isQueued ? `queued ${took}` : took)));
 }
 
 customElements.define('devices-page', DevicesPage);
