@@ -7,6 +7,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Route, expect
 
+from tests.end_to_end.browsers import TIMEOUT_MS
 from tests.end_to_end.console_site import ConsoleSite, Tab
 
 PLAN: dict[str, Any] = {
@@ -168,6 +169,25 @@ def test_someone_who_may_only_read_sees_no_answers_and_no_actions(browser: Brows
     tab.close()
     with site.http() as http:
         http.post(f"/api/runs/{run}/commands", json={"command": "cancel"}).raise_for_status()
+
+
+def test_a_queued_task_names_what_it_waits_for_and_does_not_count_as_work(browser: Browser, site: ConsoleSite) -> None:
+    runs = [held(site, f"place {number}") for number in range(4)]
+    for run in runs:
+        site.until(run, "active")
+    last = site.submit({"task_id": "late", "skill": "prepare"}, title="waits")
+    tab = Tab(browser, site, f"/runs/{last}?task=late")
+    card = tab.page.locator(".card[aria-label=Queued]")
+    expect(card.locator("li").first).to_contain_text("hold of place", timeout=TIMEOUT_MS)
+    expect(card.locator(f"a[href='/runs/{runs[0]}?task=hold']")).to_have_count(1)
+    expect(tab.page.locator(".card.picked .status")).to_have_text("queued")
+    expect(tab.page.locator("run-timeline .bar[data-status=queued]")).to_have_count(1)
+    for number in range(4):
+        site.release(f"place {number}")
+    site.until(last, "ended")
+    expect(card).to_have_count(0)
+    expect(tab.page.locator(".card.picked .status")).to_have_text("succeeded")
+    tab.close()
 
 
 def test_a_run_is_cancelled_after_a_confirmation(browser: Browser, site: ConsoleSite) -> None:

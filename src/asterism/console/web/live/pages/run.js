@@ -9,6 +9,7 @@ import { attemptsOf } from '../../side.js';
 import { statusOf } from '../../status.js';
 import { RunActs } from '../run_acts.js';
 import { RunFiles } from '../run_files.js';
+import { RunQueue } from '../run_queue.js';
 import { TaskLog } from '../task_log.js';
 
 /** @typedef {import('../site.js').Site} Site */
@@ -49,16 +50,18 @@ export class LiveRunPage extends HTMLElement {
     this.ends.push(() => acts.stop());
     const log = new TaskLog().open(site, id);
     const files = new RunFiles(site, id, () => view.later());
-    this.ends.push(() => files.stop());
-    const [verbs, ofTask, ofRun] = ['', '', ''].map(() => h('div', { class: 'stack' }));
+    const queue = new RunQueue(site, () => view.later());
+    this.ends.push(() => files.stop(), () => queue.stop());
+    const [verbs, waits, ofTask, ofRun] = ['', '', '', ''].map(() => h('div', { class: 'stack' }));
     /** @type {import('../../page.js').Host} */
     const host = {
       bar: this.bar,
       acts: acts.bar,
       questions: (place, rows, atEnd) => acts.questions(place, rows, atEnd),
       task: (place, task, row) => {
-        if (!place.contains(log)) place.replaceChildren(verbs, ofTask, log);
+        if (!place.contains(log)) place.replaceChildren(verbs, waits, ofTask, log);
         acts.drawn(verbs, task);
+        queue.draw(waits, row && view.cursor.atEnd ? row : undefined);
         files.draw(ofRun, ofTask, view.shown.journal, row);
         log.isFork = !!acts.forked;
         const isRun = !!row && attemptsOf(task, view.cursor.rows)[1].length > 0; // the output is that of its run
