@@ -98,7 +98,7 @@ export class RunActions extends HTMLElement {
     const failed = isPlan ? [...rowsOf(rows, 'task')].filter(([, row]) => !row.item && FAILED.has(row.status)) : [];
     const pause = { name: 'Pause', glyph: 'pause', title: 'Start nothing new; what is under way goes on', run: () => this.send({ command: 'pause' }, 'The run is paused.') };
     const unpause = { name: 'Continue', glyph: 'play', title: 'Continue after the pause', run: () => this.send({ command: 'unpause' }, 'The run continues.') };
-    const retry = { name: failed.length && failed.every(([, row]) => row.status === 'CANCELLED') ? 'Retry cancelled' : 'Retry failed', glyph: 'resume', title: `Let ${count(failed.length, 'task')} run again`, run: () => this.retry(run, failed) };
+    const retry = { name: failed.length && failed.every(([, row]) => row.status === 'CANCELLED') ? 'Retry' : 'Retry failed', glyph: 'resume', title: `Let ${count(failed.length, 'task')} run again`, run: () => this.retry(run, failed) };
     const cancel = { name: 'Cancel', glyph: 'stop', title: 'End the run for good', danger: true, run: () => this.cancel() };
     const fork = { name: atEnd ? 'Fork here' : `Fork at entry ${seq}`, glyph: 'fork', title: 'Start a new run as a copy of this one up to the entry that is shown', run: () => this.fork(seq) };
     const raise = { name: 'Raise limits', glyph: 'end', title: 'Set other limits of planning', run: () => this.raise(run) };
