@@ -11,6 +11,7 @@ import pytest
 
 import asterism
 from asterism.constellation.documents import parse_plan
+from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellations.app import App
 from asterism.errors import AsterismError, InvalidInput, Refused, RunNotFound, StoreUnavailable
 from asterism.servers.remote_app import RemoteApp
@@ -97,6 +98,30 @@ def test_a_run_waits_for_an_answer_and_goes_on(play: Play) -> None:
             await handle.answer("approve")
 
     play(scenario)
+
+
+def test_an_edit_that_does_not_fit_is_refused_and_the_question_stays_open(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASTERISM_SECRET_SHOP_TOKEN", "a-long-token")
+
+    async def scenario(app: AnyApp, _: Server) -> None:
+        task = {"task_id": "publish", "skill": "publish", "inputs": {"prices": [1], "token": "${secret.SHOP_TOKEN}"}}
+        handle = await app.start(document(plan({**task, "requires_approval": True})))
+        await handle.result()
+        for value, told in (
+            ({"prices": [1, "2"]}, r"publish\.inputs\.prices\[1\]: publish takes number, not str"),
+            ({"token": "in clear"}, "argument token is a secret, and answers are journaled"),
+        ):
+            with pytest.raises(InvalidInput, match=told):
+                await handle.answer("edit", value=value)
+        (asked,) = await handle.inquiries()
+        assert asked.answer == ""
+        await handle.answer("edit", value={"prices": [2.5], "token": "${secret.SHOP_TOKEN}"})
+        assert (await handle.result()).results == {"publish": {"done": "publish"}}
+
+    numbers = {"type": "array", "items": {"type": "number"}}
+    parameters = {"type": "object", "properties": {"prices": numbers, "token": {"type": "string"}}}
+    publish = Skill(name="publish", parameters=parameters)
+    play(scenario, fleet=[AgentProfile(device_id="d", skills=(publish,))])
 
 
 def test_a_run_is_paused_resumed_cancelled_and_forked(play: Play) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end import command
 from tests.end_to_end.test_chat import WITHIN_S, Terminal
 from tests.mcp_devices import RAW
 
@@ -29,14 +30,22 @@ def ship(version: str, region: str = "eu") -> str:
 
 
 @skill()
+def publish(price: float, token: str) -> str:
+    '''Publish a price.'''
+    return f"{price} is published with {len(token)} characters"
+
+
+@skill()
 def build(number: int) -> int:
     '''Build until somebody opens the gate.'''
     while not Path("gate").exists():
         time.sleep(0.02)
     return number
 """
-FLEET = '[[devices]]\nid = "desk"\nkind = "local"\nskills = ["skills.py:ship", "skills.py:build"]\n'
+FLEET = '[[devices]]\nid = "desk"\nkind = "local"\nskills = ["skills.py:ship", "skills.py:publish", "skills.py:build"]\n'
 SHIP = {"task_id": "ship", "device": "desk", "skill": "ship", "inputs": {"version": "1.4"}, "requires_approval": True}
+PUBLISH = {"task_id": "publish", "device": "desk", "skill": "publish", "requires_approval": True}
+PRICED = {"price": 10.5, "token": "${secret.SHOP_TOKEN}"}
 CHOICES = "[a]pprove  [e]dit  [r]eject  [l]ater > "
 EDITOR = "import pathlib, sys; file = pathlib.Path(sys.argv[1]); file.write_text(file.read_text().replace('1.4', '1.5'))"
 
@@ -45,6 +54,7 @@ EDITOR = "import pathlib, sys; file = pathlib.Path(sys.argv[1]); file.write_text
 def folder(tmp_path: Path) -> Path:
     plans: dict[str, Any] = {
         "one": {"tasks": [SHIP]},
+        "priced": {"tasks": [{**PUBLISH, "inputs": PRICED}]},
         "two": {"tasks": [SHIP, {**SHIP, "task_id": "again", "inputs": {"version": "2.0"}}]},
         "beside": {"tasks": [SHIP, {"task_id": "build", "device": "desk", "skill": "build", "inputs": {"number": 3}}]},
     }
@@ -127,6 +137,44 @@ def test_arguments_that_the_run_refuses_are_opened_again_as_they_were_saved(term
     assert "not accepted: ship.inputs.nothing: ship takes version, region" in terminal.read_until(CHOICES)
     terminal.type("e\r")
     ends(terminal, 0, "1.5 is live in eu")
+
+
+def test_an_edit_keeps_a_secret_that_was_shown_and_one_that_is_refused_is_opened_again(
+    terminals: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASTERISM_SECRET_SHOP_TOKEN", "a-long-token")
+    again = "text.replace('\"x\"', '11.5') if '\"x\"' in text else text.replace('10.5', '\"x\"')"
+    editor = f"import pathlib, sys; file = pathlib.Path(sys.argv[1]); text = file.read_text(); file.write_text({again})"
+    (folder / "editor.py").write_text(editor, encoding="utf-8")
+    terminal = run(terminals, "priced")
+    terminal.read_until(CHOICES)
+    terminal.type("e\r")
+    told = terminal.read_until(CHOICES)
+    assert "publish.inputs.price: publish takes number, not str" in told
+    terminal.type("e\r")
+    assert "11.5 is published with 12 characters" in ends(terminal, 0, "more: asterism show")
+
+
+def test_the_arguments_that_the_inbox_shows_are_an_edit_for_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASTERISM_SECRET_SHOP_TOKEN", "a-long-token")
+    monkeypatch.setenv("ASTERISM_DATABASE", str(folder / "answers.db"))
+
+    def do(*arguments: str, code: int) -> Any:
+        done = command.run(list(arguments), env={**os.environ}, timeout=WITHIN_S, cwd=folder)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    do("run", "priced.json", "--fleet", "fleet.toml", code=3)
+    (asked,) = json.loads(do("inbox", "--json", code=0).stdout)
+    refusals = (("price", "x", "publish.inputs.price: publish takes number, not str"), ("token", "in clear", "argument token is a secret"))
+    for name, value, told in refusals:
+        edited = json.dumps({**asked["subject"]["arguments"], name: value})
+        assert told in do("answer", asked["inquiry"], "edit", "--value", edited, code=2).stderr
+    (folder / "edit.json").write_text(json.dumps({**asked["subject"]["arguments"], "price": 12}), encoding="utf-8")
+    assert "12.0 is published with 12 characters" in do("answer", asked["inquiry"], "edit", "--value", "@edit.json", code=0).stdout
+    log = do("log", asked["run"], code=0).stdout
+    assert "in clear" not in log
+    assert "price=12" in log
 
 
 def test_a_rejection_asks_for_its_reason(terminals: Any) -> None:

@@ -1,27 +1,26 @@
-"""The values of answers: which secrets they may not have, and what an edit of arguments changes."""
+"""The values of answers: which secrets they may not have, what an edit of arguments changes, and whether its types are right.
+
+All this is checked before an answer is written: one that is refused is in no journal, and its question stays open. So these
+checks may become stricter without a change of the rules by which journals are replayed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from asterism.constellation.profile import Skill
+from asterism.constellation.profile import skill_of
 from asterism.constellation.references import references
 from asterism.errors import InvalidInput
-from asterism.kernel.file_value import is_file
-from asterism.runtime.ports.store import InquiryRow
-
-_KINDS: dict[type, tuple[str, ...]] = {
-    bool: ("boolean",),
-    int: ("integer", "number"),
-    float: ("number",),
-    str: ("string",),
-    list: ("array",),
-    dict: ("object",),
-    type(None): ("null",),
-}
-"""The types of JSON Schema of a JSON value."""
+from asterism.kernel.machine import Machine
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.run_control import Answered
+from asterism.runtime.conformance import mismatch
+from asterism.runtime.ports.store import InquiryRow, Store
+from asterism.runtime.registration import machine_of
+from asterism.runtime.snapshots import load
 
 
 def check_no_secret(asked: InquiryRow, value: Any) -> None:
@@ -39,37 +38,56 @@ def check_no_secret(asked: InquiryRow, value: Any) -> None:
         )
 
 
-def task_of(asked: InquiryRow) -> dict[str, Any] | None:
-    """Return the subject of a question about a task: its ``device``, ``skill`` and ``arguments``; None for any other question."""
-    subject: dict[str, Any] = msgspec.json.decode(asked.subject or "{}")
-    return subject if "task_id" in subject else None
-
-
-def edited_arguments(task: dict[str, Any], value: dict[str, Any], skill: Skill | None) -> dict[str, Any]:
+def edited_arguments(asked: InquiryRow, value: dict[str, Any]) -> dict[str, Any]:
     """Return an edit without the arguments of a task that are shown as references to secrets, which stay as they are.
 
-    Args:
-        task: the subject of the question.
-        value: the edit.
-        skill: the skill of the task; None if it is not known.
-
     Raises:
-        InvalidInput: it changes such an argument, since answers are journaled; or it gives a value of another type, which
-            would fail the task.
+        InvalidInput: it changes such an argument; answers are journaled.
     """
-    secret = {name: it for name, it in task.get("arguments", {}).items() if next(references(it), None)}
+    subject = msgspec.json.decode(asked.subject or "{}")
+    if "task_id" not in subject:
+        return value
+    secret = {name: it for name, it in subject.get("arguments", {}).items() if next(references(it), None)}
     if changed := [name for name in secret if name in value and value[name] != secret[name]]:
         raise InvalidInput(f"argument {changed[0]} is a secret, and answers are journaled: leave it out, and it stays as it is")
-    properties = skill.parameters.get("properties", {}) if skill else {}
-    for name, given in value.items():
-        kinds, kind = _kinds_of(properties.get(name)), _KINDS.get(type(given))
-        if kinds and kind and not is_file(given) and not set(kinds) & set(kind):
-            raise InvalidInput(f"argument {name} takes {' or '.join(kinds)}, not {kind[0]}")
     return {name: it for name, it in value.items() if name not in secret}
 
 
-def _kinds_of(schema: Any) -> list[str]:
-    """Return the types that a schema allows; empty if it does not say so in ``type`` or ``anyOf``."""
-    choices = schema.get("anyOf", [schema]) if isinstance(schema, dict) else []
-    kinds = [it.get("type") if isinstance(it, dict) else None for it in choices]
-    return [it for it in kinds if isinstance(it, str)] if all(isinstance(it, str) for it in kinds) else []
+async def check_types(store: Store, machines: Mapping[str, Machine[Any]], run_id: str, given: Answered) -> None:
+    """Check an edit of a task's arguments, or its result, against the types that the skill of the task declares.
+
+    Raises:
+        InvalidInput: it has another type; names the argument, or the place in it.
+        RunNewer: a newer program has written to the run.
+    """
+    row = await store.run(run_id)
+    is_constellation = row.machine in machines and machines[row.machine].memory is ConstellationMemory
+    if is_constellation and given.verb in ("edit", "respond"):  # other machines check their answers themselves
+        live, _ = await load(store, machine_of(row, machines), run_id)
+        check_types_in(live.memory, given)
+
+
+def check_types_in(memory: ConstellationMemory, given: Answered) -> None:
+    """Check an answer as ``check_types`` does, by the memory of the run.
+
+    Raises:
+        InvalidInput: as ``check_types``.
+    """
+    question = memory.questions.get(given.effect_id)
+    if question is None or question.asked is not None:
+        return  # it is about a plan, or a device has asked and checks the answer; or it has just been closed
+    attempt = question.attempt
+    skill = skill_of(memory.fleet, attempt.device, attempt.skill)
+    if skill is None:
+        return
+    if given.verb == "edit":
+        properties = skill.parameters.get("properties", {})
+        for name, value in given.value.items():
+            is_changed = name not in attempt.arguments or _text(value) != _text(attempt.arguments[name])
+            # The run itself refuses other names; and a task takes the argument that was shown, such as a "3" for a number.
+            if name in properties and is_changed and (wrong := mismatch(value, properties[name], skill.parameters)):
+                raise InvalidInput(f"{attempt.task_id}.inputs.{name}{wrong[0]}: {skill.name} takes {wrong[1]}")
+
+
+def _text(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")

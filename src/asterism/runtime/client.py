@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.profile import Fleet, skill_of
+from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.kernel.data import as_json, check_json
 from asterism.kernel.journal import Entry, Record, check_known, check_whole
@@ -20,7 +20,7 @@ from asterism.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.kernel.packing import event_body, packer
 from asterism.kernel.run import Run
 from asterism.machines.run_control import Answered, Forked, Verb
-from asterism.runtime.answer_values import check_no_secret, edited_arguments, task_of
+from asterism.runtime.answer_values import check_no_secret, check_types, edited_arguments
 from asterism.runtime.clock import Clock
 from asterism.runtime.journal_file import Journal, with_run_id
 from asterism.runtime.ports.files import Files
@@ -292,13 +292,12 @@ class Client:
         if verb == "edit" and not isinstance(value, dict):
             raise InvalidInput(f"an edit of {inquiry_id} needs the new arguments as a JSON object")
         check_no_secret(asked, value)
+        value = edited_arguments(asked, value) if verb == "edit" else value
         check_json([value, reason], f"the answer to {inquiry_id}")  # the journal must give back exactly what was approved
         if verb != "edit":
             as_json([value, reason], f"the answer to {inquiry_id}")
-        if verb == "edit" and (task := task_of(asked)):
-            memory = (await self.load(asked.run_id)).memory
-            value = edited_arguments(task, value, skill_of(memory.fleet, task["device"], task["skill"]))
         event = Answered(effect_id=inquiry_id, verb=verb, value=value, reason=reason)
+        await check_types(self.store, self.machines, asked.run_id, event)
         for number in range(1, MAX_ANSWERS + 1):
             default = inquiry_id if number == 1 else f"{inquiry_id}#{number}"
             row = self._row(asked.run_id, event, actor=actor, key=key or default)

@@ -1,65 +1,59 @@
-"""What an edit of arguments changes, and which secrets an answer may not have."""
+"""What an edit of arguments changes, which secrets an answer may not have, and which types its values have."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from asterism.constellation.profile import Skill
+from asterism.constellation.profile import AgentProfile, Skill
 from asterism.errors import InvalidInput
-from asterism.runtime.answer_values import check_no_secret, edited_arguments, task_of
+from asterism.machines.run_control import Verb
+from asterism.runtime.answer_values import check_no_secret, check_types_in, edited_arguments
 from asterism.runtime.ports.store import InquiryRow
+from tests.constellation_harness import Agent
 
 REFERENCE = "${secret.SHOP_TOKEN}"
 
-
-PUBLISH = Skill(
-    name="publish",
-    parameters={
-        "properties": {
-            "amount": {"type": "number"},
-            "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-            "note": {"type": "string"},
-        }
+ROW = {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]}
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "prices": {"type": "array", "items": {"$ref": "#/$defs/Row"}},
+        "amount": {"type": "number"},
+        "day": {"type": "string", "format": "date"},
+        "note": {},
     },
-)
+    "$defs": {"Row": ROW},
+}
 
 
-def about(arguments: Any) -> dict[str, Any]:
-    return {"task_id": "publish", "device": "desk", "skill": "publish", "arguments": arguments}
+def question(arguments: Any, **more: Any) -> InquiryRow:
+    subject = {"task_id": "publish", "arguments": arguments, **more}
+    return InquiryRow(inquiry_id="run:1.0", run_id="run", prompt="Run publish?", verbs=("approve", "edit"), subject=json.dumps(subject))
 
 
 def test_a_secret_that_an_edit_leaves_as_shown_stays_as_it_is() -> None:
-    task = about({"price": 1050, "token": REFERENCE})
-    assert edited_arguments(task, {"price": 1095, "token": REFERENCE}, None) == {"price": 1095}
+    asked = question({"price": 1050, "token": REFERENCE})
+    assert edited_arguments(asked, {"price": 1095, "token": REFERENCE}) == {"price": 1095}
 
 
 @pytest.mark.parametrize("shown", [REFERENCE, {"url": "shop", "token": REFERENCE}, [f"Bearer {REFERENCE}"]])
 def test_an_argument_with_a_secret_cannot_be_edited(shown: Any) -> None:
     with pytest.raises(InvalidInput, match="argument token is a secret, and answers are journaled: leave it out"):
-        edited_arguments(about({"token": shown}), {"token": "sesame"}, PUBLISH)
+        edited_arguments(question({"token": shown}), {"token": "sesame"})
 
 
-@pytest.mark.parametrize(
-    ("edit", "why"),
-    [
-        ({"amount": "x"}, "amount takes number, not string"),
-        ({"limit": "3"}, "limit takes integer or null, not string"),
-        ({"limit": 3.5}, "limit takes integer or null, not number"),
-        ({"note": True}, "note takes string, not boolean"),
-    ],
-)
-def test_a_value_of_another_type_is_refused_before_the_approval_is_used(edit: dict[str, Any], why: str) -> None:
-    with pytest.raises(InvalidInput, match=f"argument {why}"):
-        edited_arguments(about({}), edit, PUBLISH)
-    accepted = {"amount": 2, "limit": None, "note": "3", "other": "x"}
-    assert edited_arguments(about({}), accepted, PUBLISH) == accepted
-
-
-def test_a_question_about_a_tool_of_a_loop_is_not_about_a_task() -> None:
-    subject = '{"tool": "pay", "arguments": {"token": "${secret.X}"}}'
-    assert task_of(InquiryRow(inquiry_id="run:1.0", run_id="run", prompt="Call it?", verbs=("edit",), subject=subject)) is None
+def test_an_edit_of_other_things_than_the_arguments_of_a_task_is_not_changed() -> None:
+    asked = InquiryRow(
+        inquiry_id="run:1.0",
+        run_id="run",
+        prompt="Call it?",
+        verbs=("edit",),
+        subject='{"tool": "pay", "arguments": {"token": "${secret.X}"}}',
+    )
+    assert edited_arguments(asked, {"token": "${secret.X}"}) == {"token": "${secret.X}"}
 
 
 def test_an_answer_has_no_value_for_a_secret_field() -> None:
@@ -67,3 +61,53 @@ def test_an_answer_has_no_value_for_a_secret_field() -> None:
     with pytest.raises(InvalidInput, match=r"asks for a secret \(pin\)"):
         check_no_secret(asked, {"pin": "1234"})
     check_no_secret(asked, {"amount": 40})
+
+
+def asks(output: Any = None, *, requires_approval: bool) -> Agent:
+    """An agent that asks about a task."""
+    skill = Skill(name="publish", parameters=PARAMETERS, output=output)
+    task = {"task_id": "publish", "device": "s", "skill": "publish", "inputs": {"amount": "3"}, "requires_approval": requires_approval}
+    return Agent({"tasks": [task]}, fleet=(AgentProfile(device_id="s", skills=(skill,)),))
+
+
+def refusal(agent: Agent, verb: Verb, value: Any) -> str:
+    with pytest.raises(InvalidInput) as refused:
+        check_types_in(agent.memory, agent.answer(verb, value))
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"amount": "x"}, "amount: publish takes number, not str"),
+        ({"amount": "4"}, "amount: publish takes number, not str"),
+        ({"amount": True}, "amount: publish takes number, not bool"),
+        ({"amount": None}, "amount: publish takes number, not null"),
+        ({"day": "tomorrow"}, 'day: publish takes date such as 2026-11-23, not "tomorrow"'),
+        ({"prices": [{"price": 1}, {"price": "2"}]}, "prices[1].price: publish takes number, not str"),
+        ({"prices": [{"cost": 1}]}, "prices[0]: publish takes an object with price; price is missing"),
+    ],
+)
+def test_an_edit_is_checked_to_its_innermost_values_before_the_approval_is_spent(value: dict[str, Any], told: str) -> None:
+    assert refusal(asks(requires_approval=True), "edit", value) == f"publish.inputs.{told}"
+
+
+def test_an_edit_of_the_declared_types_is_accepted() -> None:
+    value = {"prices": [{"price": 2, "more": "x"}], "amount": 2.5, "day": "2026-12-01", "note": [None]}
+    agent = asks(requires_approval=True)
+    answer = agent.answer("edit", value)
+    check_types_in(agent.memory, answer)
+    agent.batch(answer)
+    assert agent.attempt("publish").arguments == value
+
+
+def test_the_inputs_of_a_nested_plan_have_no_declared_types() -> None:
+    nested = {"tasks": [{"task_id": "b", "device": "s", "skill": "publish", "inputs": {"note": "${inputs.note}"}}]}
+    task = {"task_id": "a", "constellation": nested, "inputs": {"note": "x"}, "requires_approval": True}
+    agent = Agent({"tasks": [task]}, fleet=(AgentProfile(device_id="s", skills=(Skill(name="publish", parameters=PARAMETERS),)),))
+    check_types_in(agent.memory, agent.answer("edit", {"note": 3}))
+
+
+def test_an_argument_that_an_edit_leaves_as_shown_is_not_checked_as_it_would_be_in_an_approval() -> None:
+    agent = asks(requires_approval=True)
+    check_types_in(agent.memory, agent.answer("edit", {"amount": "3", "note": "new"}))
