@@ -170,6 +170,7 @@ export class RunPage extends HTMLElement {
     const goesOn = this.goesOn(run);
     const now = Math.max(delta?.at ?? start, goesOn ? (this.host.now?.() ?? 0) : 0);
     const edit = story.editAt(cursor.count);
+    this.dock.draw(story, !!edit, goesOn ? now : 0); // first: its height decides about the layout of the plan
     this.drawTop(run, rows, now - (story.forkedAt(cursor.count) || start));
     this.drawMain(run, rows, this.marking ? edit : null, now, start);
     const key = `${shown.run}\n${cursor.count}`;
@@ -183,7 +184,6 @@ export class RunPage extends HTMLElement {
     fill(this.why, `${shown.run}\n${edit?.count}`, () => edit && editCard(edit, rows, (count) => cursor.show(count)));
     this.machine.draw(shown.machine, story.moves.filter((move) => move.count <= cursor.count), delta?.state ?? shown.machine.initial);
     this.journal.draw(cursor, shown.run, this.details, start);
-    this.dock.draw(story, !!edit, goesOn ? now : 0);
     this.classList.toggle('past', !cursor.atEnd);
     this.remember();
   }
