@@ -122,7 +122,7 @@ def check_text(text: str, named: str, tables: Tables) -> tuple[DeviceEntry, ...]
 
 
 def _entries(document: _Document, named: str, tables: Tables) -> tuple[DeviceEntry, ...]:
-    if not document.devices:
+    if not document.devices and not document.notify:
         raise InvalidInput(f"{named}: devices: there are none; add a [[devices]] table with an id")
     return _checked(document.devices, tables, named)
 

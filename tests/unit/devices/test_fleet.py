@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from asterism.devices.fleet import OPENED_AT_ONCE, DeviceEntry, DeviceKind, open_fleet, read_fleet
+from asterism.devices.fleet import OPENED_AT_ONCE, DeviceEntry, DeviceKind, open_fleet, read_channels, read_fleet
 from asterism.devices.local import LocalEntry, local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import InvalidInput
@@ -120,6 +120,12 @@ def test_devices_are_opened_together_and_an_error_is_about_the_first_of_the_file
     with pytest.raises(InvalidInput, match=r"devices\[2\] \(d2\)\.host: wrong"):
         asyncio.run(open_fleet(written(tmp_path, text), kinds))
     assert len(begun) < 40
+
+
+def test_a_fleet_file_may_name_only_where_messages_go(tmp_path: Path) -> None:
+    file = written(tmp_path, "[[notify]]\nname = 'ops'\nurl = 'json://localhost'\n")
+    assert read_fleet(file, KINDS) == ()
+    assert [it.name for it in read_channels(file)] == ["ops"]
 
 
 def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
