@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import httpx2
 import pytest
 from playwright.sync_api import Browser, expect
 
+from asterism.console.scripts import linked, modules
 from tests.end_to_end.console_site import ConsoleSite, Tab
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -79,3 +82,20 @@ def test_details_and_focus_stay_while_other_tasks_go_on(browser: Browser, site: 
     site.release("one goes")
     expect(tab.page.locator(".card.picked details[data-key=result]")).to_have_attribute("open", "")
     tab.close()
+
+
+def test_a_field_in_which_somebody_types_stays_focused_when_others_come(browser: Browser) -> None:
+    with contextlib.closing(browser.new_page()) as page:
+        typed = page.evaluate(
+            """async (source) => {
+                const { fill } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+                const [place, field] = [document.createElement('div'), document.createElement('input')];
+                document.body.append(place);
+                fill(place, 'one', () => [field]);
+                field.focus();
+                fill(place, 'two', () => [document.createElement('p'), field]);
+                return document.activeElement === field;
+            }""",
+            f"{linked('dom.js')}export const {{ fill }} = $${len(modules('dom.js')) - 1};",
+        )
+    assert typed

@@ -43,8 +43,8 @@ function nodes(kids) {
 export function fill(element, key, kids) {
   if (element.drawnKey === key) return;
   element.drawnKey = key;
-  const focused = /** @type {HTMLElement | null} */ (document.activeElement);
-  const id = focused && element.contains(focused) ? focused.dataset.key : undefined;
+  const active = /** @type {HTMLElement | null} */ (document.activeElement);
+  const focused = active && element.contains(active) ? active : null;
   const keyed = () => /** @type {any[]} */ ([...element.querySelectorAll('details[data-key]')]);
   const opened = new Map(keyed().filter((it) => it.open !== it.wasOpen).map((it) => [it.dataset.key, it.open]));
   element.replaceChildren(...nodes([kids()]));
@@ -52,7 +52,9 @@ export function fill(element, key, kids) {
     it.wasOpen = it.open;
     it.open = opened.get(it.dataset.key) ?? it.open;
   }
-  if (id && !element.contains(document.activeElement)) element.querySelector(`[data-key="${CSS.escape(id)}"]`)?.focus({ preventScroll: true });
+  if (!focused || element.contains(document.activeElement)) return;
+  const again = element.contains(focused) ? focused : focused.dataset.key ? element.querySelector(`[data-key="${CSS.escape(focused.dataset.key)}"]`) : null;
+  /** @type {HTMLElement | null} */ (again)?.focus({ preventScroll: true });
 }
 
 /**
