@@ -12,6 +12,7 @@ import pytest
 import asterism
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.task import TaskError
 from asterism.constellations.app import App
 from asterism.errors import AsterismError, InvalidInput, Refused, RunNotFound, StoreUnavailable
 from asterism.servers.remote_app import RemoteApp
@@ -100,7 +101,7 @@ def test_a_run_waits_for_an_answer_and_goes_on(play: Play) -> None:
     play(scenario)
 
 
-def test_an_edit_that_does_not_fit_is_refused_and_the_question_stays_open(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_and_a_result_that_do_not_fit_are_refused_and_the_question_stays_open(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASTERISM_SECRET_SHOP_TOKEN", "a-long-token")
 
     async def scenario(app: AnyApp, _: Server) -> None:
@@ -116,12 +117,20 @@ def test_an_edit_that_does_not_fit_is_refused_and_the_question_stays_open(play: 
         (asked,) = await handle.inquiries()
         assert asked.answer == ""
         await handle.answer("edit", value={"prices": [2.5], "token": "${secret.SHOP_TOKEN}"})
-        assert (await handle.result()).results == {"publish": {"done": "publish"}}
+        interrupted = await handle.result()
+        assert "may have finished" in interrupted.inquiries[0].prompt
+        with pytest.raises(InvalidInput, match=r"publish\.result: publish returns integer, not str"):
+            await handle.answer("respond", value="six")
+        await handle.answer("respond", value=6)
+        assert (await handle.result()).results == {"publish": 6}
+
+    async def interrupting(_: object) -> TaskError:
+        return TaskError(code="interrupted", message="it was cut")
 
     numbers = {"type": "array", "items": {"type": "number"}}
     parameters = {"type": "object", "properties": {"prices": numbers, "token": {"type": "string"}}}
-    publish = Skill(name="publish", parameters=parameters)
-    play(scenario, fleet=[AgentProfile(device_id="d", skills=(publish,))])
+    publish = Skill(name="publish", parameters=parameters, output={"type": "integer"})
+    play(scenario, work=interrupting, fleet=[AgentProfile(device_id="d", skills=(publish,))])
 
 
 def test_a_run_is_paused_resumed_cancelled_and_forked(play: Play) -> None:

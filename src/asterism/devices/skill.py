@@ -181,16 +181,15 @@ def contract_of(function: Callable[..., Any]) -> Contract:
         arguments = msgspec.defstruct(
             title, [_field(parameter, hints.get(name, Any)) for name, parameter in asked.items()], kw_only=True, forbid_unknown_fields=True
         )
-        schema = _object_schema(arguments)
-        output = (
-            FILE_SCHEMA if hints.get("return") is File else _object_schema(hints["return"]) if _is_record(hints.get("return")) else None
-        )
+        schema = _schema(arguments)
+        returns = _decodable(hints.get("return", Any))
+        output = _schema(hints["return"]) if returns is not None or _is_record(hints.get("return")) else None
     except TypeError as error:
         raise InvalidInput(f"skill {title}: a type hint has no JSON Schema: {error}") from error
     _add_defaults(schema, asked)
     description = " ".join((inspect.getdoc(function) or "").split("\n\n", 1)[0].split())
     described = msgspec.structs.replace(mark, name=title, description=description, parameters=schema, output=output)
-    return Contract(described, arguments, context, _decodable(hints.get("return", Any)))
+    return Contract(described, arguments, context, returns)
 
 
 def describe(function: Callable[..., Any]) -> Skill:
@@ -258,9 +257,11 @@ def _is_record(hint: object) -> bool:
     return isinstance(hint, type) and (typing.is_typeddict(hint) or dataclasses.is_dataclass(hint) or issubclass(hint, msgspec.Struct))
 
 
-def _object_schema(record: type) -> JsonSchema:
-    """Return the JSON Schema of a record, with the types that it refers to under ``$defs``."""
-    (top,), components = msgspec.json.schema_components([record], schema_hook=_path_schema, ref_template="#/$defs/{name}")
+def _schema(hint: Any) -> JsonSchema:
+    """Return the JSON Schema of a type, with the records that it refers to under ``$defs``."""
+    (top,), components = msgspec.json.schema_components([hint], schema_hook=_path_schema, ref_template="#/$defs/{name}")
+    if "$ref" not in top:
+        return {**top, "$defs": components} if components else top
     name = top["$ref"].removeprefix("#/$defs/")
     schema = {key: value for key, value in components[name].items() if key != "title"}
     refers_to_itself = b'"' + top["$ref"].encode() + b'"' in msgspec.json.encode(components)

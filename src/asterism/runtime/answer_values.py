@@ -87,6 +87,8 @@ def check_types_in(memory: ConstellationMemory, given: Answered) -> None:
             # The run itself refuses other names; and a task takes the argument that was shown, such as a "3" for a number.
             if name in properties and is_changed and (wrong := mismatch(value, properties[name], skill.parameters)):
                 raise InvalidInput(f"{attempt.task_id}.inputs.{name}{wrong[0]}: {skill.name} takes {wrong[1]}")
+    if given.verb == "respond" and skill.output is not None and (wrong := mismatch(given.value, skill.output)):
+        raise InvalidInput(f"{attempt.task_id}.result{wrong[0]}: {skill.name} returns {wrong[1]}")
 
 
 def _text(value: Any) -> bytes:

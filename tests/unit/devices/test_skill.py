@@ -77,7 +77,7 @@ def test_the_decorator_accepts_a_name_tags_examples_and_idempotent() -> None:
 
     described = describe(anything)
     assert (described.name, described.idempotent, described.tags, described.examples) == ("fetch", True, ("net",), ("get it",))
-    assert described.output is None
+    assert described.output == {"type": "null"}
 
 
 def test_a_parameter_without_a_hint_accepts_anything() -> None:
@@ -115,6 +115,28 @@ def test_arguments_become_the_types_the_function_asks_for() -> None:
 def test_wrong_arguments_are_rejected(arguments: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         contract_of(download).values(arguments)
+
+
+def test_the_description_has_the_schema_of_whatever_return_type_is_declared() -> None:
+    def boxes() -> list[Box]:
+        return []
+
+    def number() -> int:
+        return 1
+
+    def nothing_declared():  # type: ignore[no-untyped-def]  # noqa: ANN202
+        return 1
+
+    def anything() -> Any:
+        return 1
+
+    def no_json() -> complex:
+        return 1j
+
+    box = {"title": "Box", "type": "object", "properties": {"width": {"type": "integer"}}, "required": ["width"]}
+    assert describe(boxes).output == {"type": "array", "items": {"$ref": "#/$defs/Box"}, "$defs": {"Box": box}}
+    assert describe(number).output == {"type": "integer"}
+    assert [describe(it).output for it in (nothing_declared, anything, no_json)] == [None] * 3
 
 
 def test_a_recursive_output_keeps_its_definition() -> None:

@@ -70,6 +70,13 @@ def asks(output: Any = None, *, requires_approval: bool) -> Agent:
     return Agent({"tasks": [task]}, fleet=(AgentProfile(device_id="s", skills=(skill,)),))
 
 
+def interrupted(output: Any) -> Agent:
+    """An agent that asks about a task that may have finished."""
+    agent = asks(output, requires_approval=False)
+    agent.ends("publish", error="interrupted")
+    return agent
+
+
 def refusal(agent: Agent, verb: Verb, value: Any) -> str:
     with pytest.raises(InvalidInput) as refused:
         check_types_in(agent.memory, agent.answer(verb, value))
@@ -111,3 +118,25 @@ def test_the_inputs_of_a_nested_plan_have_no_declared_types() -> None:
 def test_an_argument_that_an_edit_leaves_as_shown_is_not_checked_as_it_would_be_in_an_approval() -> None:
     agent = asks(requires_approval=True)
     check_types_in(agent.memory, agent.answer("edit", {"amount": "3", "note": "new"}))
+
+
+@pytest.mark.parametrize(
+    ("output", "value", "told"),
+    [
+        ({"type": "integer"}, "six", "publish.result: publish returns integer, not str"),
+        ({"type": "null"}, "done", "publish.result: publish returns null, not str"),
+        ({"type": "array", "items": ROW}, [{"price": 1}, {"price": "2"}], "publish.result[1].price: publish returns number, not str"),
+        (ROW, {}, "publish.result: publish returns an object with price; price is missing"),
+    ],
+)
+def test_a_result_of_a_person_is_checked_against_the_declared_type(output: Any, value: Any, told: str) -> None:
+    assert refusal(interrupted(output), "respond", value) == told
+
+
+@pytest.mark.parametrize(("output", "value"), [({"type": "integer"}, 6), ({"type": "null"}, None), (None, "six"), (ROW, {"price": 1})])
+def test_a_result_of_a_person_that_fits_or_whose_type_is_not_declared_is_the_result(output: Any, value: Any) -> None:
+    agent = interrupted(output)
+    answer = agent.answer("respond", value)
+    check_types_in(agent.memory, answer)
+    agent.batch(answer)
+    assert agent.task("publish").result == value
