@@ -42,7 +42,7 @@ def edited_arguments(asked: InquiryRow, value: dict[str, Any]) -> dict[str, Any]
     """Return an edit without the arguments of a task that are shown as references to secrets, which stay as they are.
 
     Raises:
-        InvalidInput: it changes such an argument; answers are journaled.
+        InvalidInput: it changes such an argument, since answers are journaled; or it gives another one a reference.
     """
     subject = msgspec.json.decode(asked.subject or "{}")
     if "task_id" not in subject:
@@ -50,7 +50,13 @@ def edited_arguments(asked: InquiryRow, value: dict[str, Any]) -> dict[str, Any]
     secret = {name: it for name, it in subject.get("arguments", {}).items() if next(references(it), None)}
     if changed := [name for name in secret if name in value and value[name] != secret[name]]:
         raise InvalidInput(f"argument {changed[0]} is a secret, and answers are journaled: leave it out, and it stays as it is")
-    return {name: it for name, it in value.items() if name not in secret}
+    left = {name: it for name, it in value.items() if name not in secret}
+    if referring := [name for name, it in left.items() if next(references(it), None)]:
+        raise InvalidInput(
+            f"argument {referring[0]} has a reference ${{…}}, and only the arguments shown are approved: give a value, "
+            "or leave it out, and it stays as it is"
+        )
+    return left
 
 
 async def check_types(store: Store, machines: Mapping[str, Machine[Any]], run_id: str, given: Answered) -> None:

@@ -45,6 +45,11 @@ def test_an_argument_with_a_secret_cannot_be_edited(shown: Any) -> None:
         edited_arguments(question({"token": shown}), {"token": "sesame"})
 
 
+def test_an_edit_brings_no_references() -> None:
+    with pytest.raises(InvalidInput, match="only the arguments shown are approved: give a value, or leave it out"):
+        edited_arguments(question({"note": "x", "token": REFERENCE}), {"note": [f"see {REFERENCE}"]})
+
+
 def test_an_edit_of_other_things_than_the_arguments_of_a_task_is_not_changed() -> None:
     asked = InquiryRow(
         inquiry_id="run:1.0",
