@@ -111,14 +111,22 @@ class Shell:
 
     async def _run(self, script: str, stdout: Sink, stderr: Sink) -> bool:
         """Run a script; return False if the shell has ended."""
+        loop = asyncio.get_running_loop()
+        nudges = [loop.call_later(QUICK_S, self._write, b"\n")]
+
+        def begun(chunk: bytes) -> bool:
+            if len(nudges) == 1:  # a shell may have taken the first one for a part of its script, if both arrived together
+                nudges.append(loop.call_later(QUICK_S, self._write, b"\n"))
+            return stdout(chunk)
+
         self._write(script.encode())
-        nudge = asyncio.get_running_loop().call_later(QUICK_S, self._write, b"\n")
         try:
             async with asyncio.TaskGroup() as group:
-                out = group.create_task(self._pump(self._process.stdout, stdout))
+                out = group.create_task(self._pump(self._process.stdout, begun))
                 err = group.create_task(self._pump(self._process.stderr, stderr))
         finally:
-            nudge.cancel()
+            for nudge in nudges:
+                nudge.cancel()
         return out.result() and err.result()
 
     def _write(self, data: bytes) -> None:
