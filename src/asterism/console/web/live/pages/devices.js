@@ -12,9 +12,9 @@ import { inZone, timeOf } from '../times.js';
 /** @typedef {import('../device_rows.js').DeviceRow} DeviceRow */
 /** @typedef {import('../device_rows.js').Attempt} Attempt */
 
-/** Milliseconds between a change and the next look. */
 /** Seconds of the period that has what is under way: clocks differ. */
 const RECENT_S = 60;
+/** Milliseconds between a change and the next look. */
 const LOOK_MS = 1500;
 /** Attempts that are listed, and drawn in a strip. */
 const [LISTED, DRAWN] = [200, 400];

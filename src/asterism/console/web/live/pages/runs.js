@@ -51,7 +51,11 @@ export class RunsPage extends HTMLElement {
     await this.load();
     if (!this.isConnected) return;
     void this.price();
-    const pricing = setInterval(() => void this.price(), PRICE_MS);
+    const pricing = gathered(async () => {
+      pricing.start(); // after this look
+      if (!document.hidden) await this.price();
+    }, PRICE_MS);
+    pricing.start();
     const looking = gathered(() => this.look(), LOOK_MS);
     const tick = setInterval(() => this.tick(), TICK_MS);
     const onKey = (/** @type {KeyboardEvent} */ event) => this.pressed(event);
@@ -62,7 +66,7 @@ export class RunsPage extends HTMLElement {
       site.channel.watch(() => this.enable()),
       looking.stop,
       () => clearInterval(tick),
-      () => clearInterval(pricing),
+      pricing.stop,
       () => removeEventListener('keydown', onKey),
     ];
   }
