@@ -45,30 +45,32 @@ export function block(value) {
 /**
  * Return a card for each open question.
  * @param {Rows} rows
+ * @param {boolean} [isPast] they are of an earlier entry, and may have been answered since
  */
-export function questionCards(rows) {
+export function questionCards(rows, isPast = false) {
   const asks = [...rowsOf(rows, 'ask')];
   const more = asks.length > QUESTIONS ? h('p', { class: 'mute' }, `and ${count(asks.length - QUESTIONS, 'more question')}`) : null;
-  return [asks.slice(0, QUESTIONS).map(([id, ask]) => questionCard(id, ask, rows)), more];
+  return [asks.slice(0, QUESTIONS).map(([id, ask]) => questionCard(id, ask, rows, isPast)), more];
 }
 
 /**
  * @param {string} id
  * @param {Row} ask
  * @param {Rows} rows
+ * @param {boolean} isPast
  */
-function questionCard(id, ask, rows) {
+function questionCard(id, ask, rows, isPast) {
   const task = rows.get(`task:${ask.part}`);
   const verb = ask.verbs?.[0] ?? 'approve';
   const details = ask.subject && Object.keys(ask.subject).length ? h('details', {}, h('summary', {}, 'What it is about'), block(ask.subject)) : null;
   return card(
     'waiting',
-    'Needs you',
+    isPast ? 'Waited for a person at this entry' : 'Needs you',
     'question',
     h('p', { class: 'lead', dir: 'auto' }, textOf(ask.prompt)),
     h('dl', { class: 'pairs' }, pair('Task', task ? brief(task.name || ask.part) : ask.part), pair('Answers', (ask.verbs ?? []).join(', ')), pair('Risk', ask.risk), pair('Expires', ask.expires_at && moment(ask.expires_at))),
     details,
-    h('code', { class: 'command' }, `asterism answer ${id} ${verb}`),
+    isPast ? null : h('code', { class: 'command' }, `asterism answer ${id} ${verb}`),
   );
 }
 

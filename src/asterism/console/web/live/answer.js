@@ -9,27 +9,10 @@ import { subjectParts } from './subject.js';
 /** @typedef {import('./answers.js').Refused} Refused */
 /** @typedef {import('./site.js').Site} Site */
 
-/** Milliseconds in which a form that has just come into its place takes no click: the pointer was there for something else. */
-const SETTLING_MS = 500;
 const KEYS = /** @type {Record<string, string>} */ ({ approve: 'A', edit: 'E', reject: 'R' });
 
 /** It dispatches `closed`, whose detail has a text, and the questions that are open instead. */
 export class AnswerForm extends HTMLElement {
-  connectedCallback() {
-    this.settle();
-  }
-
-  disconnectedCallback() {
-    clearTimeout(this.settling);
-  }
-
-  /** Let clicks pass through until the form has stood in its place for a while. Keys are not held up. */
-  settle() {
-    clearTimeout(this.settling);
-    this.toggleAttribute('data-settling', true);
-    this.settling = setTimeout(() => this.toggleAttribute('data-settling', false), SETTLING_MS);
-  }
-
   /**
    * @param {Site} site
    * @param {Inquiry} inquiry
@@ -113,7 +96,6 @@ export class AnswerForm extends HTMLElement {
    */
   show(parts, name, send) {
     this.say('');
-    this.settle();
     const submit = (/** @type {Event} */ event) => (event.preventDefault(), void send());
     const back = h('button', { type: 'button', class: 'button', onclick: () => this.back() }, 'Back');
     this.more?.replaceChildren(h('form', { onsubmit: submit, novalidate: true }, parts, h('div', { class: 'verbs' }, h('button', { class: 'button primary' }, name), back)));
@@ -123,7 +105,6 @@ export class AnswerForm extends HTMLElement {
   /** Hide the form of an answer. */
   back() {
     const used = /** @type {HTMLElement} */ (this.buttons);
-    this.settle();
     used.hidden = false;
     this.more?.replaceChildren();
     this.say('');

@@ -65,7 +65,7 @@ export class RunActs {
     const form = /** @type {AnswerForm} */ (document.createElement('answer-form'));
     form.open(this.site, inquiry, { keys: true });
     form.addEventListener('closed', (event) => {
-      this.site.toast(/** @type {CustomEvent} */ (event).detail.text);
+      this.site.toast(`${brief(inquiry.prompt, 80)}: ${/** @type {CustomEvent} */ (event).detail.text}`);
       void this.load();
     });
     const keys = (/** @type {KeyboardEvent} */ event) => {
@@ -90,7 +90,7 @@ export class RunActs {
   questions(place, rows, atEnd) {
     if (!place.contains(this.editing)) place.replaceChildren(this.editing, this.asking);
     const key = atEnd ? `open\n${[...this.cards.keys()].join('\n')}` : `then\n${[...rows.keys()].filter((id) => id.startsWith('ask:')).join('\n')}`;
-    fill(this.asking, key, () => (atEnd ? [...this.cards.values()].map(({ card }) => card) : questionCards(rows)));
+    fill(this.asking, key, () => (atEnd ? [...this.cards.values()].map(({ card }) => card) : questionCards(rows, true)));
   }
 
   /**

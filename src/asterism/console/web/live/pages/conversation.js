@@ -111,7 +111,7 @@ export class ConversationPage extends HTMLElement {
     const fields = [...rowsOf(journal.rows, 'field')];
     const asked = fields.find(([, row]) => row.asked)?.[0] ?? '';
     this.drawComposer(this.secret.has(asked) ? asked : '', isWorking);
-    fill(this.side, JSON.stringify([fields, model.code, model.reason, journal.deltas.at(-1)?.state]), () => this.card(fields));
+    fill(this.side, JSON.stringify([fields, model.code, model.reason, model.data, journal.deltas.at(-1)?.state]), () => this.card(fields));
     if (atEnd || this.sending) this.messages.scrollTop = this.messages.scrollHeight;
   }
 
@@ -169,11 +169,11 @@ export class ConversationPage extends HTMLElement {
    * @param {boolean} isWorking
    */
   drawComposer(secret, isWorking) {
-    const { status } = this.model;
     const ended = this.journal.rows.get('run')?.ended;
     const may = this.site.may('approver');
-    fill(this.composer, JSON.stringify([ended, may, secret]), () => {
-      if (ended) return h('p', { class: 'mute' }, `This conversation has ended: ${status.toLowerCase()}.`);
+    const state = this.journal.deltas.at(-1)?.state ?? this.model.status;
+    fill(this.composer, JSON.stringify([ended && state, may, secret]), () => {
+      if (ended) return h('p', { class: 'mute' }, `This conversation has ended: ${state.toLowerCase()}.`);
       if (!may) return h('p', { class: 'mute' }, 'To write to an agent takes the role approver.');
       const said = { class: 'field grows', 'aria-label': 'Message', placeholder: secret ? `${secret}: it is not shown, and no journal has it` : 'Message', maxlength: 10_000, autocomplete: 'off', 'data-key': 'message' };
       const input = (this.input = secret ? h('input', { ...said, type: 'password' }) : h('textarea', { ...said, rows: 2 }));
