@@ -151,6 +151,11 @@ def test_an_edit_keeps_a_secret_that_was_shown_and_one_that_is_refused_is_opened
     terminal.type("e\r")
     told = terminal.read_until(CHOICES)
     assert "publish.inputs.price: publish takes number, not str" in told
+    fixing = (folder / "editor.py").read_text(encoding="utf-8")
+    (folder / "editor.py").write_text("", encoding="utf-8")
+    terminal.type("e\r")
+    assert "unchanged; nothing was sent" in terminal.read_until(CHOICES)
+    (folder / "editor.py").write_text(fixing, encoding="utf-8")
     terminal.type("e\r")
     assert "11.5 is published with 12 characters" in ends(terminal, 0, "more: asterism show")
 

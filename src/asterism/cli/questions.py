@@ -258,7 +258,7 @@ class Questions:
                 return None
             finally:
                 self._is_editing = False
-        if code or edited == original:
+        if code or edited in (original, text):  # an editor that is closed without a change approves nothing
             put(f"the editor {plain(editor)} ended with exit code {code}; nothing was sent" if code else "unchanged; nothing was sent")
             return None
         self._drafts[asked.inquiry_id] = edited
