@@ -24,6 +24,8 @@ QUICK_S = 0.3
 LOGIN_BYTES = 1 << 20
 """Bytes that the login scripts of a user may print on one stream."""
 LOGIN_S = 30.0
+CLOSE_S = 10.0
+"""Seconds for which a host may take to close a session whose streams have ended; it counts as lost after them."""
 MAX_MESSAGE_CHARS = 1000
 
 _CHUNK_BYTES = 65536
@@ -74,7 +76,9 @@ class Shell:
             self._is_ready = await self._log_in()
         if self._is_ready and await self._run(script, stdout, stderr):
             return self.is_open
-        await self._process.wait_closed()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._process.wait_closed()
         status = self._process.exit_status
         if status is None:
             raise HostError("lost", f"the connection to {self._host} was lost")

@@ -6,6 +6,7 @@ import urllib.parse
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
@@ -147,9 +148,10 @@ async def _tree(context: ApiContext, row: RunRow, *, below: bool) -> list[str]:
 
 
 async def _text(store: Store, runs: Sequence[str], query: LogQuery) -> AsyncIterator[bytes]:
-    """Yield output as it was printed, with a line for each gap."""
+    """Yield the output until now as it was printed, with a line for each gap."""
     after, ends = 0, dict[tuple[str, str], int]()
-    while chunks := await store.logs(runs, query, after=after, limit=MAX_CHUNKS):
+    last = [it.seq for it in await store.logs(runs, msgspec.structs.replace(query, tail_bytes=1), limit=1)]
+    while last and after < last[0] and (chunks := await store.logs(runs, query, after=after, limit=MAX_CHUNKS)):
         after = chunks[-1].seq
         for it in chunks:
             gap = it.position - ends.get((it.key, it.stream), 0) if it.key else it.position
