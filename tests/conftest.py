@@ -63,4 +63,5 @@ def pytest_timeout_cancel_timer(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    _end_after(EXIT_S, session.config)  # a thread may still run
+    if not hasattr(session.config, "workerinput"):  # xdist ends its workers itself, when the last one is ready
+        _end_after(EXIT_S, session.config)  # a thread may still run

@@ -55,23 +55,22 @@ def test_a_table_has_the_fields_of_its_rows_in_their_order(
 
 
 def test_a_search_waits_for_no_write_and_no_write_for_a_search(tmp_path: Path) -> None:
-    going_on = threading.Event()
+    read, written = threading.Event(), threading.Event()  # one event for both might be cleared before its thread waits for it
 
     async def act(store: SqliteStore) -> None:
         await store.submit(ROW, FIRST)
-        writing = asyncio.ensure_future(store._writer.write(lambda _: going_on.wait()))
+        writing = asyncio.ensure_future(store._writer.write(lambda _: read.wait()))
         try:
             assert [row.run_id for row in await store.find_runs(RunQuery())] == ["r1"]
         finally:
-            going_on.set()
-        going_on.clear()
+            read.set()
         await writing
-        searching = asyncio.ensure_future(store._search(lambda _: going_on.wait()))
+        searching = asyncio.ensure_future(store._search(lambda _: written.wait()))
         try:
             await store.acquire("r1", newest=0)
             await store.append(NEXT)
         finally:
-            going_on.set()
+            written.set()
         await searching
         assert [row.seq for row in await store.find_runs(RunQuery())] == [2]
 
