@@ -172,7 +172,7 @@ def test_the_demo_asks_the_deployed_model_again_and_returns_the_runs_exit_code(
         evaluated = measured(context, noise=0)
         results = {"evaluate": evaluated, "deploy": skills.deploy(context, evaluated["model"])}
         tasks = {name: {"name": name, "status": "COMPLETED", "result": result, "error": None} for name, result in results.items()}
-        result_file.write_text(json.dumps({"tasks": tasks}))
+        result_file.write_text(json.dumps({"run": "r1", "tasks": tasks}))
         return 0
 
     monkeypatch.setattr(demo, "_run", run)
@@ -180,7 +180,9 @@ def test_the_demo_asks_the_deployed_model_again_and_returns_the_runs_exit_code(
     assert demo.main(["--noise", "6"]) == 0
     assert asked[0].startswith("Download MNIST dataset on laptop, ")
     assert asked[1].startswith("Download MNIST dataset with noise 6 on laptop, ")
-    assert "measured accuracy: 0.9" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "measured accuracy: 0.9" in shown
+    assert shown.endswith(" --open r1\n")
 
     monkeypatch.setattr(demo, "_run", lambda request, outputs, result_file: 130)
     assert demo.main([]) == 130
