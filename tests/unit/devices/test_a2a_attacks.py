@@ -355,6 +355,8 @@ def test_an_agent_that_asks_for_ever_ends_its_task(tmp_path: Path) -> None:
         if call["method"] == "SendMessage":
             count += 1
             asking["timestamp"] = f"2026-01-01T00:00:{count:02}Z"
+        if call["method"] == "CancelTask":
+            asking["state"] = "TASK_STATE_CANCELED"
         task = {"id": "mine", "contextId": "c", "status": asking}
         await write(response({"jsonrpc": "2.0", "id": call["id"], "result": {"task": task} if call["method"] == "SendMessage" else task}))
 
