@@ -45,6 +45,7 @@ def missed(tab: Tab, run: str) -> None:
     rows = fold(msgspec.json.decode(line, type=Delta) for line in deltas)
     assert json.loads(tab.page.evaluate(ROWS)) == rows
     tasks = {name.removeprefix("task:"): row["status"] for name, row in rows.items() if name.startswith("task:")}
+    expect(tab.page.locator("plan-view .task")).to_have_count(len(tasks))
     assert tab.page.locator("plan-view .task").evaluate_all("found => found.map((it) => it.dataset.task)") == list(tasks)
     if set(tasks.values()) == {"COMPLETED"}:
         expect(tab.page.locator("plan-view .task:not([data-status=succeeded])")).to_have_count(0)
