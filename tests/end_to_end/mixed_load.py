@@ -23,7 +23,7 @@ from tests.end_to_end.served_site import ServedSite, until_answered
 LOOK_S = 0.3
 LATE_S = 1.0
 """Seconds until a request that was on its way when its sender was killed has reached its device."""
-ONCE = {"deploy": 2, "post": ["posted"]}
+ONCE = {"deploy": {"deployed": 2}, "post": ["posted"]}
 """Result of each effect of ``mixed_agents`` that must not be repeated, where a person can give it."""
 
 

@@ -151,9 +151,9 @@ def test_the_wheel_alone_runs_plans_loops_and_conversations(version: str, dist: 
 def test_the_page_of_the_first_server_runs_with_the_wheel_alone(dist: Path, tmp_path: Path) -> None:
     page = ROOT / "docs/tutorials/first-server.md"
     text = page.read_text(encoding="utf-8")
-    extras = re.findall(r"`pip install 'asterism(\[.+?\])'`", text)
+    (named,) = re.findall(r"Asterism with the extras `(\w+)` and `(\w+)`", text)
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
-    install = [str(tmp_path / "env/bin/pip"), "install", "--quiet", "--disable-pip-version-check", f"{wheel_of(dist)}{extras[0]}"]
+    install = [str(tmp_path / "env/bin/pip"), "install", "--quiet", "--disable-pip-version-check", f"{wheel_of(dist)}[{','.join(named)}]"]
     subprocess.run(install, check=True)
     (tmp_path / "home").mkdir()
     with closing(Session(tmp_path / "home", tmp_path / "env/bin/python")) as session:
