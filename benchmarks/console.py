@@ -236,7 +236,8 @@ def _recorded_rows(console: Console, repeats: int, steps: int) -> Iterator[str]:
     for run, what in ((console.runs.plain, f"{TASKS} tasks"), (long, f"{TASKS} tasks with 10,000 entries")):
         drawn = [console.drawn_ms(run, TASKS) for _ in range(repeats)]
         yield f"| console: {what}, {shown} | {statistics.median(drawn):.0f} ms |"
-    yield f"| console: another entry of the same run shown | {_words(console.steps_ms(long, TASKS, 'scrub', steps))} |"
+    yield f"| console: the same run scrubbed, ten entries a step | {_words(console.steps_ms(long, TASKS, 'drag', steps))} |"
+    yield f"| console: an entry far away of the same run shown | {_words(console.steps_ms(long, TASKS, 'scrub', steps))} |"
     drawn = [console.drawn_ms(large, MANY) for _ in range(repeats)]
     yield f"| console: {MANY:,} tasks, {shown} | {statistics.median(drawn):.0f} ms |"
     for what, name in (("zoom", "a step of the zoom"), ("pick", "a task picked")):

@@ -27,6 +27,13 @@ globalThis.probe = {
     return (await probe.painted()) - since;
   },
 
+  /** Shows each tenth entry from the middle of the run on, as who drags the playhead by a pixel of a thousand. */
+  async drag(steps) {
+    const taken = [];
+    for (let n = 0; n < steps; n++) taken.push(await probe.step(({ cursor }) => cursor.show(Math.floor(cursor.journal.length / 2) + 10 * n)));
+    return taken;
+  },
+
   /** Shows entries all over the run. */
   async scrub(steps) {
     const taken = [];
