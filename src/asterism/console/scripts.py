@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,8 +28,9 @@ def compact(text: str) -> str:
     return _EMPTY_LINES.sub("\n", _COMMENT_LINE.sub("", _SPACE.sub("", text))).lstrip()
 
 
+@functools.cache
 def source(name: str) -> str:
-    """Return the text of a file of ``web``, compact."""
+    """Return the text of a file of ``web``, compact; each is read once, and looked at by many modules."""
     return compact((WEB / name).read_text(encoding="utf-8"))
 
 
