@@ -35,4 +35,4 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
     """A served database for the tests of a module."""
-    yield from served(tmp_path_factory.mktemp("site"))
+    yield from served(ConsoleSite(tmp_path_factory.mktemp("site")))

@@ -198,11 +198,10 @@ class Tab:
         return self.page.locator(f"plan-view .task[data-task='{name}']")
 
 
-def served(folder: Path) -> Iterator[ConsoleSite]:
-    """Yield a site whose server has started, and end it."""
-    site = ConsoleSite(folder)
-    site.start()
+def served(site: ConsoleSite) -> Iterator[ConsoleSite]:
+    """Start the server of a site, yield the site, and end the server."""
     try:
+        site.start()
         yield site
     finally:
         site.stop(signal.SIGKILL)

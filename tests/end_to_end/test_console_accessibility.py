@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.end_to_end.console_site import HERE, ConsoleSite, Tab
+from tests.end_to_end.console_site import HERE, ConsoleSite, Tab, served
 from tests.npm.packages import npm_package
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -23,12 +23,7 @@ RUN = """async () => {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
-    served = ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py"))
-    served.start()
-    try:
-        yield served
-    finally:
-        served.stop()
+    yield from served(ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py")))
 
 
 @pytest.fixture(scope="module")

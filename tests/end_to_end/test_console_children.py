@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import signal
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.end_to_end.console_site import FLEET, HERE, ConsoleSite, Tab
+from tests.end_to_end.console_site import FLEET, HERE, ConsoleSite, Tab, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 CLERK = """
@@ -24,14 +23,10 @@ description = "writes letters"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
-    served = ConsoleSite(tmp_path_factory.mktemp("site"))
-    (served.folder / "fleet.toml").write_text(FLEET + CLERK, encoding="utf-8")
-    shutil.copy(HERE / "console_loop.py", served.folder / "loop.py")
-    served.start()
-    try:
-        yield served
-    finally:
-        served.stop(signal.SIGKILL)
+    found = ConsoleSite(tmp_path_factory.mktemp("site"))
+    (found.folder / "fleet.toml").write_text(FLEET + CLERK, encoding="utf-8")
+    shutil.copy(HERE / "console_loop.py", found.folder / "loop.py")
+    yield from served(found)
 
 
 def test_a_question_of_a_child_run_is_answered_on_the_page_of_its_parent(browser: Browser, site: ConsoleSite) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from asterism.runtime.journal_file import journal_lines
 from asterism.runtime.ports.store import RunRow
 from tests.constellation_harness import Agent
 from tests.constellations import plan
-from tests.end_to_end.console_site import HERE, ConsoleSite, Tab
+from tests.end_to_end.console_site import HERE, ConsoleSite, Tab, served
 from tests.end_to_end.hostile_skills import ENDLESS, HOSTILE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -62,14 +61,10 @@ FAULTS = r"""() => {
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
     folder: Path = tmp_path_factory.mktemp("site")
     shutil.copy(HERE / "hostile_skills.py", folder)
-    served = ConsoleSite(folder, "--agents", "hostile_skills.py")
+    found = ConsoleSite(folder, "--agents", "hostile_skills.py")
     with (folder / "fleet.toml").open("a", encoding="utf-8") as fleet:
         fleet.write(FLEET)
-    served.start()
-    try:
-        yield served
-    finally:
-        served.stop(signal.SIGKILL)
+    yield from served(found)
 
 
 def task(task_id: str, skill: str, text: str = HOSTILE, name: str = "text", **more: Any) -> dict[str, Any]:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.end_to_end.console_site import HERE, ConsoleSite, Tab
+from tests.end_to_end.console_site import HERE, ConsoleSite, Tab, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
-    served = ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py"))
-    try:
-        served.start()
-        yield served
-    finally:
-        served.stop(signal.SIGKILL)
+    yield from served(ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py")))
 
 
 def start(site: ConsoleSite) -> str:

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Route, expect
 
 from asterism.views import Delta, fold
-from tests.end_to_end.console_site import HERE, OFFLINE, ConsoleSite, Tab
+from tests.end_to_end.console_site import HERE, OFFLINE, ConsoleSite, Tab, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -26,12 +26,7 @@ CLOCKS = "[...document.querySelectorAll('.stats dd, tbody .elapsed, tbody .start
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
-    served = ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py"))
-    try:
-        served.start()
-        yield served
-    finally:
-        served.stop(signal.SIGKILL)
+    yield from served(ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py")))
 
 
 def missed(tab: Tab, run: str) -> None:

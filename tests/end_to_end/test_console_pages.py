@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import urllib.parse
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.end_to_end.console_site import HERE, ConsoleSite, Tab
+from tests.end_to_end.console_site import HERE, ConsoleSite, Tab, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 PIN = "4711-0815"
@@ -19,12 +18,7 @@ PIN = "4711-0815"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSite]:
-    served = ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py"))
-    served.start()
-    try:
-        yield served
-    finally:
-        served.stop(signal.SIGKILL)
+    yield from served(ConsoleSite(tmp_path_factory.mktemp("site"), "--agents", str(HERE / "console_agents.py")))
 
 
 def task(task_id: str, skill: str, **more: Any) -> dict[str, Any]:
