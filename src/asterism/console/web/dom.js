@@ -94,7 +94,7 @@ export function setAttribute(element, name, value) {
 }
 
 /** Paths of 16 × 16 glyphs. Each status differs from the others in shape as well as in color. */
-const GLYPHS = /** @type {Record<string, string>} */ ({
+export const GLYPHS = /** @type {Record<string, string>} */ ({
   pending: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Z',
   ready: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2ZM6.8 5.4 9.4 8l-2.6 2.6',
   running: 'M8 2a6 6 0 1 1-6 6',

@@ -10,7 +10,7 @@ import { duration, moment, named } from './words.js';
 const BEFORE = 60;
 const AFTER = 12;
 
-/** @typedef {{element: any, isQuiet: boolean}} Made the element of an entry; a quiet one is shown at the cursor only */
+/** @typedef {{lines: import('./fold.js').LogLine[], element: any}} Made what an entry says, and its element, once it was shown; one that says nothing is shown at the cursor only */
 
 export class RunJournal extends HTMLElement {
   constructor() {
@@ -40,10 +40,12 @@ export class RunJournal extends HTMLElement {
     const shown = [];
     let n = Math.min(deltas.length, cursor.count + AFTER);
     for (; n >= 1 && shown.length < BEFORE + AFTER; n--) {
-      const entry = this.made.get(n) ?? this.entry(n, deltas[n - 1], details, start);
+      const delta = deltas[n - 1];
+      const entry = this.made.get(n) ?? { lines: linesOf(delta).filter((line) => details || line.weight !== 'detail'), element: null };
       made.set(n, entry);
       const isCurrent = n === cursor.count;
-      if (entry.isQuiet && !isCurrent) continue;
+      if (!entry.lines.length && !isCurrent) continue;
+      entry.element ??= this.entry(n, delta, entry.lines, start);
       entry.element.className = n > cursor.count ? 'later' : '';
       setAttribute(entry.element, 'aria-current', isCurrent ? 'true' : null);
       shown.push(entry.element);
@@ -57,18 +59,16 @@ export class RunJournal extends HTMLElement {
   /**
    * @param {number} n
    * @param {Delta} delta
-   * @param {boolean} details
+   * @param {import('./fold.js').LogLine[]} lines
    * @param {number} start
-   * @returns {Made}
    */
-  entry(n, delta, details, start) {
-    const lines = linesOf(delta).filter((line) => details || line.weight !== 'detail');
+  entry(n, delta, lines, start) {
     const body = lines.length ? lines.map((line) => h('span', { dir: 'auto' }, line.part ? h('b', {}, `${line.part} `) : null, line.text)) : h('span', { class: 'mute' }, named(delta.kind));
     const glyph = glyphOf(delta);
     const show = () => this.dispatchEvent(new CustomEvent('seek', { detail: n, bubbles: true }));
     const title = `Entry ${delta.seq}, ${delta.kind} by ${delta.actor}, ${moment(delta.at)}`;
     const button = h('button', { type: 'button', onclick: show, title }, icon(glyph, `of-${glyph}`), h('span', { class: 'lines' }, body), h('time', {}, duration(delta.at - start)));
-    return { element: h('li', {}, button), isQuiet: !lines.length };
+    return h('li', {}, button);
   }
 }
 

@@ -7,7 +7,7 @@ import { h, setAttribute } from './dom.js';
 import { bestLayout } from './layout.js';
 import { Overview } from './plan/overview.js';
 import { H, nextTask, taskAt, W } from './plan/places.js';
-import { drawnRows, labelOf, labelTitle, markOf, sameShape } from './plan/rows.js';
+import { drawnRows, labelOf, labelTitle, markOf, sameShape, stateOf } from './plan/rows.js';
 import { showTask, taskButton } from './plan/task.js';
 import { workedIn } from './status.js';
 import { DETAIL, Viewport } from './viewport.js';
@@ -19,6 +19,9 @@ import { brief } from './words.js';
 
 /** Tasks from which the picture is denser. */
 const MANY = 60;
+/** Tasks and dependencies from which a plan is large: from afar it is an overview, and near by only what is around the view is made. */
+const LARGE_TASKS = 150;
+const LARGE_LINES = 1000;
 /** Tasks and dependencies that are elements at the same time, at most. */
 const MOST_TASKS = 600;
 const MOST_LINES = 3000;
@@ -126,7 +129,7 @@ export class PlanView extends HTMLElement {
     if (!viewport || !layout) return;
     const view = viewport.view(0);
     const inside = made && view.left >= made.left && view.top >= made.top && view.right <= made.right && view.bottom <= made.bottom;
-    if (!inside || this.isAfar) this.make(viewport, layout);
+    if (!inside || this.isAfar || viewport.isFar) this.make(viewport, layout);
   }
 
   /**
@@ -136,12 +139,12 @@ export class PlanView extends HTMLElement {
    */
   make(viewport, layout) {
     const { tasks, lines } = this.plan;
-    const isLarge = tasks.size > MOST_TASKS || lines.size > MOST_LINES;
+    const isLarge = tasks.size > LARGE_TASKS || lines.size > LARGE_LINES;
     const box = isLarge ? viewport.view(MARGIN) : EVERYWHERE;
     const within = (/** @type {import('./viewport.js').Box} */ it) => it.left <= box.right && it.right >= box.left && it.top <= box.bottom && it.bottom >= box.top;
     let near = [...layout.nodes].filter(([, { x, y }]) => within({ left: x, top: y, right: x + W, bottom: y + H })).map(([id]) => id);
     let routes = [...layout.edges].filter(([, route]) => within(route.box));
-    this.isAfar = near.length > MOST_TASKS || routes.length > MOST_LINES;
+    this.isAfar = (isLarge && viewport.isFar) || near.length > MOST_TASKS || routes.length > MOST_LINES;
     if (this.isAfar) near = routes = [];
     this.toggleAttribute('data-afar', this.isAfar);
     const isNew = !this.made; // the layout is
@@ -201,7 +204,7 @@ export class PlanView extends HTMLElement {
     const worked = workedIn(rows, now);
     for (const [id, drawn] of this.tasks) showTask(drawn, id, /** @type {Row} */ (tasks.get(id)), rows, edit, now, worked.get(id));
     for (const id of this.paths.keys()) this.showLine(id, /** @type {Row} */ (lines.get(id)), edit);
-    if (this.isAfar && this.viewport) this.overview?.draw(this.viewport, this.layout, tasks, rows, edit);
+    if (this.isAfar && this.viewport) this.overview?.draw(this.viewport, this.layout, this.plan, rows, edit);
   }
 
   /**
@@ -211,8 +214,7 @@ export class PlanView extends HTMLElement {
    */
   showLine(id, line, edit) {
     const path = this.paths.get(id);
-    const mark = markOf(edit, `line:${id}`);
-    const state = mark === 'added' || mark === 'removed' ? mark : line.satisfied === true ? 'ok' : line.satisfied === false ? 'bad' : 'idle';
+    const state = stateOf(line, markOf(edit, `line:${id}`));
     if (path.drawnState === state) return;
     path.drawnState = path.dataset.state = state;
     setAttribute(path, 'marker-end', `url(#tip-${state})`);

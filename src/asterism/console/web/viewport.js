@@ -62,6 +62,11 @@ export class Viewport {
     else this.paint(glide);
   }
 
+  /** Return true if tasks are too small for names. */
+  get isFar() {
+    return this.k <= NAMES;
+  }
+
   /** @param {boolean} glide */
   fit(glide) {
     const { clientWidth: width, clientHeight: height } = this.pane;
@@ -174,7 +179,7 @@ export class Viewport {
   paint(glide) {
     this.world.classList.toggle('glide', glide);
     this.world.style.transform = `translate(${this.x}px,${this.y}px) scale(${this.k})`;
-    this.pane.dataset.zoom = this.k > DETAIL ? 'detail' : this.k > NAMES ? 'names' : 'far';
+    this.pane.dataset.zoom = this.k > DETAIL ? 'detail' : this.isFar ? 'far' : 'names';
     this.moved();
   }
 }

@@ -10,8 +10,7 @@ const LABEL = 8;
 /**
  * @typedef {object} Route
  * @property {string} d path data
- * @property {[number, number][]} points points of the path
- * @property {import('../viewport.js').Box} box what these points span
+ * @property {import('../viewport.js').Box} box what the points of the path span
  * @property {number} x center of the label
  * @property {number} y
  */
@@ -41,7 +40,7 @@ export function routed(graph, bands, x, thick, deep, sideways) {
     }
     const d = backward ? reversed(path, steps, text) : forward(path, steps, text);
     const spots = path.map(({ main, across }) => /** @type {[number, number]} */ (sideways ? [main, across] : [across, main]));
-    routes.set(edge.id, { d, points: spots, box: boxOf(spots), x: sideways ? label.main : label.across, y: sideways ? label.across : label.main });
+    routes.set(edge.id, { d, box: boxOf(spots), x: sideways ? label.main : label.across, y: sideways ? label.across : label.main });
   }
   return routes;
 }

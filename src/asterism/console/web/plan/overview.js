@@ -1,9 +1,9 @@
 // @ts-check
 /** A large plan from afar, as one picture of its tasks and dependencies. What it says is in the table, too. */
-import { h } from '../dom.js';
+import { GLYPHS, h } from '../dom.js';
 import { statusOf } from '../status.js';
 import { H, W } from './places.js';
-import { markOf } from './rows.js';
+import { markOf, stateOf } from './rows.js';
 
 /** @typedef {import('../layout.js').Layout} Layout */
 /** @typedef {import('../fold.js').Row} Row */
@@ -21,9 +21,14 @@ const COLORS = /** @type {Record<string, string>} */ ({
   waiting: 'waiting',
   edited: 'agent',
 });
+/** The same by the state of dependencies. */
+const LINE_COLORS = /** @type {Record<string, string>} */ ({ idle: 'edge', ok: 'succeeded', bad: 'failed', added: 'agent', removed: 'agent' });
 const HOLLOW = new Set(['pending', 'skipped', 'cancelled']);
 /** Opacity of the dependencies. */
 const FAINT = 0.45;
+/** Pixels of height from which a task has a glyph, and size of the glyph. One that failed always has it. */
+const LEGIBLE = 6;
+const GLYPH = 38;
 
 export class Overview {
   /** @param {() => void} changed called when the colors have changed */
@@ -31,6 +36,8 @@ export class Overview {
     this.canvas = h('canvas', { class: 'overview', 'aria-hidden': 'true' });
     /** @type {Record<string, string>} */
     this.colors = {};
+    /** @type {WeakMap<import('../layout/routes.js').Route, Path2D>} */
+    this.paths = new WeakMap();
     const recolor = () => {
       this.colors = {};
       changed();
@@ -43,11 +50,11 @@ export class Overview {
    * Draw the part of the plan that is in view.
    * @param {import('../viewport.js').Viewport} viewport
    * @param {Layout} layout
-   * @param {Map<string, Row>} tasks
+   * @param {import('./rows.js').Plan} plan
    * @param {import('../fold.js').Rows} rows
    * @param {import('../player/story.js').Edit | null} edit
    */
-  draw(viewport, layout, tasks, rows, edit) {
+  draw(viewport, layout, { tasks, lines }, rows, edit) {
     const { canvas } = this;
     const { clientWidth: width, clientHeight: height } = viewport.pane;
     const scale = devicePixelRatio;
@@ -62,25 +69,28 @@ export class Overview {
     const { x, y, k } = viewport;
     pen.setTransform(k * scale, 0, 0, k * scale, x * scale, y * scale);
     const view = viewport.view(0);
-    this.drawLines(pen, layout, view, 1 / k);
+    this.drawLines(pen, layout, lines, edit, view, 1 / k);
     for (const [kind, places] of this.kinds(layout, tasks, rows, edit, view)) this.drawTasks(pen, kind, places, 1 / k);
   }
 
   /**
    * @param {CanvasRenderingContext2D} pen
    * @param {Layout} layout
+   * @param {Map<string, Row>} lines
+   * @param {import('../player/story.js').Edit | null} edit
    * @param {import('../viewport.js').Box} view
    * @param {number} pixel
    */
-  drawLines(pen, layout, view, pixel) {
+  drawLines(pen, layout, lines, edit, view, pixel) {
     pen.globalAlpha = FAINT;
-    pen.strokeStyle = this.color('edge');
     pen.lineWidth = pixel;
-    for (const { points, box } of layout.edges.values()) {
+    for (const [id, route] of layout.edges) {
+      const { box, d } = route;
       if (box.left > view.right || box.right < view.left || box.top > view.bottom || box.bottom < view.top) continue;
-      pen.beginPath();
-      for (const [x, y] of points) pen.lineTo(x, y);
-      pen.stroke();
+      let path = this.paths.get(route);
+      if (!path) this.paths.set(route, (path = new Path2D(d)));
+      pen.strokeStyle = this.color(LINE_COLORS[stateOf(lines.get(id) ?? {}, markOf(edit, `line:${id}`))]);
+      pen.stroke(path);
     }
     pen.globalAlpha = 1;
   }
@@ -106,29 +116,27 @@ export class Overview {
   }
 
   /**
-   * Draw tasks that look alike: what has not been done is hollow, what has failed is crossed, what waits stands out.
+   * Draw tasks that look alike: what has not been done is hollow, what waits stands out, and all have the glyph of their status.
    * @param {CanvasRenderingContext2D} pen
    * @param {string} kind
    * @param {{x: number, y: number}[]} places
    * @param {number} pixel
    */
   drawTasks(pen, kind, places, pixel) {
-    const isHollow = HOLLOW.has(kind);
+    const [own, other] = [this.color(COLORS[kind]), this.color(HOLLOW.has(kind) ? 'soft' : 'card')];
     const grown = kind === 'waiting' ? H / 2 : 0;
-    pen.fillStyle = isHollow ? this.color('soft') : this.color(COLORS[kind]);
-    pen.strokeStyle = isHollow ? this.color(COLORS[kind]) : this.color('card');
+    [pen.fillStyle, pen.strokeStyle] = HOLLOW.has(kind) ? [other, own] : [own, other];
     pen.lineWidth = pixel;
     for (const { x, y } of places) {
       pen.fillRect(x - grown, y - grown, W + 2 * grown, H + 2 * grown);
-      if (isHollow) pen.strokeRect(x, y, W, H);
-      if (kind !== 'failed') continue;
-      pen.beginPath();
-      pen.moveTo(x, y);
-      pen.lineTo(x + W, y + H);
-      pen.moveTo(x + W, y);
-      pen.lineTo(x, y + H);
-      pen.stroke();
+      if (HOLLOW.has(kind)) pen.strokeRect(x, y, W, H);
     }
+    if (H < LEGIBLE * pixel && kind !== 'failed') return;
+    const glyph = new Path2D(GLYPHS[kind] ?? GLYPHS.agent);
+    const all = new Path2D();
+    for (const { x, y } of places) all.addPath(glyph, { a: GLYPH / 16, d: GLYPH / 16, e: x + (W - GLYPH) / 2, f: y + (H - GLYPH) / 2 });
+    pen.lineWidth = Math.max(pixel, GLYPH / 10);
+    pen.stroke(all);
   }
 
   /**

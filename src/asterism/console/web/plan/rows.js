@@ -75,6 +75,13 @@ export const roleOf = (row) => (row.role ?? '').replaceAll('_', ' ');
 export const markOf = (edit, id) => (!edit ? '' : edit.added.has(id) ? 'added' : edit.removed.has(id) ? 'removed' : edit.changed.has(id) ? 'changed' : 'same');
 
 /**
+ * Return how a dependency is drawn: by what an edit did to it, else by whether it is satisfied.
+ * @param {Row} line
+ * @param {string} mark
+ */
+export const stateOf = ({ satisfied }, mark) => (mark === 'added' || mark === 'removed' ? mark : satisfied === true ? 'ok' : satisfied === false ? 'bad' : 'idle');
+
+/**
  * Return what the run decides or waits for as a whole; empty for nothing.
  * @param {Row} run
  */
