@@ -6,13 +6,30 @@ without a device. ``asterism.devices`` performs the skills.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 JsonSchema = dict[str, Any]
+JSON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+"""The types of JSON Schema but ``null``, and the Python types of their values; see ``has_json_type``."""
 HERE = "here"
 """Id of the device of a program's own functions, which no fleet declares."""
+
+
+def has_json_type(value: Any, name: str) -> bool:
+    """Return True if a value has this type of JSON Schema: a boolean is no number, and no value has a type of another name."""
+    if value is None or isinstance(value, bool):
+        return name == ("null" if value is None else "boolean")
+    return isinstance(value, JSON_TYPES.get(name, ()))
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -17,7 +17,7 @@ from asterism.constellation.documents import TaskSpec
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.fan_out import item_id, with_items
 from asterism.constellation.line import TaskStarLine, admits_failure
-from asterism.constellation.profile import HERE, AgentProfile, Fleet, Skill, skill_of
+from asterism.constellation.profile import HERE, JSON_TYPES, AgentProfile, Fleet, Skill, skill_of
 from asterism.constellation.references import (
     ERROR,
     FAILED,
@@ -191,15 +191,8 @@ def _check_error(source: str, task: TaskStar, constellation: TaskConstellation) 
             raise EditRefused("bad_reference", task.task_id, why)
 
 
-_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int, str),
-    "number": (int, float, str),
-    "boolean": (bool, int, str),
-    "array": (list,),
-    "object": (dict,),
-}
-"""Accepted Python types for each JSON type; texts are converted to numbers."""
+_ACCEPTED: Mapping[str, tuple[type, ...]] = {**JSON_TYPES, "integer": (int, str), "number": (int, float, str), "boolean": (bool, int, str)}
+"""Accepted Python types for each JSON type; the device converts texts to numbers."""
 
 
 def check_inputs(task_id: str, inputs: Mapping[str, Any], skill: Skill) -> None:
@@ -214,7 +207,7 @@ def check_inputs(task_id: str, inputs: Mapping[str, Any], skill: Skill) -> None:
         takes = ", ".join(skill.parameter_names()) or "nothing"
         raise EditRefused("unknown_argument", f"{task_id}.inputs.{unknown[0]}", f"{skill.name} takes {takes}")
     for name, value in inputs.items():
-        wanted = _JSON_TYPES.get(str(properties.get(name, {}).get("type")))
+        wanted = _ACCEPTED.get(str(properties.get(name, {}).get("type")))
         if is_file(value) and properties.get(name, {}).get("format") == "path":
             continue
         if wanted and not isinstance(value, wanted) and value is not None and next(references(value), None) is None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.profile import JsonSchema
+from asterism.constellation.profile import JsonSchema, has_json_type
 from asterism.devices.skill import File
 from asterism.devices.worker_protocol import AttemptError, CommandJob, FieldType
 from asterism.kernel.file_value import FILE_SCHEMA, path_of
@@ -121,14 +121,6 @@ def outcome(job: CommandJob, output: bytes, errors: bytes, exit_code: int) -> ob
     return result
 
 
-_TYPES: Mapping[FieldType, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (float, int),
-    "bool": (bool,),
-    "list": (list,),
-    "dict": (dict,),
-}
 _JSON_TYPES: Mapping[FieldType, str] = {
     "str": "string",
     "int": "integer",
@@ -152,7 +144,7 @@ def _not_as_declared(result: object, returns: Mapping[str, FieldType]) -> str:
     for name, kind in returns.items():
         if name not in result:
             return f"it has no field {name!r}"
-        if not isinstance(result[name], _TYPES[kind]) or (isinstance(result[name], bool) and kind != "bool"):
+        if not has_json_type(result[name], _JSON_TYPES[kind]):
             return f"{name!r} is {type(result[name]).__name__}, not {kind}"
     return ""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.profile import JsonSchema
+from asterism.constellation.profile import JSON_TYPES, JsonSchema, has_json_type
 from asterism.kernel.file_value import is_file
 
 Mismatch = tuple[str, str]
@@ -25,15 +25,7 @@ MAX_STEPS = 100_000
 MAX_SHOWN = 60
 """Characters of a value in a message."""
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-    "null": (type(None),),
-}
+_KNOWN_TYPES = {*JSON_TYPES, "null"}
 _FORMATS: Mapping[str, tuple[Any, str]] = {
     "date": (dt.date, "2026-11-23"),
     "time": (dt.time, "07:30:00"),
@@ -110,7 +102,7 @@ class _Check:
 
     def _is_near(self, value: Any, choice: JsonSchema) -> bool:
         """Return True if a value has the type of a choice."""
-        return _is_a(value, str((self._target(choice) or choice).get("type")))
+        return has_json_type(value, str((self._target(choice) or choice).get("type")))
 
     def _wrong_in_object(self, value: dict[str, Any], schema: JsonSchema, path: str) -> Iterator[Mismatch]:
         properties, more = schema.get("properties", {}), schema.get("additionalProperties", True)
@@ -137,10 +129,12 @@ def _not_wanted(value: Any, schema: JsonSchema) -> str:
     form = "base64" if schema.get("contentEncoding") == "base64" else str(schema.get("format", ""))
     if form == "file":
         return f"a file, not {_given(value)}"
-    if form == "decimal" and _is_a(value, "number"):
+    if form == "decimal" and has_json_type(value, "number"):
         return ""
     types = schema.get("type", [])
-    if (types := [types] if isinstance(types, str) else types) and not any(_is_a(value, name) or name not in _TYPES for name in types):
+    if (types := [types] if isinstance(types, str) else types) and not any(
+        has_json_type(value, name) or name not in _KNOWN_TYPES for name in types
+    ):
         words = [_object(schema) if name == "object" else name for name in types]
         return f"{' or '.join(words)}, not {_given(value)}"
     if isinstance(value, str) and form in _FORMATS:
@@ -154,7 +148,7 @@ def _not_wanted(value: Any, schema: JsonSchema) -> str:
 
 def _out_of_bounds(value: Any, schema: JsonSchema) -> str:
     """Return the bound that a number, or the length of a text or list, exceeds; empty for none."""
-    if _is_a(value, "number"):
+    if has_json_type(value, "number"):
         lower, upper = schema.get("minimum"), schema.get("maximum")
         above, below, step = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum"), schema.get("multipleOf")
         bounds = (
@@ -171,12 +165,6 @@ def _out_of_bounds(value: Any, schema: JsonSchema) -> str:
         if isinstance(value, kind) and len(value) > schema.get(most, len(value)):
             return f"at most {schema[most]} {what}, not {len(value)}"
     return ""
-
-
-def _is_a(value: Any, name: str) -> bool:
-    if isinstance(value, bool) and name != "boolean":
-        return False
-    return isinstance(value, _TYPES.get(name, ()))
 
 
 def _object(schema: JsonSchema) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.profile import JSON_TYPES, has_json_type
 from asterism.errors import Refused
 from asterism.kernel.machine import StepContext
 from asterism.machines.common_rows import cancel_effect
@@ -19,15 +20,6 @@ _VERBS: dict[About, tuple[Verb, ...]] = {
     "later": ("respond", "reject"),
     "question": ("respond", "reject"),
     "confirmation": ("approve", "edit", "reject"),
-}
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
 }
 
 
@@ -140,8 +132,7 @@ def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
         raise Refused(f"{asked.tool} has no argument {', '.join(unknown)}; it has {', '.join(known)}")
     for name, value in given.items():
         kind = known[name].get("type") if isinstance(known.get(name), dict) else None
-        types = _TYPES.get(kind) if isinstance(kind, str) else None
-        if types and not (isinstance(value, types) and isinstance(value, bool) is (kind == "boolean")):
+        if isinstance(kind, str) and kind in JSON_TYPES and not has_json_type(value, kind):
             raise Refused(f"argument {name} of {asked.tool} must be of type {kind}")
 
 
