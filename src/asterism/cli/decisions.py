@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,14 +15,26 @@ AnswerVerb = Literal["approve", "reject", "edit", "respond", "yes", "no"]
 DECISIONS: Mapping[str, Verb] = {"yes": "approve", "no": "reject"}
 
 
-def answer_to(asked: InquiryRow, said: Answered, word: str) -> Answered:
-    """Return the answer to a question: a yes or no is a response in that word if the question lacks the verb.
+class TypedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that was typed, to one or more questions.
 
-    Args:
-        asked: the question.
-        said: the answer; its verb is that of ``DECISIONS`` for a yes or no.
-        word: the word that was typed.
+    Attributes:
+        word: the word that was typed for the verb.
+        value: the value of an edit or a response.
+        reason: the reason, for the journal.
     """
-    if word not in DECISIONS or said.verb in asked.verbs or "respond" not in asked.verbs:
-        return said
-    return msgspec.structs.replace(said, verb="respond", value=word)
+
+    word: AnswerVerb
+    value: Any = None
+    reason: str = ""
+
+    @property
+    def verb(self) -> Verb:
+        """Return the verb; approve or reject for a yes or no."""
+        return DECISIONS[self.word] if self.word == "yes" or self.word == "no" else self.word  # noqa: PLR1714 - mypy narrows only these
+
+    def to(self, asked: InquiryRow) -> Answered:
+        """Return the answer to a question: a yes or no is a response in that word if the question lacks the verb."""
+        if self.word not in DECISIONS or self.verb in asked.verbs or "respond" not in asked.verbs:
+            return Answered(effect_id=asked.inquiry_id, verb=self.verb, value=self.value, reason=self.reason)
+        return Answered(effect_id=asked.inquiry_id, verb="respond", value=self.word, reason=self.reason)

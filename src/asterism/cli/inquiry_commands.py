@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import Parameter
 
 from asterism.bootstrap import MACHINES
-from asterism.cli.decisions import DECISIONS, AnswerVerb, answer_to
+from asterism.cli.decisions import AnswerVerb, TypedAnswer
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
 from asterism.cli.options import Database, Here, Json, JsonEvents, OtherFleet, ServerUrl
@@ -21,7 +21,6 @@ from asterism.cli.run_access import actor, check_sendable, connected, reading, r
 from asterism.cli.run_commands import drive_unowned
 from asterism.cli.served_runs import is_served, reserved
 from asterism.errors import InvalidInput, Refused, RunOwned
-from asterism.machines.run_control import Answered, Verb
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
@@ -105,7 +104,7 @@ def answer(
     here: Here = False,
 ) -> int:
     """Answer a question, and resume its run if no other process drives it."""
-    verb: Verb = DECISIONS[word] if word == "yes" or word == "no" else word  # noqa: PLR1714 - mypy narrows only these
+    verb = TypedAnswer(word=word).verb
     if value is not None and verb not in ("edit", "respond"):
         raise InvalidInput(f"--value works with edit and respond, not with {word}")
     if value is None and verb in ("edit", "respond"):
@@ -115,17 +114,16 @@ def answer(
     if every and verb not in ("approve", "reject"):
         raise InvalidInput(f"--all works with approve and reject, not with {word}: each question needs its own value")
     given = _json(value) if value is not None else ALWAYS if always else None
-    said = Answered(effect_id="", verb=verb, value=given, reason=reason)
+    said = TypedAnswer(word=word, value=given, reason=reason)
     if url := server_url(server, database):
         refuse_with_server(fleet=fleet, no_drive=no_drive, json=json, here=here)
-        return asyncio.run(answer_remote(url, inquiry, said, word, every=every))
-    return asyncio.run(_answer(inquiry, said, word, fleet, database, every=every, drive_on=not no_drive, as_json=json, here=here))
+        return asyncio.run(answer_remote(url, inquiry, said, every=every))
+    return asyncio.run(_answer(inquiry, said, fleet, database, every=every, drive_on=not no_drive, as_json=json, here=here))
 
 
 async def _answer(
     named: str,
-    said: Answered,
-    word: str,
+    said: TypedAnswer,
     fleet: Path | None,
     database: Path | None,
     *,
@@ -142,7 +140,7 @@ async def _answer(
             raise InvalidInput(f"--always works with questions about a tool of a loop; {other[0].inquiry_id} is not one")
         for it in await store.runs(root=(await store.run(asked[0].run_id)).root, limit=MAX_RUNS):
             check_sendable(it)
-        answers = _Answers(client, said, word)
+        answers = _Answers(client, said)
         root = await store.run((await store.run(asked[0].run_id)).root)
         async with reserved(client, root, here=here):
             for row in asked:  # all are written before the run is driven
@@ -177,18 +175,16 @@ async def _answer(
 class _Answers:
     """The same answer to one or more questions."""
 
-    def __init__(self, client: Client, said: Answered, word: str) -> None:
+    def __init__(self, client: Client, said: TypedAnswer) -> None:
         self._client = client
         self._said = said
-        self._word = word
         self._posted: list[tuple[InquiryRow, InboxRow]] = []
 
     async def post(self, asked: InquiryRow) -> None:
         """Post the answer to one question."""
-        said = answer_to(asked, self._said, self._word)
-        self._posted.append(
-            (asked, await self._client.post_answer(asked.inquiry_id, said.verb, actor=actor(), value=said.value, reason=said.reason))
-        )
+        said = self._said.to(asked)
+        posted = await self._client.post_answer(said.effect_id, said.verb, actor=actor(), value=said.value, reason=said.reason)
+        self._posted.append((asked, posted))
 
     async def verdicts(self, *, timeout_s: float = 30.0) -> None:
         """Wait until the run has accepted each answer; raises Refused if it refuses one."""
@@ -200,7 +196,7 @@ class _Answers:
         if delivered:
             await self.verdicts()
         for asked, _ in self._posted:
-            put(f"{asked.inquiry_id}: {self._word}, {what}")
+            put(f"{asked.inquiry_id}: {self._said.word}, {what}")
         return FINISHED
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from asterism.bootstrap import MACHINES
-from asterism.cli.decisions import answer_to
+from asterism.cli.decisions import TypedAnswer
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.output import put
 from asterism.cli.run_access import remote_runs
@@ -15,7 +15,6 @@ from asterism.cli.served_runs import follow_served
 from asterism.constellations.goal import Goal
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.machines.run_control import Answered
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import find_inquiries, find_inquiry, find_run
@@ -32,14 +31,14 @@ async def run_remote(url: str, goal: Goal, options: RunOptions, *, as_json: bool
         return await follow_served(client, submitted.run_id, as_json=as_json, every_item=every_item, result_file=result_file)
 
 
-async def answer_remote(url: str, named: str, said: Answered, word: str, *, every: bool) -> int:
+async def answer_remote(url: str, named: str, said: TypedAnswer, *, every: bool) -> int:
     """Answer a question of a run of a server, or all of a run."""
     async with remote_runs(url) as (app, store):
         for asked in await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]:
             handle = app.run_of(asked.run_id)
-            answer = answer_to(asked, said, word)
-            await handle.answer(answer.verb, value=answer.value, reason=answer.reason, inquiry_id=asked.inquiry_id)
-            put(f"{asked.inquiry_id}: {word}, delivered to the server")
+            answer = said.to(asked)
+            await handle.answer(answer.verb, value=answer.value, reason=answer.reason, inquiry_id=answer.effect_id)
+            put(f"{asked.inquiry_id}: {said.word}, delivered to the server")
     return FINISHED
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.cli.decisions import DECISIONS, answer_to
+from asterism.cli.decisions import AnswerVerb, TypedAnswer
 from asterism.cli.questions import _chosen
-from asterism.machines.run_control import Answered, Verb
+from asterism.machines.run_control import Verb
 from asterism.runtime.ports.store import InquiryRow
 
 
@@ -26,14 +26,14 @@ def question(*verbs: Verb) -> InquiryRow:
     ],
 )
 def test_a_yes_or_no_is_a_response_only_to_a_question_without_that_verb(
-    word: str, verbs: tuple[Verb, ...], verb: Verb, value: str | None
+    word: AnswerVerb, verbs: tuple[Verb, ...], verb: Verb, value: str | None
 ) -> None:
-    said = answer_to(question(*verbs), Answered(effect_id="", verb=DECISIONS[word], reason="why"), word)
-    assert (said.verb, said.value, said.reason) == (verb, value, "why")
+    said = TypedAnswer(word=word, reason="why").to(question(*verbs))
+    assert (said.effect_id, said.verb, said.value, said.reason) == ("run:1.0", verb, value, "why")
 
 
 def test_a_verb_that_the_question_lacks_is_not_changed() -> None:
-    assert answer_to(question("respond"), Answered(effect_id="", verb="approve"), "approve").verb == "approve"
+    assert TypedAnswer(word="approve").to(question("respond")).verb == "approve"
 
 
 def test_a_terminal_takes_yes_and_no_for_approve_and_reject() -> None:
