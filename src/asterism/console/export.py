@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,8 +21,6 @@ LOG_BYTES = 16 << 10
 """Bytes of output of one attempt that a page has."""
 LOGS = 500
 """Attempts whose output a page has: the last ones."""
-
-_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 
 class PageLog(msgspec.Struct, frozen=True):
@@ -55,8 +52,8 @@ class LogTails:
             del self._tails[next(iter(self._tails))]
 
     def logs(self) -> dict[str, PageLog]:
-        """Return the logs by effect id, without the escape sequences of terminals."""
-        return {key: PageLog(_TERMINAL.sub("", tail.decode(errors="replace")), left_out) for key, (tail, left_out) in self._tails.items()}
+        """Return the logs by effect id."""
+        return {key: PageLog(tail.decode(errors="replace"), left_out) for key, (tail, left_out) in self._tails.items()}
 
 
 class PageRun(msgspec.Struct, frozen=True):

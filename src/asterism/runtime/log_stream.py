@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import msgspec
 
 from asterism.runtime.lookup import MAX_RUNS
-from asterism.runtime.ports.logs import LogChunk
+from asterism.runtime.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
 from asterism.runtime.ports.store import Store
 
 POLL_S = 0.2
@@ -30,6 +30,24 @@ def continued(chunks: Iterable[LogChunk]) -> list[LogChunk]:
     return found
 
 
+async def read_chunks(
+    store: Store, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, until: int | None = None
+) -> AsyncIterator[LogChunk]:
+    """Yield the chunks of some runs with a seq greater than ``after``, in order.
+
+    Args:
+        store: holds the logs.
+        runs: ids of the runs.
+        query: which chunks.
+        after: seq after which they begin.
+        until: seq after which nothing more is read; None to read all.
+    """
+    while (until is None or after < until) and (chunks := await store.logs(runs, query, after=after, limit=MAX_CHUNKS)):
+        after = chunks[-1].seq
+        for chunk in chunks:
+            yield chunk
+
+
 async def follow_logs(store: Store, run_id: str, *, until_now: bool = False) -> AsyncIterator[LogChunk]:
     """Yield the chunks of a run and of the runs below it, as they are written, until the run ends.
 
@@ -46,10 +64,9 @@ async def follow_logs(store: Store, run_id: str, *, until_now: bool = False) -> 
         row = await store.run(run_id)  # first: what an ended run has printed can then be read
         tree = [it.run_id for it in await store.runs(root=row.root, limit=MAX_RUNS)]
         below = [it for it in tree if it == run_id or it.startswith(f"{run_id}.")]  # see child_run_id
-        while chunks := await store.logs(below, after=after, limit=MAX_CHUNKS):
-            after = chunks[-1].seq
-            for chunk in chunks:
-                yield chunk
+        async for chunk in read_chunks(store, below, after=after):
+            after = chunk.seq
+            yield chunk
         if until_now or row.status == "ended":
             return
         await asyncio.sleep(POLL_S)

@@ -109,7 +109,7 @@ def test_a_page_has_the_end_of_long_output_and_says_how_much_is_missing() -> Non
     tails.add("a", b"\x1b[31mred\x1b[0m \xff end")
     tails.add("b", b"other")
     log = tails.logs()["a"]
-    assert log.text.endswith("red \ufffd end")
+    assert log.text.endswith("\x1b[0m \ufffd end"), "the page leaves commands for a terminal out when it shows a text"
     assert log.skipped == 2 * LOG_BYTES + 15 + len(b"\x1b[31mred\x1b[0m \xff end")
     assert tails.logs()["b"] == PageLog("other")
 

@@ -4,7 +4,7 @@ import { h, icon } from './dom.js';
 import { rowsOf } from './fold.js';
 import { roleOf } from './plan/rows.js';
 import { itemWords, statusOf, tookOf, workedIn } from './status.js';
-import { brief, count, dollars, duration, isLong, moment, textOf } from './words.js';
+import { brief, count, dollars, duration, isLong, moment, printed, textOf } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
 /** @typedef {import('./fold.js').Rows} Rows */
@@ -182,7 +182,7 @@ function attemptDetails(effect, attempt, now, log, total, at, row) {
   const title = `Attempt ${attempt.number ?? at + 1}${attempt.device ? ` on ${attempt.device}` : ''}: ${how}, ${duration(end - (attempt.begun_at ?? attempt.began_at))}`;
   const isSaid = !attempt.error || attempt.error.message === row.error?.message; // the card has the error of the task
   if (total === 1 && !log && isSaid && (row.error || !attempt.message)) return null;
-  const output = log ? [log.skipped ? h('p', { class: 'mute' }, `${count(log.skipped, 'earlier byte')} left out`) : null, h('pre', { class: 'log', tabindex: 0, dir: 'auto' }, log.text)] : null;
+  const output = log ? [log.skipped ? h('p', { class: 'mute' }, `${count(log.skipped, 'earlier byte')} left out`) : null, h('pre', { class: 'log', tabindex: 0, dir: 'auto' }, printed(log.text))] : null;
   return h('details', { 'data-effect': effect, 'data-key': effect, open: !!attempt.error }, h('summary', { 'data-key': `about ${effect}` }, title), attempt.error ? h('p', { class: 'error', dir: 'auto' }, textOf(attempt.error.message)) : null, attempt.message ? h('p', { dir: 'auto' }, textOf(attempt.message)) : null, output);
 }
 

@@ -9,6 +9,9 @@
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu;
 /** The first half of a character whose second half was cut off. */
 const HALF = /[\ud800-\udbff]$/;
+/** What a terminal reads as commands, such as colors. */
+// eslint-disable-next-line no-control-regex
+const COMMAND = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])/g;
 const SHORT = 120;
 
 /**
@@ -22,6 +25,12 @@ function escaped(character) {
   const code = /** @type {number} */ (character.codePointAt(0)).toString(16);
   return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
 }
+
+/**
+ * Return the output of a program as lines of text, without commands for a terminal.
+ * @param {string} output
+ */
+export const printed = (output) => output.replace(COMMAND, '').replace(/\r\n?/g, '\n');
 
 /**
  * Return a duration.

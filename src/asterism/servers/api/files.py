@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
 from asterism.kernel.file_value import safe_name
-from asterism.runtime.log_stream import MAX_CHUNKS
+from asterism.runtime.log_stream import read_chunks
 from asterism.runtime.ports.logs import LogQuery
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.servers.api.context import ApiContext, Context
@@ -149,16 +149,14 @@ async def _tree(context: ApiContext, row: RunRow, *, below: bool) -> list[str]:
 
 async def _text(store: Store, runs: Sequence[str], query: LogQuery) -> AsyncIterator[bytes]:
     """Yield the output until now as it was printed, with a line for each gap."""
-    after, ends = 0, dict[tuple[str, str], int]()
+    ends = dict[tuple[str, str], int]()
     last = [it.seq for it in await store.logs(runs, msgspec.structs.replace(query, tail_bytes=1), limit=1)]
-    while last and after < last[0] and (chunks := await store.logs(runs, query, after=after, limit=MAX_CHUNKS)):
-        after = chunks[-1].seq
-        for it in chunks:
-            gap = it.position - ends.get((it.key, it.stream), 0) if it.key else it.position
-            if gap > 0:
-                yield f"\n… {byte_count(gap)} left out …\n".encode()
-            ends[it.key, it.stream] = it.position + len(it.data)
-            yield it.data
+    async for it in read_chunks(store, runs, query, until=last[0] if last else 0):
+        gap = it.position - ends.get((it.key, it.stream), 0) if it.key else it.position
+        if gap > 0:
+            yield f"\n… {byte_count(gap)} left out …\n".encode()
+        ends[it.key, it.stream] = it.position + len(it.data)
+        yield it.data
 
 
 def _attachment(name: str) -> dict[str, str]:

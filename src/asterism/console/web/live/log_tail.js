@@ -1,6 +1,6 @@
 // @ts-check
 /** The end of the output of a task as it grows, as pieces of text. Pure. */
-import { byteCount } from '../words.js';
+import { byteCount, printed } from '../words.js';
 
 /**
  * A part of a log, as the API sends it.
@@ -18,9 +18,7 @@ import { byteCount } from '../words.js';
 /** Bytes of output that a read returns, roughly, and its parts. */
 export const READ = { tail: 64 << 10, limit: 256 };
 
-/** What a terminal reads as commands, such as colors; the end of a text can be the beginning of one. */
-// eslint-disable-next-line no-control-regex
-const COMMAND = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])/g;
+/** The beginning of a command for a terminal at the end of a text; `printed` has the whole ones. */
 // eslint-disable-next-line no-control-regex
 const BEGUN = /\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,200}\x1b?)?$/;
 
@@ -68,7 +66,7 @@ export class LogTail {
     const whole = (this.begun.get(place) ?? '') + text;
     const begun = whole.match(BEGUN)?.[0] ?? '';
     this.begun.set(place, begun);
-    const shown = whole.slice(0, whole.length - begun.length).replace(COMMAND, '').replace(/\r\n?/g, '\n');
+    const shown = printed(whole.slice(0, whole.length - begun.length));
     return shown ? [...pieces, { stream, text: shown }] : pieces;
   }
 }
