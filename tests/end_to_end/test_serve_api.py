@@ -177,12 +177,12 @@ def test_a_server_without_an_api_listens_nowhere(place: Place) -> None:
         assert not Path(f"{place.database}.token").exists()
 
 
-def test_the_login_link_opens_the_page_of_a_run_that_exists(place: Place) -> None:
+def test_the_login_link_opens_the_page_of_a_conversation_that_exists(place: Place) -> None:
     (run,) = place.submit(0, 0, 1)
     with place.server("--port", "0", "--open", run[:12]) as process:
         assert process.stdout
         url = url_of(process.stdout.readline())
-        assert process.stdout.readline().startswith(f"login link, for 5 minutes and one login: {url}/runs/{run}#login=")
+        assert process.stdout.readline().startswith(f"login link, for 5 minutes and one login: {url}/conversations/{run}#login=")
     unknown = place.command("serve", "--port", "0", "--open", "260101-00000000")
     assert (unknown.returncode, unknown.stderr) == (2, "asterism: there is no run '260101-00000000'; `asterism runs` lists them\n")
     pageless = place.command("serve", "--no-api", "--open", run)

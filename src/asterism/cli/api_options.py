@@ -14,8 +14,10 @@ from asterism.errors import InvalidInput, MissingExtra
 from asterism.flows.agent import StandardAgent
 from asterism.flows.plans import check_on_fleet
 from asterism.flows.source import agents_of
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.observer import Observer
+from asterism.runtime.ports.store import RunRow
 from asterism.serving import Server
 from asterism.settings import model_choice
 
@@ -37,7 +39,7 @@ class ApiFlags:
             help="Flow agents with which clients start conversations: file.py, file.py:Name, a module or an entry point; may be repeated."
         ),
     ] = ()
-    open: Annotated[str, Parameter(help="Run whose page the login link opens: its id, or the beginning of it.")] = ""
+    open: Annotated[str, Parameter(help="Run or conversation whose page the login link opens: its id, or the beginning of it.")] = ""
     no_api: Annotated[bool, Parameter(negative=(), help="Only drive runs, without the HTTP API.")] = False
 
 
@@ -85,10 +87,15 @@ class Api:
         app = server.app
         for agent in self._agents.values():
             await check_on_fleet(agent, app.fleet, app.here, app.devices)
-        page = f"/runs/{(await find_run(app.store, self._flags.open)).run_id}" if self._flags.open else "/"
+        page = page_of(await find_run(app.store, self._flags.open)) if self._flags.open else "/"
         async with self._open(app, self._options, database, self._news, model_choice(), agents=self._agents) as api:
             server.url = server.url or api.url
             yield f"API at {api.url}, with the token in {api.token_file}\nlogin link, for 5 minutes and one login: {api.link(page)}"
+
+
+def page_of(row: RunRow) -> str:
+    """Return the path of the page of a run."""
+    return f"/{'conversations' if row.machine == FLOW_AGENT.name else 'runs'}/{row.run_id}"
 
 
 def named_agents(sources: Sequence[str]) -> dict[str, type[StandardAgent]]:
