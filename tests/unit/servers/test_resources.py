@@ -196,6 +196,34 @@ def test_a_run_is_forked_and_its_failed_tasks_are_retried_once_for_a_key(tmp_pat
     play(tmp_path, scenario, work=failing)
 
 
+def test_a_copy_names_the_run_and_the_entry_that_it_was_made_from_and_whether_it_is_a_retry(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator")
+        run_id = (await http.post("/api/runs", json={"plan": plan("a")})).json()["run_id"]
+        await server.ended(run_id)
+
+        async def copy(of: str, body: dict[str, Any]) -> str:
+            made = str((await http.post(f"/api/runs/{of}/commands", json=body)).json()["run_id"])
+            await server.ended(made)
+            return made
+
+        async def origin(of: str) -> Any:
+            found = (await http.get(f"/api/runs/{of}")).json()["origin"]
+            return found and [found[name] for name in ("run_id", "seq", "is_retry", "created_at")]
+
+        created_at = (await http.get(f"/api/runs/{run_id}")).json()["run"]["created_at"]
+        retry = await copy(run_id, {"command": "retry_failed"})
+        fork = await copy(retry, {"command": "fork", "at": 2})
+        assert await origin(run_id) is None
+        [of, seq, *others] = await origin(retry)
+        assert (of, seq > 1, others) == (run_id, True, [True, created_at])
+        assert (await origin(fork))[:3] == [retry, 2, False]
+        whole = await copy(retry, {"command": "fork", "at": seq + 2})  # the copy has the entries of another copy
+        assert (await origin(whole))[:3] == [retry, seq + 2, False]
+
+    play(tmp_path, scenario, work=failing)
+
+
 def test_a_question_is_answered_once_and_the_second_answer_learns_who_won(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
         ada, bob = await server.client("approver", name="ada"), await server.client("approver", name="bob")

@@ -89,10 +89,20 @@ class InquiryList(BaseModel):
     next: str | None = Field(description="The `after` of the next page; null if this is the last one.")
 
 
+class OriginModel(BaseModel):
+    """The run that another one was copied from."""
+
+    run_id: str
+    seq: int = Field(description="Number of the last entry that was copied.")
+    is_retry: bool = Field(description="The copy was made to run tasks of it again.")
+    created_at: float = Field(description="When the origin was created; 0 if it no longer exists.")
+
+
 class RunDetails(BaseModel):
-    """A run with the runs of its tree and their open questions."""
+    """A run with its origin, the runs of its tree, and their open questions."""
 
     run: RunModel
+    origin: OriginModel | None = Field(description="What a fork or a retry was copied from; null for a run that is no copy.")
     tree: list[RunModel]
     inquiries: list[InquiryModel]
 

@@ -22,6 +22,7 @@ from asterism.runtime.ports.tokens import TokenRow
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Reader, Submitter, actor_of, owner_of
 from asterism.servers.api.models import ResultModel, RunDetails, RunList, RunModel, Submission, inquiry_model, run_model
+from asterism.servers.api.origins import origin_of
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.api.uploads import add_files, files_for
 from asterism.views.words import plain
@@ -101,11 +102,16 @@ async def list_runs(
 
 @router.get("/runs/{run_id}", responses=documented(404, 422))
 async def read_run(run_id: str, context: Context, sender: Reader) -> RunDetails:
-    """Return a run, the runs of its tree, and their open questions."""
+    """Return a run, what it was copied from, the runs of its tree, and their open questions."""
     row = await context.run(run_id, sender.tenant)
     tree = await context.store.runs(root=row.root, limit=MAX_TREE)
     asked = await context.store.inquiries(root=row.root, tenant=sender.tenant)
-    return RunDetails(run=run_model(row), tree=[run_model(it) for it in tree], inquiries=[inquiry_model(it) for it in asked])
+    return RunDetails(
+        run=run_model(row),
+        origin=await origin_of(context.store, row),
+        tree=[run_model(it) for it in tree],
+        inquiries=[inquiry_model(it) for it in asked],
+    )
 
 
 @router.get("/runs/{run_id}/result", responses=documented(404, 409, 422))

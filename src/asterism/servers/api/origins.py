@@ -1,0 +1,39 @@
+"""The origin of a run: which run it was copied from, as its journal says."""
+
+from __future__ import annotations
+
+from asterism.errors import RunNotFound
+from asterism.kernel.machine import kind_of
+from asterism.machines.constellation_agent.events import Retry
+from asterism.machines.run_control import Forked
+from asterism.runtime.ports.store import RunRow, Store
+from asterism.servers.api.models import OriginModel, json_of
+
+READ = 100
+"""Entries that are read at the beginning of a copy. The one that made it is the first one, unless the clock stood still."""
+
+
+async def origin_of(store: Store, row: RunRow) -> OriginModel | None:
+    """Return what a run was copied from; None for a run that is no copy.
+
+    The entry that made the copy is as old as the run, and those before it were copied and are older. So a few entries
+    are read, however long the journal is.
+    """
+    if row.parent or row.session in ("", row.run_id):
+        return None
+    copied, end = 0, row.seq
+    while copied < end:  # the first `copied` entries are older than the run
+        middle = (copied + end) // 2
+        [record] = await store.records(row.run_id, after=middle, limit=1)
+        copied, end = (middle + 1, end) if record.at < row.created_at else (copied, middle)
+    records = await store.records(row.run_id, after=copied, limit=READ)
+    at = next((at for at, it in enumerate(records) if it.kind == kind_of(Forked)), None)
+    if at is None:  # a later run of the session
+        return None
+    forked = json_of(records[at].body)["event"]
+    is_retry = any(it.kind == kind_of(Retry) for it in records[at + 1 : at + 2])
+    try:
+        created_at = (await store.run(forked["origin"])).created_at
+    except RunNotFound:
+        created_at = 0.0
+    return OriginModel(run_id=forked["origin"], seq=forked["seq"], is_retry=is_retry, created_at=created_at)
