@@ -76,6 +76,44 @@ def test_failed_runs_are_listed_alone_and_a_plan_is_one_link_away(browser: Brows
     tab.close()
 
 
+def test_a_copy_names_the_run_it_is_made_from_and_a_failed_run_says_what_came_of_its_retry(browser: Browser, site: ConsoleSite) -> None:
+    failed = site.submit({"task_id": "fail", "skill": "fail", "inputs": {"unless": "counted"}}, title="Stock count")
+    site.until(failed, "ended")
+    site.release("counted")
+    with site.http() as http:
+        copies = [
+            http.post(f"/api/runs/{failed}/commands", json=body).raise_for_status().json()["run_id"]
+            for body in ({"command": "fork", "at": 2}, {"command": "retry_failed"})
+        ]
+    for run in copies:
+        site.until(run, "ended")
+    tab = Tab(browser, site, "/runs?q=stock+count")
+    rows = tab.page.locator("runs-page tbody tr")
+    expect(rows).to_contain_text(["retry of Stock count", "copy of Stock count", "retried: finished"])
+    assert failed not in rows.first.inner_text()
+    tab.go("/runs?q=stock+count&status=failed")  # the retry is not in this list
+    expect(rows).to_have_count(1)
+    rows.first.get_by_role("link", name="retried: finished").click()
+    tab.page.wait_for_url(f"**/runs/{copies[1]}*")
+    tab.close()
+
+
+def test_a_run_that_waits_for_a_place_of_a_device_is_called_queued(browser: Browser, site: ConsoleSite) -> None:
+    first = site.submit(
+        *({"task_id": f"hold{number}", "skill": "hold", "inputs": {"name": "free"}} for number in range(4)), title="It takes all places"
+    )
+    second = site.submit({"task_id": "prepare", "skill": "prepare"}, title="It has to wait")
+    tab = Tab(browser, site)
+    row = tab.page.get_by_role("row", name="It has to wait")
+    expect(row).to_contain_text("Queued")
+    expect(tab.page.get_by_role("row", name="It takes all places")).to_contain_text("Running")
+    site.release("free")
+    expect(row).to_contain_text("Finished")
+    for run in (first, second):
+        site.until(run, "ended")
+    tab.close()
+
+
 def test_a_viewer_has_no_box_to_submit_a_request(browser: Browser, site: ConsoleSite) -> None:
     tab = Tab(browser, site, role="viewer")
     tab.page.get_by_label("Search runs").wait_for()

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-const { asked, isAsking, lasted, pageOf, skippedAfter, statusOfRun } = await import('../../../src/asterism/console/web/live/run_words.js');
+const { retriesOf } = await import('../../../src/asterism/console/web/live/run_origins.js');
+const { asked, isAsking, isQueued, lasted, pageOf, skippedAfter, statusOfRun } = await import('../../../src/asterism/console/web/live/run_words.js');
 
 const RUN = { run_id: 'r', status: 'active', outcome: '', driven: true, seq: 9, created_at: 100, updated_at: 130, problem: '' };
 const words = (changes) => statusOfRun({ ...RUN, ...changes });
@@ -9,7 +10,7 @@ const words = (changes) => statusOfRun({ ...RUN, ...changes });
 test('each status of a run has its glyph and its words', () => {
   assert.deepEqual(words({}), ['running', 'Running']);
   assert.deepEqual(words({ driven: false }), ['ready', 'Interrupted']);
-  assert.deepEqual(words({ driven: false, seq: 1 }), ['ready', 'Starting']);
+  assert.deepEqual(words({ driven: false, seq: 1 }), ['ready', 'Queued']);
   assert.deepEqual(words({ driven: false, problem: 'no device' }), ['partial', 'Stuck']);
   assert.deepEqual(words({ status: 'waiting' }), ['waiting', 'Waiting']);
   assert.deepEqual(words({ status: 'paused' }), ['pending', 'Paused']);
@@ -50,4 +51,21 @@ test('a retry runs what was skipped because of the tasks again, and nothing else
   const rows = new Map([task('a', 'FAILED'), task('b', 'SKIPPED'), task('c', 'SKIPPED'), task('d', 'COMPLETED'), task('e', 'SKIPPED'), line('a', 'b'), line('b', 'c'), line('a', 'd'), line('d', 'e'), line('a', 'c')]);
   assert.deepEqual(skippedAfter(rows, ['a']), ['b', 'c']);
   assert.deepEqual(skippedAfter(rows, ['d']), ['e']);
+});
+
+test('the last retry of a run is known, and a copy that is no retry is none', () => {
+  const run = (id) => ({ ...RUN, run_id: id });
+  const of = (id, isRetry) => ({ run_id: id, is_retry: isRetry });
+  const found = retriesOf([run('c'), run('b'), run('fork'), run('a'), run('later')], new Map([['c', of('a', true)], ['b', of('a', true)], ['fork', of('b', false)], ['later', null]]));
+  assert.deepEqual([...found].map(([id, retry]) => [id, retry.run_id]), [['a', 'c']]);
+});
+
+test('a run is queued while all that it has begun waits for places, and it alone', () => {
+  const attempt = (run_id, status, more = {}) => ({ run_id, status, ended_at: null, child: '', ...more });
+  assert.equal(isQueued(RUN, [attempt('r', 'queued'), attempt('other', 'running')]), true);
+  assert.equal(isQueued(RUN, [attempt('r', 'queued'), attempt('r.3.0', 'running')]), false);
+  assert.equal(isQueued(RUN, [attempt('r', 'running', { child: 'r.3.0' }), attempt('r.3.0', 'queued')]), true);
+  assert.equal(isQueued(RUN, [attempt('r', 'queued', { ended_at: 5 })]), false);
+  assert.deepEqual(statusOfRun(RUN, true), ['ready', 'Queued']);
+  assert.deepEqual(statusOfRun({ ...RUN, status: 'paused' }, true), ['pending', 'Paused']);
 });

@@ -31,15 +31,26 @@ const OUTCOMES = /** @type {Record<string, [Status, string]>} */ ({ finished: ['
 /**
  * Return the status of a run for its glyph, and in words.
  * @param {Run} run
+ * @param {boolean} [isQueued] all that it has begun waits for a place of a device
  * @returns {[Status, string]}
  */
-export function statusOfRun(run) {
+export function statusOfRun(run, isQueued = false) {
   if (run.status === 'ended') return OUTCOMES[run.outcome] ?? ['skipped', run.outcome || 'Ended'];
   if (run.problem && !run.driven) return ['partial', 'Stuck'];
   if (run.status === 'waiting') return ['waiting', 'Waiting'];
   if (run.status === 'paused') return ['pending', 'Paused'];
-  if (run.driven) return ['running', 'Running'];
-  return run.seq <= 1 ? ['ready', 'Starting'] : ['ready', 'Interrupted'];
+  if (run.driven) return isQueued ? ['ready', 'Queued'] : ['running', 'Running'];
+  return run.seq <= 1 ? ['ready', 'Queued'] : ['ready', 'Interrupted'];
+}
+
+/**
+ * Return true if a run, with those that it has started, does nothing but wait for places of devices.
+ * @param {Run} run
+ * @param {import('./device_rows.js').Attempt[]} attempts those under way, and those that wait
+ */
+export function isQueued(run, attempts) {
+  const own = attempts.filter(({ run_id: id, ended_at: ended, child }) => ended === null && !child && (id === run.run_id || id.startsWith(`${run.run_id}.`)));
+  return own.length > 0 && own.every(({ status }) => status === 'queued');
 }
 
 /**

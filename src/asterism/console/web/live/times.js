@@ -14,7 +14,15 @@ export function relative(at, now) {
   const away = Math.abs(at - now);
   if (away < 5) return 'now';
   if (at > now) return `in ${rough(away)}`;
-  if (away < HOUR_S) return `${rough(away)} ago`;
+  return away < HOUR_S ? `${rough(away)} ago` : dayTime(at, now);
+}
+
+/**
+ * Return the day and the time of a moment: `today 15:24`, `yesterday 02:00`, `Sun 22 Nov, 02:00`.
+ * @param {number} at seconds since 1970
+ * @param {number} now
+ */
+export function dayTime(at, now) {
   const words = inZone(at, '');
   const [today, yesterday] = [now, now - 24 * HOUR_S].map((it) => dayOf(inZone(it, '')));
   const near = dayOf(words) === today ? 'today' : dayOf(words) === yesterday ? 'yesterday' : '';

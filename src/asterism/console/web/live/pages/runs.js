@@ -4,7 +4,8 @@ import { fill, h, icon, setAttribute, setText } from '../../dom.js';
 import { dollars, duration } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { gathered } from '../reload.js';
-import { asked, isAsking, lasted, pageOf, STATUSES, statusOfRun } from '../run_words.js';
+import { RunOrigins } from '../run_origins.js';
+import { asked, isAsking, isQueued, lasted, pageOf, STATUSES, statusOfRun } from '../run_words.js';
 import { relative, timeOf } from '../times.js';
 
 /** @typedef {import('../run_words.js').Run} Run */
@@ -27,6 +28,7 @@ export class RunsPage extends HTMLElement {
     this.keys = /** @type {[string, string][]} */ ([['J', 'next run'], ['K', 'previous run'], ['Enter', 'open the run']]);
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it before anything is shown
     this.query = new URLSearchParams();
+    this.origins = /** @type {RunOrigins} */ (/** @type {unknown} */ (null)); // `enter` sets it
     /** @type {Run[]} */
     this.runs = [];
     /** @type {string | null} cursor of the next page */
@@ -35,6 +37,8 @@ export class RunsPage extends HTMLElement {
     this.asking = [];
     /** @type {Map<string, number>} US dollars that the unfinished runs have cost */
     this.costs = new Map();
+    /** @type {Set<string>} ids of the runs that only wait for places of devices */
+    this.queued = new Set();
     this.problem = '';
     this.looks = 0;
     this.key = newKey();
@@ -45,6 +49,7 @@ export class RunsPage extends HTMLElement {
   /** @type {import('../site.js').Page['enter']} */
   async enter(site, _params, query) {
     this.site = site;
+    this.origins = new RunOrigins(site.api);
     this.query = new URLSearchParams(FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? '']] : [])));
     const { machines } = await site.api.get('/api/machines');
     this.build(machines.map((/** @type {any} */ it) => it.name));
@@ -174,11 +179,20 @@ export class RunsPage extends HTMLElement {
     this.asking = [...new Set(/** @type {string[]} */ (open.inquiries.map((/** @type {any} */ it) => it.run_id)))];
     this.problem = '';
     this.draw();
+    void this.trace();
+  }
+
+  /** Read which of the runs are copies. A list of one status may lack the retries of its runs; they are among the newest of all. */
+  async trace() {
+    const { runs, query, site } = this;
+    const others = query.has('status') ? (await site.api.get(`/api/runs?limit=${LISTED}`).catch(() => ({ runs: [] }))).runs : [];
+    await this.origins.read([...others, ...runs]);
+    if (this.isConnected && runs === this.runs) this.draw();
   }
 
   draw() {
     const { runs, problem, asking, query } = this;
-    const key = JSON.stringify([problem, runs.map((run) => [run, isAsking(run, asking), this.costs.get(run.run_id)]), String(query)]);
+    const key = JSON.stringify([problem, runs.map((run) => [run, isAsking(run, asking), this.costs.get(run.run_id), this.queued.has(run.run_id), this.origins.known.get(run.run_id), this.origins.retries.get(run.run_id)]), String(query)]);
     fill(this.list, key, () => (problem ? h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, problem) : runs.length ? this.table() : this.nothing()));
     const turned = (/** @type {string | null} */ after) => `/runs?${new URLSearchParams([...query].filter(([name]) => name !== 'after').concat(after ? [['after', after]] : []))}`;
     fill(this.pages, `${query}\n${this.next}`, () => [
@@ -188,11 +202,14 @@ export class RunsPage extends HTMLElement {
     this.tick();
   }
 
-  /** Read what the unfinished runs have cost so far. */
+  /** Read what the unfinished runs have cost so far, and which of them are queued. */
   async price() {
     const under = this.runs.filter((run) => run.status !== 'ended').slice(0, PRICED);
     const read = (/** @type {Run} */ run) => this.site.api.get(`/api/runs/${encodeURIComponent(run.run_id)}/view?kind=run`).catch(() => null); // read again soon
+    const work = under.length ? this.site.api.get(`/api/attempts?${new URLSearchParams({ begin: String(this.site.now()), limit: '1000' })}`).catch(() => null) : null;
     const found = await Promise.all(under.map(read));
+    const attempts = (await work)?.attempts ?? [];
+    this.queued = new Set(this.runs.filter((run) => isQueued(run, attempts)).map((run) => run.run_id));
     this.costs = new Map(under.flatMap((run, at) => (found[at]?.rows.run?.used?.cost_usd ? [[run.run_id, found[at].rows.run.used.cost_usd]] : [])));
     if (this.isConnected) this.draw();
   }
@@ -213,17 +230,17 @@ export class RunsPage extends HTMLElement {
    * @param {number} now
    */
   row(run, now) {
-    const [status, words] = statusOfRun(run);
+    const isInQueue = this.queued.has(run.run_id);
+    const [status, words] = statusOfRun(run, isInQueue);
     const mark = h('span', { class: 'glyph', 'data-status': status }, icon(run.status === 'paused' ? 'pause' : status));
     const asks = isAsking(run, this.asking) ? h('span', { class: 'needs' }, icon('waiting'), 'Needs you') : null;
     const cost = this.costs.get(run.run_id);
     const price = cost ? h('span', { class: 'cost', title: 'Cost of its models so far' }, dollars(cost)) : null;
-    const copied = run.session !== run.run_id && !run.parent ? h('span', { class: 'mute of-session', title: 'A later run of this session, or a copy of one of its runs' }, `of ${run.session}`) : null;
     return h(
       'tr',
       {},
-      h('th', { scope: 'row' }, h('div', { class: 'run' }, mark, h('a', { href: pageOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), copied, asks, price)),
-      h('td', { class: 'in-words', 'data-status': status, title: run.problem || null }, words),
+      h('th', { scope: 'row' }, h('div', { class: 'run' }, mark, h('a', { href: pageOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), this.origins.links(run, now), asks, price)),
+      h('td', { class: 'in-words', 'data-status': status, title: run.problem || (isInQueue && 'It waits for a place of a device') || null }, words),
       h('td', { class: 'state' }, h('code', {}, run.state)),
       h('td', { class: 'of' }, run.machine),
       h('td', { class: 'started' }, timeOf(run.created_at, now)),
@@ -246,7 +263,7 @@ export class RunsPage extends HTMLElement {
     const by = { j: 1, k: -1 }[event.key.toLowerCase()];
     const target = /** @type {Element} */ (event.target);
     if (!by || event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
-    const links = [...this.list.querySelectorAll('tbody a')];
+    const links = [...this.list.querySelectorAll('tbody a:first-of-type')];
     const at = links.indexOf(document.activeElement);
     links[at < 0 ? 0 : Math.min(Math.max(at + by, 0), links.length - 1)]?.focus();
   }
