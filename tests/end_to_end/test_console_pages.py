@@ -203,6 +203,7 @@ def test_a_fork_is_compared_with_its_origin_and_an_entry_with_a_marked_one(brows
     act("Compare with its origin")
     page.locator("compare-page .picker a", has_text="Release").first.wait_for()
     assert page.url == f"{site.url}/compare?a={origin}&b={fork}"
+    expect(page.locator("compare-page .picker")).to_contain_text(["the origin", "its copy"])
     tab.go(f"/runs/{origin}?at=2")
     act("Mark this entry")
     expect(page.get_by_title("More actions")).to_have_count(0)
@@ -210,6 +211,7 @@ def test_a_fork_is_compared_with_its_origin_and_an_entry_with_a_marked_one(brows
     act("Compare with the marked entry")
     page.locator("compare-page .picker a", has_text="Release").first.wait_for()
     assert page.url == f"{site.url}/compare?" + urllib.parse.urlencode({"a": f"{origin}@2", "b": f"{origin}@{last}"})
+    expect(page.locator("compare-page .picker")).to_contain_text(["earlier", "later"])
     tab.close()
 
 

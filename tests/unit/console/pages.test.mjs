@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { canDrain, deviceRows, loadOf } from '../../../src/asterism/console/web/live/device_rows.js';
-import { differences, marksOf, summaryOf, textDifference } from '../../../src/asterism/console/web/live/differences.js';
+import { differences, marksOf, rolesOf, summaryOf, textDifference } from '../../../src/asterism/console/web/live/differences.js';
 import { lastNight, periodOf } from '../../../src/asterism/console/web/live/period.js';
 import { inZone, relative } from '../../../src/asterism/console/web/live/times.js';
 
@@ -44,6 +44,17 @@ test('a task that one side does not have is marked there, with its dependencies'
   assert.deepEqual([[...right.removed.keys()], [...right.added]], [[], ['task:new', 'line:x->new']]);
   assert.equal(left.changed.has('run'), false);
   assert.equal(summaryOf(found), '1 only in A · 1 only in B · 1 the same');
+});
+
+test('of two that are compared, each is called what it is to the other', () => {
+  const side = (run_id, created_at, at, origin = null) => ({ run: { run_id, created_at }, at, origin });
+  const [first, copy] = [side('r', 5, 9), side('c', 8, 12, { run_id: 'r', is_retry: false })];
+  assert.deepEqual(rolesOf(first, copy), ['the origin', 'its copy']);
+  assert.deepEqual(rolesOf(copy, first), ['its copy', 'the origin']);
+  assert.deepEqual(rolesOf(first, side('t', 9, 12, { run_id: 'r', is_retry: true })), ['the origin', 'its retry']);
+  assert.deepEqual(rolesOf(side('r', 5, 9), side('r', 5, 2)), ['later', 'earlier']);
+  assert.deepEqual(rolesOf(copy, side('other', 20, 1)), ['earlier', 'later']);
+  assert.deepEqual(rolesOf(first, first), ['', '']);
 });
 
 test('items of a fan-out are no tasks of the plan', () => {

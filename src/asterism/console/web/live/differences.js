@@ -107,6 +107,24 @@ export function marksOf(found, a, b) {
   ];
 }
 
+/** @typedef {{run: {run_id: string, created_at: number}, origin: {run_id: string, is_retry: boolean} | null, at: number}} Compared a run at an entry, and what it was copied from */
+
+/**
+ * Return what each of two is to the other: the origin and its copy, or the earlier and the later one; empty for the same.
+ * @param {Compared} a
+ * @param {Compared} b
+ * @returns {[string, string]}
+ */
+export function rolesOf(a, b) {
+  for (const [copy, other, at] of /** @type {[Compared, Compared, number][]} */ ([[a, b, 0], [b, a, 1]])) {
+    if (copy.origin?.run_id !== other.run.run_id) continue;
+    const roles = [copy.origin.is_retry ? 'its retry' : 'its copy', 'the origin'];
+    return /** @type {[string, string]} */ (at ? roles.reverse() : roles);
+  }
+  const later = a.run.run_id === b.run.run_id ? a.at - b.at : a.run.created_at - b.run.created_at;
+  return later ? (later > 0 ? ['later', 'earlier'] : ['earlier', 'later']) : ['', ''];
+}
+
 /**
  * Return the differences in words: `2 tasks differ, 1 only in A`.
  * @param {Difference[]} found

@@ -4,11 +4,12 @@ import { fill, h, icon } from '../../dom.js';
 import '../../plan.js';
 import { brief, named, textOf } from '../../words.js';
 import { Problem } from '../api.js';
-import { differences, marksOf, summaryOf, textDifference } from '../differences.js';
+import { differences, marksOf, rolesOf, summaryOf, textDifference } from '../differences.js';
 import { segments } from '../forms.js';
+import { dayTime } from '../times.js';
 
 /** @typedef {import('../differences.js').Difference} Difference */
-/** @typedef {{run: any, at: number, rows: import('../../fold.js').Rows}} Side */
+/** @typedef {{run: any, origin: any, at: number, rows: import('../../fold.js').Rows}} Side */
 
 /** Milliseconds after the last change of an entry until it is read. */
 const SETTLED_MS = 250;
@@ -62,11 +63,11 @@ export class ComparePage extends HTMLElement {
     const id = cut > 0 ? given.slice(0, cut) : given;
     if (!id) return;
     const path = `/api/runs/${encodeURIComponent(id)}`;
-    const { run } = await this.site.api.get(path);
+    const { run, origin } = await this.site.api.get(path);
     const at = cut > 0 ? Math.min(run.seq, Math.max(1, Number(given.slice(cut + 1)) || run.seq)) : run.seq;
     const view = await this.site.api.get(`${path}/view?at=${at}`);
-    this.sides[side] = { run, at, rows: new Map(Object.entries(view.rows)) };
-    this.drawPicker(side);
+    this.sides[side] = { run, origin, at, rows: new Map(Object.entries(view.rows)) };
+    for (const each of SIDES) this.drawPicker(each);
   }
 
   /**
@@ -90,7 +91,9 @@ export class ComparePage extends HTMLElement {
   drawPicker(side) {
     const shown = this.sides[side];
     const name = side.toUpperCase();
-    fill(this.pickers[side], JSON.stringify([shown?.run, shown?.at]), () => {
+    const { a, b } = this.sides;
+    const role = (a && b && rolesOf(a, b)[SIDES.indexOf(side)]) || '';
+    fill(this.pickers[side], JSON.stringify([shown?.run, shown?.at, role]), () => {
       const id = h('input', { class: 'field grows', value: shown?.run.run_id ?? '', placeholder: 'Id of a run', 'aria-label': `Run ${name}`, autocomplete: 'off', spellcheck: 'false', 'data-key': `${side} run`, onchange: () => id.value.trim() && this.choose(side, id.value.trim()) });
       const move = (/** @type {any} */ event) => {
         for (const control of [slider, number]) if (control !== event.target) control.value = event.target.value;
@@ -101,7 +104,7 @@ export class ComparePage extends HTMLElement {
       const slider = h('input', { type: 'range', ...range, 'aria-label': `Entry of ${name}`, 'data-key': `${side} slider` });
       const number = h('input', { type: 'number', class: 'field entry-number', ...range, 'aria-label': `Number of the entry of ${name}`, 'data-key': `${side} entry` });
       const title = shown ? h('a', { href: `/runs/${encodeURIComponent(shown.run.run_id)}?at=${shown.at}`, dir: 'auto' }, brief(shown.run.title || shown.run.run_id, 70)) : h('span', { class: 'mute' }, 'No run yet');
-      return [h('span', { class: 'side-name' }, name), h('div', { class: 'picker-lines' }, h('div', {}, title), h('div', { class: 'tools' }, id, h('span', { class: 'mute' }, 'entry'), slider, number, shown ? h('span', { class: 'mute' }, `of ${shown.run.seq}`) : null))];
+      return [h('span', { class: 'side-name' }, name), h('div', { class: 'picker-lines' }, h('div', {}, title, ' ', shown ? h('span', { class: 'mute' }, [role, dayTime(shown.run.created_at, this.site.now())].filter(Boolean).join(' · ')) : null), h('div', { class: 'tools' }, id, h('span', { class: 'mute' }, 'entry'), slider, number, shown ? h('span', { class: 'mute' }, `of ${shown.run.seq}`) : null))];
     });
   }
 
