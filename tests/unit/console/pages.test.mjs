@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { canDrain, deviceRows, loadOf } from '../../../src/asterism/console/web/live/device_rows.js';
 import { differences, marksOf, rolesOf, summaryOf, textDifference } from '../../../src/asterism/console/web/live/differences.js';
 import { lastNight, periodOf } from '../../../src/asterism/console/web/live/period.js';
+import { moment } from '../../../src/asterism/console/web/words.js';
 import { inZone, relative } from '../../../src/asterism/console/web/live/times.js';
 
 const golden = JSON.parse(readFileSync(new URL('../views/folds.json', import.meta.url), 'utf8'));
@@ -121,4 +122,8 @@ test('moments are near, past or to come', () => {
   assert.deepEqual([2, 13, 37].map((hours) => relative(noon - hours * 3600, noon)), ['today 10:00', 'yesterday 23:00', inZone(noon - 37 * 3600, '')]);
   assert.equal(inZone(1_780_000_000, 'Asia/Tokyo').replace(',', ''), 'Fri 29 May 05:26');
   assert.match(inZone(0, 'No/Where'), /UTC$/);
+});
+
+test('an exact moment has one form, whatever the language of the browser', () => {
+  assert.equal(moment(new Date(2026, 10, 24, 15, 4, 18).getTime() / 1000), '24 Nov 2026, 15:04:18');
 });

@@ -46,10 +46,10 @@ export function duration(seconds) {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
 }
 
-const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const MOMENT = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 
 /**
- * Return a moment in the time zone of the reader.
+ * Return a moment in the time zone of the reader, as `24 Nov 2026, 15:24:18`.
  * @param {number} at seconds since 1970
  */
 export const moment = (at) => MOMENT.format(at * 1000);

@@ -1,5 +1,5 @@
 // @ts-check
-/** Moments in words, beside the time of the reader. Pure, but for `timeOf`, which builds an element. */
+/** Moments in words, in the time zone of the reader. Pure, but for `timeOf` and `dateOf`, which build elements. */
 import { h } from '../dom.js';
 import { moment } from '../words.js';
 
@@ -46,6 +46,16 @@ function rough(seconds) {
  * @param {number} now
  */
 export const timeOf = (at, now) => h('time', { datetime: new Date(at * 1000).toISOString(), title: moment(at) }, relative(at, now));
+
+/**
+ * Return the day and the time of a moment; its title has the exact one, and that of another time zone.
+ * @param {number} at seconds since 1970
+ * @param {string} [zone] name of the other time zone
+ */
+export function dateOf(at, zone = '') {
+  const [here, there] = [inZone(at, ''), inZone(at, zone)];
+  return h('time', { datetime: new Date(at * 1000).toISOString(), title: here === there ? moment(at) : `${moment(at)}; ${there} in ${zone}` }, here);
+}
 
 /**
  * Return a moment in a time zone, as `Tue 24 Nov, 02:00`; in UTC if the browser does not know the zone.

@@ -1,13 +1,13 @@
 // @ts-check
 /** `<devices-page>`: what each device is, does, and did in a period. */
 import { fill, h, icon } from '../../dom.js';
-import { count, duration, moment } from '../../words.js';
+import { count, duration } from '../../words.js';
 import { Problem } from '../api.js';
 import { canDrain, deviceRows, loadOf } from '../device_rows.js';
 import { chooser } from '../forms.js';
 import { asLocal, PERIODS, periodOf } from '../period.js';
 import { gathered, reload } from '../reload.js';
-import { inZone, timeOf } from '../times.js';
+import { dateOf, timeOf } from '../times.js';
 
 /** @typedef {import('../device_rows.js').DeviceRow} DeviceRow */
 /** @typedef {import('../device_rows.js').Attempt} Attempt */
@@ -194,7 +194,7 @@ function attemptItem(it, now) {
   const took = duration((it.ended_at ?? now) - it.began_at);
   const isQueued = it.status === 'queued';
   const how = it.error ? `${it.status}: ${it.error}` : it.status;
-  return h('li', {}, h('span', { class: 'status', 'data-status': it.status, title: how }, icon(it.status), h('span', { class: 'hidden' }, how)), h('div', {}, h('div', {}, taskLink(it), it.number > 1 ? h('span', { class: 'mute' }, ` attempt ${it.number}`) : null), h('div', { class: 'mute', dir: 'auto' }, it.error ? `${it.error} · ` : '', it.title)), h('div', { class: 'at' }, h('time', { datetime: new Date(it.began_at * 1000).toISOString(), title: moment(it.began_at) }, inZone(it.began_at, '')), h('div', { class: 'mute' }, isQueued ? `queued ${took}` : took)));
+  return h('li', {}, h('span', { class: 'status', 'data-status': it.status, title: how }, icon(it.status), h('span', { class: 'hidden' }, how)), h('div', {}, h('div', {}, taskLink(it), it.number > 1 ? h('span', { class: 'mute' }, ` attempt ${it.number}`) : null), h('div', { class: 'mute', dir: 'auto' }, it.error ? `${it.error} · ` : '', it.title)), h('div', { class: 'at' }, dateOf(it.began_at), h('div', { class: 'mute' }, isQueued ? `queued ${took}` : took)));
 }
 
 customElements.define('devices-page', DevicesPage);

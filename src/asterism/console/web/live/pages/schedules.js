@@ -1,13 +1,13 @@
 // @ts-check
 /** `<schedules-page>`: what starts when, what the last due times led to, and the commands of a schedule. */
 import { fill, h, icon } from '../../dom.js';
-import { brief, moment } from '../../words.js';
+import { brief } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { confirmed, opened } from '../dialogs.js';
 import { chooser, field } from '../forms.js';
 import { gathered, reload } from '../reload.js';
 import { statusOfRun } from '../run_words.js';
-import { inZone, timeOf } from '../times.js';
+import { dateOf, timeOf } from '../times.js';
 
 /** @typedef {import('../run_words.js').Run} Run */
 /** @typedef {{due_at: number, run_id: string, status: string, reason: string}} Firing */
@@ -42,7 +42,7 @@ export class SchedulesPage extends HTMLElement {
     const add = site.may('operator') ? h('button', { type: 'button', class: 'button primary', onclick: () => this.add() }, 'Add a schedule') : null;
     this.list = h('div', { class: 'panel', tabindex: 0, role: 'region', 'aria-label': 'Schedules' });
     this.side = h('section', { class: 'details', 'aria-label': 'Schedule' });
-    this.replaceChildren(h('div', { class: 'split' }, h('div', { class: 'main' }, h('div', { class: 'tools' }, add, h('span', { class: 'mute' }, 'The server starts these runs. Times are in the zone of each schedule.')), this.list), this.side));
+    this.replaceChildren(h('div', { class: 'split' }, h('div', { class: 'main' }, h('div', { class: 'tools' }, add, h('span', { class: 'mute' }, 'The server starts these runs. “When” is in the time zone of a schedule; the other times are in yours.')), this.list), this.side));
     await this.load();
     const looking = gathered(() => this.again(), LOOK_MS);
     const [poll, clock] = [setInterval(looking.start, POLL_MS), setInterval(() => this.draw(), 10_000)];
@@ -94,7 +94,7 @@ export class SchedulesPage extends HTMLElement {
         void this.again();
         if (matchMedia('(width <= 1000px)').matches) this.side.scrollIntoView({ block: 'start' }); // it is below the list
       };
-      const next = schedule.paused ? h('span', { class: 'status', 'data-status': 'cancelled' }, icon('pause'), 'Paused') : [timeOf(schedule.next_at, now), h('div', { class: 'mute' }, inZone(schedule.next_at, schedule.zone))];
+      const next = schedule.paused ? h('span', { class: 'status', 'data-status': 'cancelled' }, icon('pause'), 'Paused') : [timeOf(schedule.next_at, now), h('div', { class: 'mute' }, dateOf(schedule.next_at, schedule.zone))];
       return h(
         'tr',
         { 'aria-current': schedule === this.picked ? 'true' : null },
@@ -118,20 +118,20 @@ export class SchedulesPage extends HTMLElement {
     const buttons = this.site.may('operator') ? h('div', { class: 'buttons' }, button('play', 'Run now', 'run'), schedule.paused ? button('resume', 'Resume', 'resume') : button('pause', 'Pause', 'pause'), h('button', { type: 'button', class: 'button danger', 'data-key': 'remove', disabled: !this.site.isLive, onclick: () => this.removeSchedule(schedule) }, icon('close'), 'Remove')) : null;
     const pairs = [
       ['Starts', brief(schedule.what, 1000)],
-      ['When', schedule.words],
-      ['As cron', [h('code', {}, schedule.cron), ` ${schedule.zone}`]],
+      ['When', `${schedule.words}, ${schedule.zone}`],
+      ['As cron', h('code', {}, schedule.cron)],
       ['If the last one runs', schedule.overlap === 'skip' ? 'skip this time' : 'start another'],
       ['If no server ran', schedule.missed === 'once' ? 'start one run later' : 'start none'],
       ['Added', [timeOf(schedule.created_at, now), ` by ${schedule.actor || 'unknown'}`]],
     ];
-    const times = next.map((at) => h('li', {}, h('time', { datetime: new Date(at * 1000).toISOString(), title: moment(at) }, inZone(at, schedule.zone)), h('span', { class: 'mute' }, timeOf(at, now))));
+    const times = next.map((at) => h('li', {}, dateOf(at, schedule.zone), h('span', { class: 'mute' }, timeOf(at, now))));
     return [
       h('h2', { class: 'page-name', dir: 'auto' }, icon('clock'), schedule.name),
       buttons,
       h('dl', { class: 'pairs' }, pairs.map(([term, value]) => [h('dt', {}, term), h('dd', { dir: 'auto' }, value)])),
       h('h3', {}, schedule.paused ? 'Due times, once it is resumed' : 'Next due times'),
       h('ol', { class: 'times' }, times),
-      h('h3', {}, 'Last due times'),
+      h('h3', {}, 'History'),
       firings.length ? h('ol', { class: 'did' }, firings.map((it) => firingItem(it, schedule.zone, this.runs.get(it.run_id)))) : h('p', { class: 'mute' }, 'None yet.'),
     ];
   }
@@ -229,7 +229,7 @@ function outcomeOf(firing) {
 function firingItem(firing, zone, run) {
   const [glyph, words] = run ? statusOfRun(run) : [GLYPHS[firing.status] ?? 'pending', firing.status];
   const about = firing.run_id ? h('a', { href: `/runs/${encodeURIComponent(firing.run_id)}`, title: firing.run_id }, words) : h('span', {}, words);
-  return h('li', {}, h('span', { class: 'status', 'data-status': glyph }, icon(glyph)), h('div', {}, about, firing.reason ? h('div', { class: 'mute', dir: 'auto' }, firing.reason) : null), h('div', { class: 'at' }, h('time', { datetime: new Date(firing.due_at * 1000).toISOString(), title: moment(firing.due_at) }, inZone(firing.due_at, zone))));
+  return h('li', {}, h('span', { class: 'status', 'data-status': glyph }, icon(glyph)), h('div', {}, about, firing.reason ? h('div', { class: 'mute', dir: 'auto' }, firing.reason) : null), h('div', { class: 'at' }, dateOf(firing.due_at, zone)));
 }
 
 customElements.define('schedules-page', SchedulesPage);
