@@ -54,18 +54,12 @@ class _Person(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Offer(NamedTuple):
-    """The question whether to begin with an agent, the message that raised it, and the values to begin with."""
+    """The question whether to begin with an agent, the message that raised it, the values to begin with, and when it was asked."""
 
     agent: type[StandardAgent]
     text: str
     values: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
-
-
-def _remember(offers: dict[str, _Offer], session: str, offer: _Offer) -> None:
-    """Set the offer of a session; the oldest one makes room."""
-    offers[session] = offer
-    if len(offers) > MAX_OFFERS:
-        del offers[next(iter(offers))]
+    at: float = 0.0
 
 
 class Router(Protocol):
@@ -94,7 +88,7 @@ class Orchestrator:
         router: chooses an agent if no trigger matches and the user has no open conversation.
         max_per_user: open conversations per user at most.
         max_open: open conversations in total at most.
-        idle_s: seconds without a message after which ``expire_idle`` cancels a conversation.
+        idle_s: seconds without a message after which ``expire_idle`` cancels a conversation, and a yes accepts no offer.
         vault: store of secrets; by default the one of this process.
         language, time_zone: how messages are read; by default as the agents' classes say.
         local_zone: time zone for agents whose class names none; by default UTC.
@@ -176,14 +170,15 @@ class Orchestrator:
         stack = await self.stack(person.user, person.tenant)
         here = stack[-1] if stack else None
         offer, is_answered = self._offered.pop(person.session, None), False
-        if offer is not None and (answer := replies.answer_of(text, self._talks(offer.agent))) is not None:
+        is_old = offer is not None and offer.at <= self.runtime.clock.now() - self.idle_s
+        if offer is not None and not is_old and (answer := replies.answer_of(text, self._talks(offer.agent))) is not None:
             is_answered, text = True, offer.text
             triggered = offer.agent if answer else None
         else:
             triggered = self._named(text) or self.triggered(text, leading=here is not None)
         there = next((row for row in reversed(stack) if triggered and self._agent_of(row) is triggered), None)
         if not is_answered and triggered is None and here is None and (done := self._changed(text, person)) is not None:
-            _remember(self._offered, person.session, done)
+            self._remember(self._offered, person.session, done)
             question = words_of(self._talks(done.agent)).text("again", what=done.agent.description or done.agent.__name__)
             return AgentResult(status=AgentStatus.CANCELLED, raw_message=question, code="no_match")
         if not is_answered and triggered is None and (other := await self._offerable(text, here, person)) is not None:
@@ -261,7 +256,7 @@ class Orchestrator:
 
     async def _offer(self, agent: type[StandardAgent], text: str, here: RunRow | None, person: _Person) -> AgentResult:
         """Ask whether a message is meant for another agent."""
-        _remember(self._offered, person.session, _Offer(agent, text))
+        self._remember(self._offered, person.session, _Offer(agent, text))
         question = words_of(self._talks(agent)).text("instead", what=agent.description or agent.__name__)
         if here is None:
             return AgentResult(status=AgentStatus.CANCELLED, raw_message=question, code="no_match")
@@ -330,7 +325,7 @@ class Orchestrator:
         self._completed.pop(person.session, None)
         given = {name: value for name, value in result.fields.items() if value not in (None, HIDDEN)}
         if agent is not None and result.status is AgentStatus.COMPLETED:
-            _remember(self._completed, person.session, _Offer(agent, "", given))
+            self._remember(self._completed, person.session, _Offer(agent, "", given))
         if not rest:
             return self._with_offer(result, person, _Offer(agent, "", given)) if agent and offers else result
         conversation = self._conversation(rest[-1], person)
@@ -343,9 +338,15 @@ class Orchestrator:
         """Return the result; if a handler has raised an error, followed by the offer to start again with the values."""
         if result.status is not AgentStatus.ERROR or result.code != "error" or not result.reason:
             return result  # an end of the agent's own, or one after which the work may have been done
-        _remember(self._offered, person.session, done)
+        self._remember(self._offered, person.session, done)
         question = words_of(self._talks(done.agent)).text("start_again_with" if done.values else "start_again")
         return msgspec.structs.replace(result, raw_message=f"{result.raw_message} {question}")
+
+    def _remember(self, offers: dict[str, _Offer], session: str, offer: _Offer) -> None:
+        """Set the offer of a session; the oldest one makes room."""
+        offers[session] = offer._replace(at=self.runtime.clock.now())
+        if len(offers) > MAX_OFFERS:
+            del offers[next(iter(offers))]
 
     def _agent_of(self, row: RunRow) -> type[StandardAgent] | None:
         return self._by_name.get((self._open or {}).get(row.session, {}).get(row.run_id, ""))

@@ -281,6 +281,12 @@ def test_a_conversation_that_failed_starts_again_with_its_values_and_asks_for_ap
     ]
 
 
+def test_an_offer_to_start_again_is_accepted_for_as_long_as_a_conversation_may_be_idle() -> None:
+    able = "I can do this: Restock."
+    failed = f"Sorry, something went wrong: RuntimeError: the shelf is down. {RESTART.replace(', with the same values', '')}"
+    assert Talking((Restock,), idle_s=60.0).play("restock", "!wait 50", "yes", "!wait 70", "yes") == [failed, failed, able]
+
+
 def test_a_failure_after_a_no_offers_no_restart() -> None:
     assert Talking((Insured,)).play("insure", "no")[1] == "Sorry, something went wrong: RuntimeError: it needs an insurance."
 
@@ -316,8 +322,9 @@ class Talking(Desk):
                 desk = self.kind(self.agents, runtime=runtime, **self.more)
                 said = []
                 for line in lines:
-                    said.append((await desk.handle(line, user="ann")).raw_message)
-                    await asyncio.sleep(1)
+                    if not line.startswith("!wait"):
+                        said.append((await desk.handle(line, user="ann")).raw_message)
+                    await asyncio.sleep(float(line[5:]) if line.startswith("!wait") else 1)
                 return said
 
         said: list[str] = self.stage.play(every())
