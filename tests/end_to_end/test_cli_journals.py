@@ -155,3 +155,14 @@ def test_pruning_asks_what_to_forget_and_forgets_it(desk: Desk) -> None:
     assert desk.do("prune", "--outcome", "failed").stdout == "0 runs deleted\n"
     assert desk.do("prune", "--outcome", "finished").stdout == "1 run deleted\n"
     assert desk.runs() == []
+
+
+def test_pruning_at_a_time_when_all_runs_are_old_needs_a_clock_that_is_right(desk: Desk) -> None:
+    measured(desk)
+    with contextlib.closing(sqlite3.connect(desk.database)) as database, database:
+        database.execute("UPDATE runs SET updated_at = updated_at - 40 * 86400")
+    refused = desk.do("prune", "--older-than-days", "30", code=1).stderr
+    assert "all runs are older than 30 days; nothing is deleted. If the clock is right, add --clock-is-right" in refused
+    assert len(desk.runs()) == 1
+    assert desk.do("prune", "--older-than-days", "50").stdout == "0 runs deleted\n"
+    assert desk.do("prune", "--older-than-days", "30", "--clock-is-right").stdout == "1 run deleted\n"

@@ -14,11 +14,11 @@ from asterism.bootstrap import connect, run_files
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.foreground import write_atomically
 from asterism.cli.options import Database, EveryItem, Here, JsonEvents, OtherFleet, RunId
-from asterism.cli.output import put
+from asterism.cli.output import local_time, put
 from asterism.cli.run_access import actor, connected, garbage_collection_off, machine_of, reading
 from asterism.cli.run_commands import drive_unowned
 from asterism.console.export import LogTails, PageRun, machine_data, run_page
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, Refused
 from asterism.kernel.journal import check_whole
 from asterism.kernel.packing import packer
 from asterism.runtime.clock import DAY_S, SystemClock
@@ -26,9 +26,11 @@ from asterism.runtime.journal_file import journal_lines, read_export
 from asterism.runtime.log_stream import continued, follow_logs
 from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.store import RunRow
+from asterism.runtime.retention import all_are_old
 from asterism.runtime.runtime import RESERVED_S
 from asterism.settings import database_path
 from asterism.views.registry import unread_view
+from asterism.views.text.history import MOMENT
 from asterism.views.words import count, plain
 
 MEGABYTE = 1_000_000
@@ -156,6 +158,9 @@ def prune(
     keep_mb: Annotated[
         float | None, Parameter(help="Delete the oldest ended runs until the database has at most this many megabytes.")
     ] = None,
+    clock_is_right: Annotated[
+        bool, Parameter(negative=(), help="Delete even if by the clock all runs are older than --older-than-days.")
+    ] = False,
     database: Database = None,
 ) -> int:
     """Delete ended runs that the options choose, and reclaim space. An unfinished run is never deleted."""
@@ -164,13 +169,21 @@ def prune(
     for name, number in (("--older-than-days", older_than_days), ("--keep-mb", keep_mb)):
         if number is not None and not 0 <= number < float("inf"):
             raise InvalidInput(f"{name} must be 0 or more, not {number:g}")
-    return asyncio.run(_prune(older_than_days, outcome, keep_mb, database))
+    return asyncio.run(_prune(older_than_days, outcome, keep_mb, database, trusts_clock=clock_is_right))
 
 
-async def _prune(older_than_days: float | None, outcomes: tuple[str, ...], keep_mb: float | None, database: Path | None) -> int:
-    before = None if older_than_days is None else SystemClock().now() - older_than_days * DAY_S
+async def _prune(
+    older_than_days: float | None, outcomes: tuple[str, ...], keep_mb: float | None, database: Path | None, *, trusts_clock: bool
+) -> int:
+    now = SystemClock().now()
+    before = None if older_than_days is None else now - older_than_days * DAY_S
     keep_bytes = None if keep_mb is None else round(min(keep_mb * MEGABYTE, sys.maxsize))
     async with reading(database) as store:
+        if older_than_days is not None and not trusts_clock and await all_are_old(store, now, older_than_days * DAY_S):
+            raise Refused(
+                f"by the clock ({local_time(now, MOMENT)}) all runs are older than {older_than_days:g} days; nothing is deleted. "
+                "If the clock is right, add --clock-is-right"
+            )
         deleted = await store.prune(before=before, outcomes=outcomes, keep_bytes=keep_bytes)
         await run_files(store, database_path(database)).forget([])
     put(f"{count(deleted, 'run')} deleted")

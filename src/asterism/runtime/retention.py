@@ -25,6 +25,15 @@ NOTICES_S = 30 * DAY_S
 """Seconds after which a notice is removed."""
 
 
+async def all_are_old(store: Store, now: float, runs_s: float) -> bool:
+    """Return True if even the newest run is old enough to be deleted, which a clock that is far ahead would explain.
+
+    False if runs are retained for less than ``HELD_S``: then all of them may well be old.
+    """
+    newest = await store.runs(limit=1)
+    return runs_s >= HELD_S and bool(newest) and newest[0].updated_at < now - runs_s
+
+
 class Retention:
     """Deletes runs that ended long ago, the files that no run has, and old notices.
 
@@ -82,8 +91,7 @@ class Retention:
         """Return True if nothing is to be deleted yet, because the clock may be ahead."""
         time, problem = asyncio.get_running_loop().time(), ""
         if self._looked is None:
-            newest = await self._store.runs(limit=1)
-            if newest and self._runs_s is not None and self._runs_s >= HELD_S and newest[0].updated_at < now - self._runs_s:
+            if self._runs_s is not None and await all_are_old(self._store, now, self._runs_s):
                 problem = "by the clock, all runs are old enough to be deleted"
         elif now - self._looked[0] > time - self._looked[1] + AHEAD_S:
             problem = "the clock has moved ahead by more than a day"
