@@ -23,8 +23,7 @@ const MANY = 60;
 const LARGE_TASKS = 150;
 const LARGE_LINES = 1000;
 /** Tasks and dependencies that are elements at the same time, at most. */
-const MOST_TASKS = 600;
-const MOST_LINES = 3000;
+const [MOST_TASKS, MOST_LINES] = [600, 3000];
 /** What is made around the view, on each side, as a part of the pane. */
 const MARGIN = 0.5;
 const EVERYWHERE = { left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity };
@@ -36,8 +35,7 @@ export class PlanView extends HTMLElement {
     this.plan = { tasks: new Map(), lines: new Map() };
     /** @type {[Rows, Edit | null, number] | null} */
     this.shown = null;
-    /** @type {import('./layout.js').Layout | null} */
-    this.layout = null;
+    this.layout = /** @type {import('./layout.js').Layout | null} */ (null);
     /** Size of the pane that the layout was made for; empty if another layout is needed. */
     this.size = '';
     /** @type {Map<string, import('./plan/task.js').TaskButton>} the tasks that are elements */
@@ -46,8 +44,7 @@ export class PlanView extends HTMLElement {
     this.paths = new Map();
     /** @type {Map<string, any>} */
     this.chips = new Map();
-    /** @type {import('./viewport.js').Box | null} where tasks are elements; null until they are made */
-    this.made = null;
+    this.made = /** @type {import('./viewport.js').Box | null} */ (null); // where tasks are elements, once they are made
     this.isAfar = false;
     this.picked = '';
     /** Id of the task that Tab reaches. */
@@ -55,7 +52,15 @@ export class PlanView extends HTMLElement {
   }
 
   connectedCallback() {
-    if (this.world) return;
+    if (!this.world) this.build();
+    this.unwatch = this.overview?.watch();
+  }
+
+  disconnectedCallback() {
+    this.unwatch?.();
+  }
+
+  build() {
     const tips = ['idle', 'ok', 'bad', 'added', 'removed'].map((kind) =>
       h('marker', { id: `tip-${kind}`, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 12, markerHeight: 12, markerUnits: 'userSpaceOnUse', orient: 'auto', class: `tip ${kind}` }, h('path', { d: 'M0 .6 7 4 0 7.4Z' })),
     );

@@ -109,7 +109,8 @@ export class ConsoleShell extends HTMLElement {
     try {
       await loadPage(match.tag);
       if (this.match !== match) return;
-      await this.place(match.tag).enter(this.site, match.params, query);
+      const page = this.place(match.tag);
+      await Promise.resolve(page.enter(this.site, match.params, query)).finally(() => this.page !== page && page.leave?.()); // what it has begun since
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       if (this.match !== match) return;

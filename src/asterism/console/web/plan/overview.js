@@ -33,17 +33,27 @@ const GLYPH = 38;
 export class Overview {
   /** @param {() => void} changed called when the colors have changed */
   constructor(changed) {
+    this.changed = changed;
     this.canvas = h('canvas', { class: 'overview', 'aria-hidden': 'true' });
-    /** @type {Record<string, string>} */
+    this.colors = /** @type {Record<string, string>} */ ({});
+  }
+
+  /** Follow the colors of the page; returns the function that stops, without which the page would keep this for good. */
+  watch() {
     this.colors = {};
     /** @type {WeakMap<import('../layout/routes.js').Route, Path2D>} */
     this.paths = new WeakMap();
     const recolor = () => {
       this.colors = {};
-      changed();
+      this.changed();
     };
-    new MutationObserver(recolor).observe(document.documentElement, { attributeFilter: ['data-theme'] });
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', recolor);
+    const [theme, scheme] = [new MutationObserver(recolor), matchMedia('(prefers-color-scheme: dark)')];
+    theme.observe(document.documentElement, { attributeFilter: ['data-theme'] });
+    scheme.addEventListener('change', recolor);
+    return () => {
+      theme.disconnect();
+      scheme.removeEventListener('change', recolor);
+    };
   }
 
   /**
