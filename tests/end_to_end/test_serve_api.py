@@ -17,6 +17,7 @@ import pytest
 
 import asterism
 from asterism.constellation.documents import parse_plan
+from asterism.servers.listener import IDLE_S
 from tests.end_to_end.test_serve import Place
 
 FLEET = """
@@ -166,7 +167,7 @@ def test_more_connections_than_the_server_has_files_keep_nobody_out(place: Place
                 connection.send(b"POST /api/runs HTTP/1.1\r\nHost: loc")  # and never the rest
         token = Path(f"{place.database}.token").read_text(encoding="ascii").strip()
         for _ in range(5):
-            answer = httpx2.get(f"{url}/api/runs", headers={"Authorization": f"Bearer {token}"}, timeout=30)
+            answer = httpx2.get(f"{url}/api/runs", headers={"Authorization": f"Bearer {token}"}, timeout=IDLE_S - 5)
             assert answer.status_code == 200
 
 

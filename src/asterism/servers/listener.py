@@ -55,7 +55,8 @@ class _Protocol(H11Protocol):
 
 def _is_idle(connection: _Protocol) -> bool:
     cycle: Any = connection.cycle  # None before the first request
-    return cycle is None or cycle.response_complete
+    is_closed = connection.transport.is_closing()  # it stays among the connections for some rounds
+    return not is_closed and (cycle is None or cycle.response_complete)
 
 
 def _most_connections() -> int:
