@@ -280,7 +280,7 @@ def test_the_url_of_a_model_is_used_as_written_and_a_redirect_from_it_is_not_fol
         nonlocal port
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            async with open_model(ModelChoice(model=f"{provider}:m", base_url=f"http://127.0.0.1:{port}")) as found:
+            async with open_model(ModelChoice(model=f"{provider}:m", base_url=f"http://127.0.0.1:{port}", attempts=1)) as found:
                 with pytest.raises(ModelUnavailable):
                     await model_request(found.models[0], request("hello"))
 
