@@ -195,11 +195,16 @@ def test_a_run_is_cancelled_after_a_confirmation(browser: Browser, site: Console
     tab = Tab(browser, site, f"/runs/{run}")
     tab.page.locator("run-actions").get_by_role("button", name="Cancel").click()
     dialog = tab.page.locator("dialog[open]")
+    expect(dialog.locator(".lead")).to_have_text("cancelled")
     dialog.get_by_label("Reason").fill("enough")
     dialog.get_by_role("button", name="Cancel the run").click()
     tab.page.locator(".toast", has_text="The run is cancelled").wait_for()
     expect(tab.page.locator("run-actions").get_by_role("button", name="Cancel")).to_have_count(0)
     assert site.until(run, "ended")["outcome"] == "cancelled"
+    expect(tab.page.locator(".pill")).to_have_text("FAIL · cancelled")
+    expect(tab.page.locator("run-dock .entry")).not_to_contain_text("effect")
+    tab.go("/runs")
+    expect(tab.page.get_by_role("row", name="Cancelled").first).to_contain_text("FAIL · cancelled")
     tab.close()
 
 

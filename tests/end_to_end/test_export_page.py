@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from asterism.console.export import PageLog, PageRun, machine_data, run_page
 from asterism.kernel.packing import packer
@@ -107,6 +107,16 @@ def test_a_run_is_played_back_by_keys(browser: Browser, tmp_path: Path) -> None:
     opened.until("location.hash.includes('at=19')")
     opened.key("l")
     opened.task("rebuild_image").wait_for()
+    opened.close()
+
+
+def test_the_entry_of_a_card_is_brought_into_sight_in_the_journal(browser: Browser, tmp_path: Path) -> None:
+    opened = Opened(browser, story_page(tmp_path))
+    opened.page.set_viewport_size({"width": 1440, "height": 500})
+    current = opened.page.locator(".journal [aria-current]")
+    expect(current).not_to_be_in_viewport()
+    opened.page.locator(".card.thought").get_by_role("button", name="entry").click()
+    expect(current).to_be_in_viewport()
     opened.close()
 
 

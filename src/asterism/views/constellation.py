@@ -41,7 +41,6 @@ from asterism.machines.run_control import (
     AskPerson,
     BatchEnded,
     CancelEffect,
-    EffectCancelled,
     OwnershipAcquired,
 )
 from asterism.views.constellation_rows import deciding, line_row
@@ -51,8 +50,6 @@ from asterism.views.device_words import device_words, dispatch_words, sign_words
 from asterism.views.fan_out import item_fields, moved_line
 from asterism.views.view import BaseView, Settled
 from asterism.views.words import answer_words, control_words, count_tasks, last_line, ownership_words, plain, preview
-
-_PLAIN_WORDS = {BatchEnded: "schedule evaluated", EffectCancelled: "effect cancelled"}
 
 
 class _Before(NamedTuple):
@@ -267,8 +264,8 @@ class ConstellationRunView(BaseView):
             said.append(LogLine(f"run paused at a limit: {plain(memory.limit)}"))
         if entry.state != was.state and memory.code and memory.code != "cancelled":  # the cancel has its own line
             said.append(LogLine("run finished" if memory.code == "finished" else f"run failed: {plain(memory.reason)}"))
-        if not said and (words := _PLAIN_WORDS.get(type(entry.event))):
-            said.append(LogLine(words, weight="detail"))
+        if not said and isinstance(entry.event, BatchEnded):
+            said.append(LogLine("schedule evaluated", weight="detail"))
         return said
 
     def _settled_lines(self, settled: Settled | None) -> list[LogLine]:
@@ -362,7 +359,7 @@ class ConstellationRunView(BaseView):
             if isinstance(effect, CancelEffect | SignalChild):
                 part = self._cancelled[effect.effect_id] or self.part_of(effect.effect_id, self.run.outstanding.get(effect.effect_id))
                 command = plain(effect.command.get("type", "")) if isinstance(effect, SignalChild) else ""
-                yield LogLine(f"{command} sent to its run" if command else "effect cancelled", part, "detail")
+                yield LogLine(f"{command} sent to its run" if command else "told to stop", part, "detail")
             else:
                 yield from self.effect_lines(effect_id, effect)
 

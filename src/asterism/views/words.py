@@ -131,7 +131,7 @@ _PLAIN_WORDS = {
     "child_requested": "a child run was requested",
     "child_signaled": "a child run was informed",
     "conversation_recalled": "the person returned to this conversation",
-    "effect_cancelled": "cancelled",
+    "effect_cancelled": "what was cancelled has stopped",
     "handler_notified": "the handler was informed",
 }
 """Events without a log line of their own."""

@@ -14,7 +14,7 @@ import { Story } from './player/story.js';
 import { clockOf, editCard, failureCard, questionCards, taskCard } from './side.js';
 import { progressWords, statusOf } from './status.js';
 import './table.js';
-import { brief, dollars, duration, moment, short, textOf } from './words.js';
+import { brief, dollars, duration, moment, short, stateWords, textOf } from './words.js';
 
 /**
  * A run that the page can show.
@@ -181,7 +181,7 @@ export class RunPage extends HTMLElement {
     const clock = this.task.querySelector('.clock');
     if (clock) setText(clock, clockOf(this.picked, rows, now));
     this.host.task?.(this.ofTask, this.picked, rows.get(`task:${this.picked}`));
-    fill(this.why, `${shown.run}\n${edit?.count}`, () => edit && editCard(edit, rows, (count) => cursor.show(count)));
+    fill(this.why, `${shown.run}\n${edit?.count}`, () => edit && editCard(edit, rows, (count) => this.showEntry(count)));
     this.machine.draw(shown.machine, story.moves.filter((move) => move.count <= cursor.count), delta?.state ?? shown.machine.initial);
     this.journal.draw(cursor, shown.run, this.details, start);
     this.classList.toggle('past', !cursor.atEnd);
@@ -199,7 +199,7 @@ export class RunPage extends HTMLElement {
     setText(this.heading, title);
     setAttribute(this.heading, 'title', textOf(run.request || run.agent || ''));
     this.host.titled(title);
-    setText(this.pill, `${cursor.delta?.state ?? shown.machine.initial}${run.outcome === 'cancelled' ? ' · cancelled' : ''}`);
+    setText(this.pill, stateWords(cursor.delta?.state ?? shown.machine.initial, run.outcome));
     setAttribute(this.pill, 'data-outcome', run.outcome ?? '');
     setText(this.when, this.goesOn(run) ? '' : `${cursor.atEnd ? (run.ended ? 'ended' : 'not ended when exported') : 'earlier entry'} · ${moment(cursor.delta?.at ?? 0)}`);
     const { parent } = shown;
@@ -268,6 +268,15 @@ export class RunPage extends HTMLElement {
     this.picked = this.picked === id ? '' : id;
     this.later();
     if (this.picked && !this.plan.hasAttribute('data-editing')) requestAnimationFrame(() => this.task.firstElementChild?.scrollIntoView()); // it is drawn by then, below questions
+  }
+
+  /**
+   * Show an entry, also in the journal.
+   * @param {number} count entries up to and including it
+   */
+  showEntry(count) {
+    this.cursor.show(count);
+    requestAnimationFrame(() => this.journal.querySelector('[aria-current]')?.scrollIntoView({ block: 'center' })); // it is drawn by then
   }
 
   switchMarking() {

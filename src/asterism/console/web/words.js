@@ -115,10 +115,18 @@ export function brief(value, most = SHORT) {
 }
 
 /**
+ * Return the state of a machine; that of a cancelled run says so, because it may be the state of a failed one.
+ * @param {string} state
+ * @param {string | undefined} outcome
+ */
+export const stateWords = (state, outcome) => (outcome === 'cancelled' && state !== 'CANCELLED' ? `${state} · cancelled` : state);
+
+/**
  * Return a name of the journal as words: `constellation_submitted`, `WAITING_FOR_INPUT`.
  * @param {string} name
  */
 export function named(name) {
+  if (name === 'effect_cancelled') return 'What was cancelled has stopped';
   const words = name.replaceAll('_', ' ').toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

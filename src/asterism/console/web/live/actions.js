@@ -2,7 +2,7 @@
 /** `<run-actions>`: what one may do with a run. Each is a command, and nothing changes on the page before the run does. */
 import { fill, h, icon } from '../dom.js';
 import { rowsOf } from '../fold.js';
-import { count, dollars } from '../words.js';
+import { brief, count, dollars } from '../words.js';
 import { command } from './commands.js';
 import { openDialog } from './dialog.js';
 import { skippedAfter } from './run_words.js';
@@ -151,7 +151,9 @@ export class RunActions extends HTMLElement {
 
   cancel() {
     const reason = h('input', { class: 'field', type: 'text', maxlength: 10_000, dir: 'auto', autocomplete: 'off' });
-    const parts = [h('p', {}, 'What is under way is stopped, and the run ends for good. Tasks of “finally” still run.'), h('label', { class: 'form-row' }, h('span', {}, 'Reason ', h('span', { class: 'optional' }, 'optional')), reason)];
+    const run = this.about?.rows.get('run') ?? {};
+    const cost = run.used?.cost_usd ? ` It has cost ${dollars(run.used.cost_usd)} so far.` : '';
+    const parts = [h('p', { class: 'lead', dir: 'auto' }, brief(run.name || run.request || run.agent || this.about?.run, 140)), h('p', {}, 'What is under way is stopped, and the run ends for good. Tasks of “finally” still run.', cost), h('label', { class: 'form-row' }, h('span', {}, 'Reason ', h('span', { class: 'optional' }, 'optional')), reason)];
     this.ask('Cancel this run?', parts, 'Cancel the run', () => ({ command: 'cancel', reason: reason.value }), 'The run is cancelled.', true);
   }
 

@@ -1,7 +1,7 @@
 // @ts-check
 /** `<runs-page>`: the runs, newest first, and a box to submit one. */
 import { fill, h, icon, setAttribute, setText } from '../../dom.js';
-import { dollars, duration } from '../../words.js';
+import { dollars, duration, stateWords } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { gathered } from '../reload.js';
 import { RunOrigins } from '../run_origins.js';
@@ -241,7 +241,7 @@ export class RunsPage extends HTMLElement {
       {},
       h('th', { scope: 'row' }, h('div', { class: 'run' }, mark, h('a', { href: pageOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), this.origins.links(run, now), asks, price)),
       h('td', { class: 'in-words', 'data-status': status, title: run.problem || (isInQueue && 'It waits for a place of a device') || null }, words),
-      h('td', { class: 'state' }, h('code', {}, run.state)),
+      h('td', { class: 'state' }, h('code', {}, stateWords(run.state, run.outcome))),
       h('td', { class: 'of' }, run.machine),
       h('td', { class: 'started' }, timeOf(run.created_at, now)),
       h('td', { class: 'elapsed' }),
