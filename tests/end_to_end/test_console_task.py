@@ -25,7 +25,7 @@ def test_the_log_of_a_task_is_followed_and_what_is_hostile_in_it_stays_text(brow
     expect(log).to_contain_text("ValueError: <i>out of paper</i>")
     expect(log).not_to_contain_text("prepared")
     with tab.page.expect_download() as found:
-        tab.page.get_by_role("link", name="Whole log").click()
+        tab.page.get_by_role("link", name="Download the log").click()
     assert found.value.suggested_filename == f"{run}-shout.log"
     assert "\x1b[31m<b>bold</b>" in found.value.path().read_text(encoding="utf-8")
     tab.task("other").click()
@@ -43,7 +43,7 @@ def test_of_a_long_log_the_page_has_the_end_and_says_so(browser: Browser, site: 
     expect(log.locator("pre")).to_contain_text("line 00029999")
     expect(log.locator("pre")).not_to_contain_text("line 00000000")
     assert len(log.locator("pre").inner_text()) < 70_000
-    link = log.get_by_role("link", name="Whole log").get_attribute("href")
+    link = log.get_by_role("link", name="Download the log").get_attribute("href")
     with site.http() as http:
         answer: httpx2.Response = http.get(link or "").raise_for_status()
     assert answer.text.count("\nline ") == 30_000

@@ -124,6 +124,7 @@ export const GLYPHS = /** @type {Record<string, string>} */ ({
   help: 'M5.8 6a2.2 2.2 0 1 1 3.4 1.9c-.8.5-1.2.9-1.2 1.8M8 12.4h.1',
   close: 'M4 4l8 8M12 4l-8 8',
   list: 'M5.5 4h8M5.5 8h8M5.5 12h8M2.5 4h.1M2.5 8h.1M2.5 12h.1',
+  more: 'M3.5 8h.1M8 8h.1M12.5 8h.1',
   inbox: 'M2 9.5 3.6 3h8.8L14 9.5V13H2ZM2 9.5h3.4c.3 1.3 1.3 2 2.6 2s2.3-.7 2.6-2H14',
   chat: 'M2.5 3h11v7.5h-6L4.5 13v-2.5h-2Z',
   clock: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2ZM8 4.6V8l2.4 1.6',

@@ -69,7 +69,7 @@ export class RunActions extends HTMLElement {
     const menu = h(
       'details',
       { class: 'menu', 'data-key': 'menu', onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && menu.open && (event.stopPropagation(), close(), menu.firstElementChild.focus()), onfocusout: (/** @type {FocusEvent} */ event) => event.relatedTarget && !menu.contains(event.relatedTarget) && close() },
-      h('summary', { class: 'button', title: 'More actions', 'data-key': 'more' }, icon('list'), h('span', {}, 'More')),
+      h('summary', { class: 'button', title: 'More actions', 'data-key': 'more' }, icon('more'), h('span', {}, 'More')),
       h('div', { class: 'menu-items' }, actions.map((it) => h('button', { type: 'button', title: it.title, 'data-key': it.name, disabled: !isLive, onclick: () => (close(), this.do(it.name)) }, icon(it.glyph), it.name))),
     );
     return menu;

@@ -42,7 +42,7 @@ export class ConsoleShell extends HTMLElement {
     const router = new Router(ROUTES, (match, query) => void this.show(match, query));
     site.go = (address) => router.go(address);
     this.router = router;
-    site.toast = (text) => this.toasts.say(text);
+    site.toast = (text, run) => this.toasts.say(text, run);
     site.retitle = () => this.retitle();
     this.keys = watchKeys(this);
     guardCommands(document);

@@ -30,7 +30,7 @@ export class Site {
     this.go = () => {};
     /** Put the state of the page into the address. @type {(query: URLSearchParams) => void} */
     this.keep = () => {};
-    /** Say something in passing. @type {(text: string) => void} */
+    /** Say something in passing, with a link to the address of a run. @type {(text: string, run?: string) => void} */
     this.toast = () => {};
     /** Show the title of the page, which has changed. */
     this.retitle = () => {};

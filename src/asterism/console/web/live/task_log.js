@@ -29,7 +29,7 @@ export class TaskLog extends HTMLElement {
     this.length = 0;
     this.timer = 0;
     this.reads = gathered(() => this.read(), SOON_MS);
-    this.whole = h('a', { download: '' }, 'Whole log');
+    this.whole = h('a', { download: '' }, 'Download the log');
     this.note = h('p', { class: 'mute', role: 'status' });
     this.output = h('pre', { class: 'log', tabindex: 0, role: 'log', 'aria-live': 'off', 'aria-label': 'Log', dir: 'auto' });
   }

@@ -10,9 +10,12 @@ export class ToastList extends HTMLElement {
     this.setAttribute('role', 'status');
   }
 
-  /** @param {string} text */
-  say(text) {
-    const toast = h('p', { class: 'toast', dir: 'auto' }, text);
+  /**
+   * @param {string} text
+   * @param {string} [run] address of the run that it is about
+   */
+  say(text, run) {
+    const toast = h('p', { class: 'toast', dir: 'auto' }, text, run ? [' ', h('a', { href: run }, 'Show the run')] : null);
     this.append(toast);
     while (this.children.length > MOST) this.firstElementChild?.remove();
     setTimeout(() => toast.remove(), SHOWN_MS);

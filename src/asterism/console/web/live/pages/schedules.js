@@ -143,7 +143,8 @@ export class SchedulesPage extends HTMLElement {
   async command(schedule, command) {
     await this.doing(async () => {
       const { run_id } = await this.site.api.send('POST', `/api/schedules/${encodeURIComponent(schedule.name)}/commands`, { command }, command === 'run' ? { key: newKey() } : {});
-      this.site.toast(run_id ? `Run ${run_id} starts.` : command === 'pause' ? `${schedule.name} is paused.` : `${schedule.name} goes on.`);
+      if (run_id) this.site.toast(`A run of ${schedule.name} starts.`, `/runs/${encodeURIComponent(run_id)}`);
+      else this.site.toast(command === 'pause' ? `${schedule.name} is paused.` : `${schedule.name} goes on.`);
     });
   }
 
