@@ -166,6 +166,9 @@ def test_someone_who_may_only_read_sees_no_answers_and_no_actions(browser: Brows
     expect(tab.page.locator(".card.question .verdict")).to_contain_text("It takes an approver to answer")
     expect(tab.page.locator(".card.question .verbs button")).to_have_count(0)
     expect(tab.page.locator("run-actions button")).to_have_text(["Mark this entry"])
+    tab.page.keyboard.press("Control+k")
+    expect(tab.page.get_by_role("option", name="Mark this entry")).to_be_visible()
+    expect(tab.page.get_by_role("option", name="Approve")).to_have_count(0)
     tab.close()
     with site.http() as http:
         http.post(f"/api/runs/{run}/commands", json={"command": "cancel"}).raise_for_status()

@@ -124,15 +124,27 @@ function added(sets, name, item) {
   return set.add(item);
 }
 
-/** Return a channel over the worker of the browser, or, where there are no such workers, over a stream of this tab. */
+/** Return a channel over the worker of the browser, or, where there is none or it is refused, over a stream of this tab. */
 export function openChannel() {
   return new Channel((take) => {
-    const post = 'SharedWorker' in window ? overWorker(take) : overTab(take);
+    const post = connected(take);
     const hurry = () => document.visibilityState === 'visible' && post({ hurry: true });
     document.addEventListener('visibilitychange', hurry);
     addEventListener('online', hurry);
     return post;
   });
+}
+
+/**
+ * @param {(message: Message) => void} take
+ * @returns {Post}
+ */
+function connected(take) {
+  try {
+    return overWorker(take);
+  } catch {
+    return overTab(take);
+  }
 }
 
 /**

@@ -51,6 +51,9 @@ export class LogIn extends HTMLElement {
 export async function logIn(api, given) {
   const [, link] = given.split(LINK);
   await api.send('POST', '/api/login', { link: link ?? (await linkOf(api, given)) });
+  await api.get('/api/session').catch((error) => {
+    throw error.status === 401 ? new Problem(401, 'Not logged in', 'This browser has refused the cookie of the login. Allow cookies for this site, and log in with another link.') : error;
+  });
 }
 
 /**

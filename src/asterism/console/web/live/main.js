@@ -3,7 +3,7 @@
 import { h } from '../dom.js';
 import { Api, Problem } from './api.js';
 import { openChannel } from './channel.js';
-import './login.js';
+import { logIn } from './login.js';
 import { loadPage, ROUTES } from './pages.js';
 import { applyPreferences } from './preferences.js';
 import { match } from './router.js';
@@ -26,7 +26,7 @@ async function start() {
   const api = new Api();
   void loadPage(match(ROUTES, location.pathname)?.tag ?? '').catch(() => {}); // at the same time; the shell says what is wrong
   try {
-    if (link) await api.send('POST', '/api/login', { link });
+    if (link) await logIn(api, `#login=${link}`);
     const who = await api.get('/api/session');
     api.onLoggedOut = () => askToLogIn();
     const channel = openChannel();

@@ -1,5 +1,6 @@
 // @ts-check
 /** What a person has chosen for this browser: the theme, the density, and the motion. The styles read them from the document. */
+import { store, stored } from './stored.js';
 
 const STORED = 'asterism';
 const CHOICES = /** @type {Record<string, string[]>} */ ({ theme: ['auto', 'light', 'dark'], density: ['normal', 'compact'], motion: ['auto', 'none'] });
@@ -7,13 +8,13 @@ const CHOICES = /** @type {Record<string, string[]>} */ ({ theme: ['auto', 'ligh
 /** Return what is chosen; the first choice where nothing is. */
 export function preferences() {
   /** @type {Record<string, unknown>} */
-  let stored = {};
+  let chosen = {};
   try {
-    stored = JSON.parse(localStorage.getItem(STORED) ?? '{}') ?? {};
+    chosen = JSON.parse(stored('localStorage', STORED) || '{}') ?? {};
   } catch {
     // somebody else has written there
   }
-  return Object.fromEntries(Object.entries(CHOICES).map(([name, choices]) => [name, choices.includes(String(stored[name])) ? String(stored[name]) : choices[0]]));
+  return Object.fromEntries(Object.entries(CHOICES).map(([name, choices]) => [name, choices.includes(String(chosen[name])) ? String(chosen[name]) : choices[0]]));
 }
 
 /**
@@ -22,7 +23,7 @@ export function preferences() {
  * @param {string} choice
  */
 export function prefer(name, choice) {
-  localStorage.setItem(STORED, JSON.stringify({ ...preferences(), [name]: choice }));
+  store('localStorage', STORED, JSON.stringify({ ...preferences(), [name]: choice }));
   applyPreferences();
 }
 

@@ -155,7 +155,7 @@ export class RunActs {
 
   /** @returns {import('./site.js').Command[]} */
   commands() {
-    const answers = [...this.cards.values()].flatMap(({ card, form }) => (form.isOpen ? form.inquiry.verbs : []).map((/** @type {string} */ verb) => ({ title: `${VERBS[verb] ?? verb}: ${brief(form.inquiry.prompt, 60)}`, run: () => (card.scrollIntoView({ block: 'nearest' }), void form.choose(verb)) })));
+    const answers = [...this.cards.values()].flatMap(({ card, form }) => (form.isOpen && this.site.may('approver') ? form.inquiry.verbs : []).map((/** @type {string} */ verb) => ({ title: `${VERBS[verb] ?? verb}: ${brief(form.inquiry.prompt, 60)}`, run: () => (card.scrollIntoView({ block: 'nearest' }), void form.choose(verb)) })));
     const edits = this.editor ? [{ title: 'Add a task to the plan', run: () => this.editor?.askTask() }, { title: 'Send the edits', run: () => void this.editor?.send() }] : [];
     return [...answers, ...edits, ...this.bar.commands()];
   }

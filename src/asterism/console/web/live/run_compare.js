@@ -1,6 +1,8 @@
 // @ts-check
 /** Links from the page of a run to a comparison: with its origin, and with an entry that somebody has marked. */
 
+import { store, stored } from './stored.js';
+
 /** @typedef {import('./actions.js').Action} Action */
 
 const STORED = 'asterism.marked';
@@ -9,7 +11,7 @@ const MOST = 300;
 
 /** Return the address of the marked entry, `RUN@SEQ`; empty if none is marked in this tab. */
 function marked() {
-  const text = sessionStorage.getItem(STORED) ?? '';
+  const text = stored('sessionStorage', STORED);
   return /^[^@\s]+@\d+$/.test(text) && text.length < MOST ? text : '';
 }
 
@@ -27,7 +29,7 @@ export function comparisons(site, run, seq, forked, later) {
   const other = marked();
   const compare = (/** @type {string} */ a, /** @type {string} */ b) => site.go(`/compare?${new URLSearchParams({ a, b })}`);
   const mark = () => {
-    sessionStorage.setItem(STORED, here);
+    store('sessionStorage', STORED, here);
     later();
     site.toast(`Entry ${seq} is marked. Go to another entry or run, and compare it.`);
   };

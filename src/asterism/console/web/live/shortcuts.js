@@ -19,6 +19,7 @@ const KEYS = [
 export function watchKeys(shell) {
   let since = -Infinity;
   const does = (/** @type {KeyboardEvent} */ event) => {
+    if (!shell.isConnected) return null; // somebody has to log in first
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') return () => shell.openPalette();
     const target = /** @type {Element} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey || target.closest?.('input, textarea, select, dialog, [contenteditable]')) return null;
