@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -193,6 +193,71 @@ def test_a_message_whose_answer_is_lost_is_taken_once_and_leaves_the_field(brows
     page.keyboard.press("Enter")
     expect(page.locator(".messages .agent", has_text="Soup at In the park.")).to_be_visible()
     expect(page.locator(".messages .person:not(.sending)")).to_have_count(2)
+    tab.close()
+
+
+def killed(site: ConsoleSite) -> Callable[[Route], None]:
+    """Return a handler of a request that lets the server take it, kills the server, and loses the answer."""
+
+    def take(route: Route) -> None:
+        assert route.fetch().ok
+        site.stop(signal.SIGKILL)
+        route.abort()
+
+    return take
+
+
+def test_a_run_whose_submission_lost_its_answer_is_started_once_by_a_second_click(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site, "/submit?as=plan")
+    page = tab.page
+    tab.expect(OFFLINE)
+    parameters = {"count": {"type": "int"}}
+    task = {"task_id": "a", "name": "a", "device": "builder", "skill": "prepare", "inputs": {"number": "${params.count}"}}
+    page.locator("#submitted").fill(json.dumps({"name": "once", "params": parameters, "tasks": [task]}))
+    page.get_by_role("button", name="Check the plan").click()
+    page.get_by_label("count").fill("7")
+    tab.until(LIVE)
+    page.route("**/api/runs", killed(site), times=1)
+    page.get_by_role("button", name="Start this plan").click()
+    expect(page.locator("submit-page .verdict")).to_contain_text("Not started: The server cannot be reached.")
+    expect(page.get_by_label("count")).to_have_value("7")
+    site.start()
+    tab.until(LIVE)
+    page.get_by_role("button", name="Start this plan").click()
+    page.locator("live-run-page").wait_for()
+    with site.http() as http:
+        assert [it["title"] for it in http.get("/api/runs?q=once").json()["runs"]] == ["once"]
+    tab.close()
+
+
+def test_edits_that_lost_their_answer_stay_and_are_taken_once_when_they_are_sent_again(browser: Browser, site: ConsoleSite) -> None:
+    run = fanned(site, "edited")
+    tab = Tab(browser, site, f"/runs/{run}")
+    page, editor = tab.page, tab.page.locator("plan-editor")
+    tab.expect(OFFLINE)
+    tab.until(LIVE)
+    page.locator("run-actions summary").click()
+    page.get_by_role("button", name="Edit the plan").click()
+    editor.wait_for()
+    tab.task("last").click()
+    editor.locator(".of-task li", has_text="waits for step_0").get_by_role("button", name="Remove").click()
+    page.route("**/commands", killed(site), times=1)
+    editor.get_by_role("button", name="Send 1 edit").click()
+    expect(editor.locator("[role=alert]")).to_have_text("The server cannot be reached. Send the edits again: they are taken once.")
+    editor.get_by_role("button", name="Add a task").click()
+    dialog = page.locator("dialog[open]")
+    dialog.get_by_label("Name").fill("half")
+    expect(dialog.get_by_label("number")).to_have_count(0)  # no skill is chosen yet
+    site.start()
+    tab.until(LIVE)
+    expect(dialog.get_by_label("Name")).to_have_value("half")
+    dialog.get_by_role("button", name="Back").click()
+    expect(editor.locator(".edits .problem")).to_have_text("There is no dependency step_0->last.")
+    editor.get_by_role("button", name="Send 1 edit").click()
+    page.locator(".toast", has_text="The run has taken 1 edit.").wait_for()
+    expect(editor).to_have_count(0)
+    missed(tab, run)
+    site.release("edited")
     tab.close()
 
 

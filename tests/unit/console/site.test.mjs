@@ -5,6 +5,7 @@ import { Api, Problem } from '../../../src/asterism/console/web/live/api.js';
 import { sendOnce } from '../../../src/asterism/console/web/live/commands.js';
 import { match } from '../../../src/asterism/console/web/live/router.js';
 import { Site } from '../../../src/asterism/console/web/live/site.js';
+import { store, stored } from '../../../src/asterism/console/web/live/stored.js';
 
 const ROUTES = [['/', 'home-page'], ['/runs', 'runs-page'], ['/runs/:id', 'run-page']];
 
@@ -97,4 +98,32 @@ test('a command without an answer is sent again under its key, three times at mo
     await sent;
     assert.deepEqual([ended, requests.length, new Set(requests.map((it) => it.headers['Idempotency-Key'])).size], [true, tries, 1]);
   }
+});
+
+test('a command whose answers were all lost has its key when it is given again, and any other a new one', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const [failure, taken] = [() => new TypeError('Failed to fetch'), () => new Response('{"verdict":"accepted"}')];
+  const keys = [];
+  const given = async (body, ...answers) => {
+    const { api, requests } = answered(...answers);
+    let ended = false;
+    void sendOnce(/** @type {any} */ ({ api }), '/a', body).catch(() => {}).finally(() => (ended = true));
+    for (let turns = 0; turns < 50 && !ended; turns++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      context.mock.timers.tick(1000);
+    }
+    keys.push(...new Set(requests.map((it) => it.headers['Idempotency-Key'])));
+  };
+  await given({ command: 'fork', at: 3 }, failure(), failure(), failure());
+  await given({ command: 'fork', at: 3 }, taken());
+  await given({ command: 'fork', at: 3 }, failure(), failure(), failure());
+  await given({ command: 'fork', at: 4 }, failure(), new Response('{"detail":"no"}', { status: 409 }));
+  await given({ command: 'fork', at: 4 }, taken());
+  assert.deepEqual(keys.map((key) => keys.indexOf(key)), [0, 0, 2, 3, 4]);
+});
+
+test('what a browser does not store is there until the page is loaded again', () => {
+  assert.equal(stored('localStorage', 'a'), '');
+  store('localStorage', 'a', 'b');
+  assert.equal(stored('localStorage', 'a'), 'b');
 });

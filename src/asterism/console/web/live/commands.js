@@ -8,6 +8,9 @@ import { newKey } from './api.js';
 const TRIES = 3;
 const PAUSE_MS = 1000;
 
+/** The last request that has no answer. Whoever gives the same command again means that one. */
+let open = { request: '', key: '' };
+
 /**
  * Send a request that has an idempotency key, again if there is no answer.
  * @param {Site} site
@@ -17,12 +20,17 @@ const PAUSE_MS = 1000;
  * @throws {import('./api.js').Problem}
  */
 export async function sendOnce(site, path, body) {
-  const key = newKey();
+  const request = JSON.stringify([path, body]);
+  const own = (open = { request, key: open.request === request ? open.key : newKey() });
   for (let tries = 1; ; tries++) {
     try {
-      return await site.api.send('POST', path, body, { key });
+      const answer = await site.api.send('POST', path, body, { key: own.key });
+      own.request = '';
+      return answer;
     } catch (error) {
-      if (/** @type {any} */ (error).status !== 0 || tries >= TRIES) throw error;
+      const isLost = /** @type {any} */ (error).status === 0;
+      if (!isLost) own.request = '';
+      if (!isLost || tries >= TRIES) throw error;
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }

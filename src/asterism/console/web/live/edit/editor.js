@@ -23,6 +23,8 @@ export class PlanEditor extends HTMLElement {
     this.problem = '';
     /** Why the run has refused one of the edits, by its place. @type {Map<number, string>} */
     this.refused = new Map();
+    /** What was sent without an answer. @type {any} */
+    this.sent = null;
     this.isBusy = false;
     this.stop = () => {};
   }
@@ -146,6 +148,7 @@ export class PlanEditor extends HTMLElement {
    */
   add(actions) {
     const before = [...this.draft.actions];
+    this.sent = null;
     this.refused.clear();
     this.problem = actions.map((action) => this.draft.add(action, this.rows)).find(Boolean) ?? '';
     if (this.problem) this.draft.actions = before;
@@ -157,6 +160,7 @@ export class PlanEditor extends HTMLElement {
   /** @param {number} at */
   takeBack(at) {
     this.draft.remove(at);
+    this.sent = null;
     this.refused.clear();
     this.problem = '';
     this.changed();
@@ -174,15 +178,17 @@ export class PlanEditor extends HTMLElement {
     this.changed();
     try {
       const { actions } = this.draft;
-      const said = await command(site, this.run ?? '', { command: 'edit', actions, version: this.rows.get('run')?.version ?? 0 }, `The run has taken ${count(actions.length, 'edit')}.`);
+      this.sent ??= { command: 'edit', actions, version: this.rows.get('run')?.version ?? 0 };
+      const said = await command(site, this.run ?? '', this.sent, `The run has taken ${count(actions.length, 'edit')}.`);
       site.toast(said.text);
       this.isBusy = false;
       this.close();
     } catch (error) {
       this.isBusy = false;
-      const { message, body } = /** @type {import('../api.js').Problem} */ (error);
+      const { status, message, body } = /** @type {import('../api.js').Problem} */ (error);
+      if (status) this.sent = null;
       if (typeof body?.index === 'number') this.refused.set(body.index, message.replace(/^actions\[\d+\] /, ''));
-      this.problem = `The run has taken none of the edits${this.refused.size ? ', because of the marked one.' : `: ${message}`}`;
+      this.problem = status ? `The run has taken none of the edits${this.refused.size ? ', because of the marked one.' : `: ${message}`}` : `${message} Send the edits again: they are taken once.`;
       this.changed();
     }
   }

@@ -33,7 +33,7 @@ export function askTask(devices, tasks, after, add) {
   const inputs = /** @type {ValueForm} */ (document.createElement('value-form'));
   const hint = h('p', { class: 'mute' });
   const choose = () => {
-    const place = places[Number(form.draft.does)];
+    const place = places[form.draft.does]; // none for the empty text before a choice
     const parameters = place?.skill?.parameters ?? {};
     const names = Object.keys(parameters.properties ?? {});
     inputs.hidden = !names.length;

@@ -1,8 +1,10 @@
 // @ts-check
 /** `<schedules-page>`: what starts when, what the last due times led to, and the commands of a schedule. */
 import { fill, h, icon } from '../../dom.js';
+import { parse } from '../../json.js';
 import { brief } from '../../words.js';
-import { newKey, Problem } from '../api.js';
+import { Problem } from '../api.js';
+import { sendOnce } from '../commands.js';
 import { confirmed, opened } from '../dialogs.js';
 import { chooser, field } from '../forms.js';
 import { gathered, reload } from '../reload.js';
@@ -142,7 +144,7 @@ export class SchedulesPage extends HTMLElement {
    */
   async command(schedule, command) {
     await this.doing(async () => {
-      const { run_id } = await this.site.api.send('POST', `/api/schedules/${encodeURIComponent(schedule.name)}/commands`, { command }, command === 'run' ? { key: newKey() } : {});
+      const { run_id } = await sendOnce(this.site, `/api/schedules/${encodeURIComponent(schedule.name)}/commands`, { command });
       if (run_id) this.site.toast(`A run of ${schedule.name} starts.`, `/runs/${encodeURIComponent(run_id)}`);
       else this.site.toast(command === 'pause' ? `${schedule.name} is paused.` : `${schedule.name} goes on.`);
     });
@@ -213,7 +215,7 @@ export class SchedulesPage extends HTMLElement {
  * Return the request or the plan that a text is. Raises SyntaxError for a plan that is no JSON.
  * @param {string} text
  */
-const goalOf = (text) => (text.trim().startsWith('{') ? { plan: JSON.parse(text) } : { request: text.trim() });
+const goalOf = (text) => (text.trim().startsWith('{') ? { plan: parse(text) } : { request: text.trim() });
 
 /** @param {Firing & {outcome: string}} firing */
 function outcomeOf(firing) {
