@@ -42,7 +42,7 @@ def test_a_browser_that_stores_nothing_and_has_no_shared_worker_shows_a_live_run
     tab.close()
 
 
-def test_a_browser_that_refuses_the_cookie_is_told_so(browser: Browser, site: ConsoleSite) -> None:
+def test_a_browser_that_refuses_the_cookie_learns_so(browser: Browser, site: ConsoleSite) -> None:
     tab = Tab(browser, site, "/settings")
     page = tab.page
     tab.expect("401")

@@ -67,6 +67,16 @@ test('members that a schema does not name are fields, too', () => {
   assert.deepEqual(form.fields.map((it) => [it.name, it.kind]), [['a', 'text'], ['b', 'number']]);
 });
 
+test('a member that every object has is none of a value', () => {
+  const names = ['constructor', 'toString', '__proto__'];
+  const schema = JSON.parse(`{"type": "object", "properties": {${names.map((name) => `"${name}": {"type": "string"}`)}}}`);
+  const form = fieldOf(schema, {});
+  assert.deepEqual(form.fields.map((it) => [it.name, it.kind]), names.map((name) => [name, 'text']));
+  assert.deepEqual(Object.entries(draftOf(form, {})), names.map((name) => [name, '']));
+  const filled = draftOf(form, JSON.parse('{"__proto__": "a", "toString": "b"}'));
+  assert.equal(JSON.stringify(valueOf(form, filled).value), '{"toString":"b","__proto__":"a"}');
+});
+
 test('a value that does not fit its schema is edited as JSON, so that its type stays', () => {
   for (const [schema, value] of [[{ type: 'string' }, { a: 1 }], [{ type: 'integer' }, '7'], [{ enum: ['a'] }, 'b'], [{ type: 'array', items: { type: 'string' } }, [1]], [{ type: 'array', items: { enum: ['a'] } }, ['b']]]) {
     const form = fieldOf(schema, value);

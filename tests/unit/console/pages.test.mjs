@@ -114,6 +114,7 @@ test('an address has a period, and any other is the last day', () => {
   assert.deepEqual(of('period=hour'), { name: 'hour', begin: 996_400, end: null });
   assert.deepEqual(of('period=between&begin=5&end=9'), { name: 'between', begin: 5, end: 9 });
   assert.deepEqual(of('period=between&begin=9&end=5'), { name: 'between', begin: 9, end: 9 });
+  for (const text of ['begin=1e99&end=1e99', 'begin=-1&end=x', 'begin=NaN']) assert.deepEqual(of(`period=between&${text}`), { name: 'between', begin: 913_600, end: 1_000_000 });
 });
 
 test('moments are near, past or to come', () => {

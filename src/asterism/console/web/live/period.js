@@ -6,6 +6,8 @@
 const HOUR = 3600;
 /** Seconds before now, by the name of a period. */
 const LASTING = /** @type {Record<string, number>} */ ({ hour: HOUR, day: 24 * HOUR, week: 7 * 24 * HOUR });
+/** The year 10000: a later moment is none that somebody has meant, and may be none of a calendar. */
+const LATEST = 253_402_300_800;
 /** Hours at which a night begins and ends. */
 const [EVENING, MORNING] = [18, 8];
 
@@ -28,8 +30,9 @@ export function periodOf(query, now) {
   const name = query.get('period') ?? 'day';
   if (name === 'night') return { name, ...lastNight(now) };
   if (name === 'between') {
-    const begin = Number(query.get('begin')) || now - LASTING.day;
-    return { name, begin, end: Math.max(begin, Number(query.get('end')) || now) };
+    const given = (/** @type {string} */ which) => [Number(query.get(which))].find((at) => at > 0 && at < LATEST);
+    const begin = given('begin') ?? now - LASTING.day;
+    return { name, begin, end: Math.max(begin, given('end') ?? now) };
   }
   const known = Object.hasOwn(LASTING, name) ? name : 'day';
   return { name: known, begin: now - LASTING[known], end: null };

@@ -71,7 +71,7 @@ export function fieldOf(schema, value, name = '', required = true, root = schema
   if (!names.length && !others.length && !(isObject(value) && it.type === 'object')) return field;
   if (names.length + others.length > MOST_FIELDS) return field;
   const isNeeded = (/** @type {string} */ key) => (it.required ?? []).includes(key);
-  const fields = names.map((key) => fieldOf(it.properties[key], value?.[key], key, isNeeded(key), root, depth + 1));
+  const fields = names.map((key) => fieldOf(it.properties[key], memberOf(value, key), key, isNeeded(key), root, depth + 1));
   fields.push(...others.map((key) => fieldOf(schemaOf(value[key]), value[key], key, true, root, depth + 1)));
   return { ...field, kind: 'object', fields };
 }
@@ -164,6 +164,13 @@ const isRaw = (value) => typeof value === 'object' && value !== null && !!(/** @
  * @returns {value is Record<string, any>}
  */
 export const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && !isRaw(value);
+
+/**
+ * Return a member of an object; undefined where it has none, also none that all objects have.
+ * @param {any} value
+ * @param {string} name
+ */
+export const memberOf = (value, name) => (isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined);
 
 /**
  * Return false for a value that a field of this schema could not show as it is.

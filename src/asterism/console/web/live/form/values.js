@@ -1,7 +1,7 @@
 // @ts-check
 /** The value of a form as somebody has filled it in, and what is wrong with it. Pure; the server checks each value again. */
 import { parse } from '../../json.js';
-import { isObject } from './fields.js';
+import { memberOf } from './fields.js';
 
 /** @typedef {import('./fields.js').Field} Field */
 /** @typedef {import('./fields.js').Option} Option */
@@ -22,7 +22,7 @@ export function draftOf(field, value) {
   const given = value === undefined ? field.fallback : value;
   switch (field.kind) {
     case 'object':
-      return Object.fromEntries(field.fields.map((it) => [it.name, draftOf(it, isObject(given) ? given[it.name] : undefined)]));
+      return Object.fromEntries(field.fields.map((it) => [it.name, draftOf(it, memberOf(given, it.name))]));
     case 'list':
       return Array.isArray(given) ? given.map((it) => draftOf(/** @type {Field} */ (field.item), it)) : [];
     case 'choices':

@@ -64,7 +64,7 @@ export class ComparePage extends HTMLElement {
     if (!id) return;
     const path = `/api/runs/${encodeURIComponent(id)}`;
     const { run, origin } = await this.site.api.get(path);
-    const at = cut > 0 ? Math.min(run.seq, Math.max(1, Number(given.slice(cut + 1)) || run.seq)) : run.seq;
+    const at = cut > 0 ? Math.min(run.seq, Math.max(1, Math.round(Number(given.slice(cut + 1))) || run.seq)) : run.seq;
     const view = await this.site.api.get(`${path}/view?at=${at}`);
     this.sides[side] = { run, origin, at, rows: new Map(Object.entries(view.rows)) };
     for (const each of SIDES) this.drawPicker(each);
