@@ -359,7 +359,7 @@ class ConstellationRunView(BaseView):
             if isinstance(effect, CancelEffect | SignalChild):
                 part = self._cancelled[effect.effect_id] or self.part_of(effect.effect_id, self.run.outstanding.get(effect.effect_id))
                 command = plain(effect.command.get("type", "")) if isinstance(effect, SignalChild) else ""
-                yield LogLine(f"{command} sent to its run" if command else "told to stop", part, "detail")
+                yield LogLine(f"{command} sent to its run" if command else "asked to stop", part, "detail")
             else:
                 yield from self.effect_lines(effect_id, effect)
 
