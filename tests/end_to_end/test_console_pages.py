@@ -113,7 +113,9 @@ def test_a_schedule_is_added_and_run_now(browser: Browser, site: ConsoleSite) ->
     expect(due).not_to_contain_text("02:00")  # it has the time of the reader
     page.locator("tr", has_text="At 02:00").wait_for()
     page.get_by_role("button", name="Run now").click()
-    started = page.locator(".toast").get_by_role("link", name="Show the run").get_attribute("href")
+    link = page.locator(".toast").get_by_role("link", name="Show the run")
+    link.click(trial=True)
+    started = link.get_attribute("href")
     page.locator("tr", has_text="nightly").get_by_role("link", name="finished").wait_for()
     page.locator(".details .did a", has_text="Finished").first.wait_for()
     run = str(page.locator(".details .did a").first.get_attribute("href")).removeprefix("/runs/")
