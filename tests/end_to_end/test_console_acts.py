@@ -279,10 +279,21 @@ def test_a_dependency_is_removed_by_a_click_and_taken_back(browser: Browser, sit
     site.until(run, "ended")
 
 
-def test_answers_keep_their_names_on_a_phone(browser: Browser, site: ConsoleSite) -> None:
+def test_buttons_keep_their_names_on_a_phone_and_texts_are_whole(browser: Browser, site: ConsoleSite) -> None:
     run, inquiry = asked(site, "phone")
     tab = Tab(browser, site, f"/inbox?question={inquiry}", width=390, height=844)
     expect(tab.page.locator("answer-form [data-verb=approve] span")).to_be_visible()
+    assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tab.go(f"/runs/{run}")
+    for name in ("Table", "Pause", "Cancel", "More"):
+        expect(tab.page.locator(".run-bar .button span", has_text=name)).to_be_visible()
+    entry = tab.page.locator("run-dock .entry")
+    expect(entry).to_contain_text("waits for a person")
+    assert entry.evaluate("it => it.scrollWidth <= it.clientWidth")  # all of it is to be seen
+    tab.go("/devices")
+    tab.page.set_viewport_size({"width": 390, "height": 300})
+    tab.page.get_by_role("button", name="production").click()
+    expect(tab.page.locator(".details .page-name", has_text="production")).to_be_in_viewport()
     assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     tab.close()
     with site.http() as http:
