@@ -54,13 +54,20 @@ def test_a_question_is_approved_by_keys(browser: Browser, site: ConsoleSite) -> 
     run, _ = asked(site, "by keys")
     tab = Tab(browser, site, "/inbox")
     tab.page.locator(".question-row", has_text="by keys").wait_for()
+    hints = tab.page.locator(".keys-hint kbd")
+    expect(hints).to_have_text(["J", "K"])  # no other key does anything before a question is shown
     tab.page.keyboard.press("j")
+    expect(hints).to_have_text(["J", "K", "A", "E", "R"])
     form = tab.page.locator(".question-row.current answer-form")
     expect(form.locator(".values")).to_contain_text("version")
     tab.page.keyboard.press("a")
     tab.page.locator(".answered li", has_text="You have approved it").wait_for()
     tab.page.locator(".inbox .empty").wait_for()
     assert result_of(site, run)["results"] == {"deploy": "1 x2"}
+    tab.page.get_by_role("link", name="Runs").click()
+    tab.page.locator("runs-page tbody tr").first.wait_for()
+    tab.page.get_by_role("link", name="Inbox").click()
+    tab.page.locator(".answered li", has_text="You have approved it").wait_for()
     tab.close()
 
 
@@ -108,7 +115,7 @@ def test_arguments_are_edited_in_a_form_that_says_what_is_wrong(browser: Browser
     form.get_by_label("copies").fill("5")
     form.get_by_label("dry").check()
     tab.page.keyboard.press("Enter")
-    tab.page.locator(".answered li", has_text="You have approved it with changes").wait_for()
+    tab.page.locator(".answered li", has_text="You have approved it with changes: copies 5, dry true").wait_for()
     assert result_of(site, run)["results"] == {"deploy": "1 dry x5"}
     tab.close()
 

@@ -1,7 +1,7 @@
 // What the answers to a question mean, what is sent for them, and how a submission is made.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { askedBy, closedIn, editForm, ended, refusalOf, respondForm } from '../../../src/asterism/console/web/live/answers.js';
+import { askedBy, closedIn, editForm, ended, givenWords, refusalOf, respondForm } from '../../../src/asterism/console/web/live/answers.js';
 import { fieldOf } from '../../../src/asterism/console/web/live/form/fields.js';
 import { draftOf, valueOf } from '../../../src/asterism/console/web/live/form/values.js';
 import { paramSchema, planOf } from '../../../src/asterism/console/web/live/submission.js';
@@ -9,6 +9,15 @@ import { idOf } from '../../../src/asterism/console/web/live/edit/task_id.js';
 
 const DEVICES = [{ device_id: 'bank', skills: [{ name: 'pay', parameters: { type: 'object', properties: { amount: { type: 'integer' }, to: { type: 'string' }, note: { type: 'string' } }, required: ['amount'] }, output: { type: 'object', properties: { receipt: { type: 'string' } } } }] }];
 const approval = { inquiry_id: 'r:5.0', run_id: 'r', verbs: ['approve', 'edit', 'reject'], form: {}, subject: { task_id: 'p', device: 'bank', skill: 'pay', arguments: { amount: 5, to: 'Ann' } } };
+
+test('what somebody has answered is said in words', () => {
+  assert.equal(givenWords({ verb: 'approve' }), 'You have approved it.');
+  assert.equal(givenWords({ verb: 'respond', value: 'Okafor' }), 'You have answered it: Okafor.');
+  assert.equal(givenWords({ verb: 'edit', value: { copies: 3, dry: false } }), 'You have approved it with changes: copies 3, dry false.');
+  assert.equal(givenWords({ verb: 'reject', reason: 'too  many' }), 'You have rejected it: too many.');
+  assert.equal(givenWords({ verb: 'reject', reason: '' }), 'You have rejected it.');
+  assert.equal(givenWords({ verb: 'respond', value: 0 }), 'You have answered it: 0.');
+});
 
 test('the arguments of a task are edited in the types of its skill, and only changes are sent', () => {
   const form = editForm(approval, DEVICES);

@@ -1,7 +1,7 @@
 // @ts-check
 /** `<answer-form>`: an open question with exactly what it is about, and the answers that somebody may give. */
 import { h, icon, setText } from '../dom.js';
-import { editForm, ended, GIVEN, refusalOf, respondForm, VERBS } from './answers.js';
+import { editForm, ended, givenWords, KEYS, refusalOf, respondForm, VERBS } from './answers.js';
 import './form/form.js';
 import { subjectParts } from './subject.js';
 
@@ -9,9 +9,7 @@ import { subjectParts } from './subject.js';
 /** @typedef {import('./answers.js').Refused} Refused */
 /** @typedef {import('./site.js').Site} Site */
 
-const KEYS = /** @type {Record<string, string>} */ ({ approve: 'A', edit: 'E', reject: 'R' });
-
-/** It dispatches `closed`, whose detail has a text, and the questions that are open instead. */
+/** It dispatches `closed`, whose detail has a text, whether somebody has answered here, and the questions that are open instead. */
 export class AnswerForm extends HTMLElement {
   /**
    * @param {Site} site
@@ -121,7 +119,7 @@ export class AnswerForm extends HTMLElement {
     try {
       const path = `/api/inquiries/${encodeURIComponent(this.inquiry.inquiry_id)}/answer`;
       const { verdict } = await site.api.send('POST', path, answer);
-      if (verdict === 'accepted') this.close(GIVEN[answer.verb]);
+      if (verdict === 'accepted') this.close(givenWords(answer), { isGiven: true });
       else this.say('Sent. Its run has not taken it yet.');
     } catch (error) {
       this.refuse(/** @type {any} */ (error));
@@ -134,15 +132,15 @@ export class AnswerForm extends HTMLElement {
     const { kind, text, open } = refusalOf(problem);
     this.hold(false);
     if (kind === 'refused') this.say(problem.status === 0 ? `${text} Send it again: an answer is taken once.` : text, true);
-    else this.close(text, open);
+    else this.close(text, { open });
   }
 
   /**
    * End the form: its question is closed.
    * @param {string} text
-   * @param {Inquiry[]} [open] questions that are open instead
+   * @param {{open?: Inquiry[], isGiven?: boolean}} [how] open: questions that are open instead; isGiven: it was answered here
    */
-  close(text, open = []) {
+  close(text, { open = [], isGiven = false } = {}) {
     const was = this.isOpen;
     this.isOpen = false;
     this.hold(false);
@@ -150,7 +148,7 @@ export class AnswerForm extends HTMLElement {
     this.more?.replaceChildren();
     this.classList.add('closed');
     this.verdict?.replaceChildren(icon('entry'), text);
-    if (was) this.dispatchEvent(new CustomEvent('closed', { detail: { text, open }, bubbles: true }));
+    if (was) this.dispatchEvent(new CustomEvent('closed', { detail: { text, open, isGiven }, bubbles: true }));
   }
 
   /** @param {boolean} busy */

@@ -20,8 +20,19 @@ export const VERBS = /** @type {Record<string, string>} */ ({ approve: 'Approve'
 /** Answers, as a line says what became of a question. */
 const ENDED = /** @type {Record<string, string>} */ ({ approve: 'approved', edit: 'approved with changes', reject: 'rejected', respond: 'answered', cancel: 'cancelled', withdrawn: 'withdrawn' });
 
-/** What somebody has done by an answer. */
-export const GIVEN = /** @type {Record<string, string>} */ ({ approve: 'You have approved it.', edit: 'You have approved it with changes.', reject: 'You have rejected it.', respond: 'You have answered it.' });
+/** Keys of answers. */
+export const KEYS = /** @type {Record<string, string>} */ ({ approve: 'A', edit: 'E', reject: 'R' });
+
+const GIVEN = /** @type {Record<string, string>} */ ({ approve: 'You have approved it', edit: 'You have approved it with changes', reject: 'You have rejected it', respond: 'You have answered it' });
+
+/**
+ * Return in words what somebody has answered.
+ * @param {{verb: string, value?: any, reason?: string}} answer
+ */
+export function givenWords({ verb, value, reason }) {
+  const said = verb === 'respond' && !isObject(value) ? brief(value) : isObject(value) ? Object.entries(value).map(([name, it]) => `${name} ${brief(it, 40)}`).join(', ') : (reason ?? '');
+  return said ? `${GIVEN[verb]}: ${brief(said)}.` : `${GIVEN[verb]}.`;
+}
 
 /**
  * Return in words what became of a question.

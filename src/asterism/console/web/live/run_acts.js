@@ -2,19 +2,19 @@
 /** What one does on the page of a run: its actions, its questions, and edits of its plan. */
 import { fill, h, icon } from '../dom.js';
 import { questionCards } from '../side.js';
-import { brief, moment } from '../words.js';
+import { brief } from '../words.js';
 import './actions.js';
 import './answer.js';
-import { askedBy, VERBS } from './answers.js';
+import { askedBy, KEYS, VERBS } from './answers.js';
 import { command } from './commands.js';
 import { comparisons } from './run_compare.js';
+import { dateOf } from './times.js';
 
 /** @typedef {import('./site.js').Site} Site */
 /** @typedef {import('../fold.js').Rows} Rows */
 /** @typedef {import('./answer.js').AnswerForm} AnswerForm */
 /** @typedef {import('./edit/editor.js').PlanEditor} PlanEditor */
 
-const KEYS = /** @type {Record<string, string>} */ ({ a: 'approve', r: 'reject', e: 'edit' });
 /** Questions of a run and the runs below it that have a form. */
 const MOST = 20;
 
@@ -69,14 +69,14 @@ export class RunActs {
       void this.load();
     });
     const keys = (/** @type {KeyboardEvent} */ event) => {
-      const verb = KEYS[event.key.toLowerCase()];
+      const verb = Object.keys(KEYS).find((it) => KEYS[it].toLowerCase() === event.key.toLowerCase());
       if (!verb || event.ctrlKey || event.metaKey || event.altKey || /** @type {Element} */ (event.target).closest('input, textarea, select')) return;
       event.preventDefault();
       event.stopPropagation();
       void form.choose(verb);
     };
     const below = inquiry.run_id === this.run ? null : h('p', { class: 'mute' }, 'asked by ', h('a', { href: `/runs/${encodeURIComponent(inquiry.run_id)}` }, askedBy(inquiry, new Map())));
-    const expires = inquiry.expires_at ? h('p', { class: 'mute' }, `Expires ${moment(inquiry.expires_at)}`) : null;
+    const expires = inquiry.expires_at ? h('p', { class: 'mute' }, 'Expires ', dateOf(inquiry.expires_at)) : null;
     const card = h('section', { class: 'card question', 'aria-label': 'Needs you', tabindex: -1, onkeydown: keys }, h('h2', {}, icon('waiting'), 'Needs you'), h('p', { class: 'lead', dir: 'auto' }, inquiry.prompt), below, expires, form);
     return { card, form };
   }

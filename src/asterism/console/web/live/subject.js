@@ -8,6 +8,8 @@ import { rowsOfPlan } from './edit/planned.js';
 import { isObject } from './form/fields.js';
 
 const CHANGES = 200;
+/** Values that the row of a question names. */
+const VALUES = 8;
 /** Characters up to which an argument stands in its row. */
 const SHORT = 120;
 
@@ -39,6 +41,15 @@ export function subjectParts(subject) {
     constellation ? planPicture(constellation) : null,
     Object.keys(others).length ? whole('More', others) : null,
   ];
+}
+
+/**
+ * Return in one line what an answer is about: arguments of a task or a tool, or the fields of a conversation.
+ * @param {any} subject
+ */
+export function valuesLine(subject) {
+  const values = Object.entries(subject?.arguments ?? subject?.fields ?? {}).slice(0, VALUES);
+  return values.length ? h('small', { class: 'given', dir: 'auto' }, values.map(([name, value]) => h('span', {}, `${name} `, h('b', {}, brief(value, 40))))) : null;
 }
 
 /** @param {any} thought */

@@ -3,9 +3,10 @@
 import { fill, h, icon, setText } from '../../dom.js';
 import { brief, moment } from '../../words.js';
 import '../answer.js';
-import { askedBy, closedIn, ended, GIVEN, VERBS } from '../answers.js';
+import { askedBy, closedIn, ended, KEYS, VERBS } from '../answers.js';
 import { pageOf } from '../run_words.js';
-import { relative } from '../times.js';
+import { valuesLine } from '../subject.js';
+import { dateOf, dayTime, relative } from '../times.js';
 
 /** @typedef {import('../answers.js').Inquiry} Inquiry */
 /** @typedef {import('../answer.js').AnswerForm} AnswerForm */
@@ -16,11 +17,12 @@ const PAGE = 100;
 const MOST = 500;
 /** Closed questions that the page remembers. */
 const CLOSED = 20;
-/** Values that the row of a question names. */
-const VALUES = 8;
 const TICK_MS = 15_000;
 /** Entries before the end of a journal that have a fresh answer. */
 const RECENT = 200;
+
+/** Questions that were closed while this tab was open, newest first. @type {Item[]} */
+let closedHere = [];
 
 export class InboxPage extends HTMLElement {
   constructor() {
@@ -35,8 +37,6 @@ export class InboxPage extends HTMLElement {
     ];
     /** @type {Map<string, Item>} the open ones, oldest first, and the current one */
     this.items = new Map();
-    /** @type {Item[]} newest first */
-    this.closed = [];
     /** @type {Map<string, string>} titles of runs, by id */
     this.titles = new Map();
     /** @type {Map<string, string>} addresses of runs, by id */
@@ -55,7 +55,7 @@ export class InboxPage extends HTMLElement {
     this.query = query;
     this.list = h('ol', { class: 'inbox', tabindex: -1 });
     this.past = h('section', { class: 'answered' });
-    this.hint = h('p', { class: 'mute keys-hint' }, [['J', 'next'], ['K', 'previous'], ['A', 'approve'], ['E', 'edit'], ['R', 'reject']].map(([key, name]) => h('span', {}, h('kbd', {}, key), ` ${name}`)));
+    this.hint = h('p', { class: 'mute keys-hint' });
     this.replaceChildren(this.hint, this.list, this.past);
     const keys = (/** @type {KeyboardEvent} */ event) => this.key(event);
     addEventListener('keydown', keys);
@@ -69,6 +69,8 @@ export class InboxPage extends HTMLElement {
   leave() {
     for (const stop of this.stops) stop();
     this.stops = [];
+    const shown = this.items.get(this.current);
+    if (shown?.closed) this.retire(shown);
   }
 
   /** Read the whole list. Questions that it no longer has were closed. */
@@ -116,7 +118,7 @@ export class InboxPage extends HTMLElement {
 
   /** @param {Inquiry} inquiry */
   add(inquiry) {
-    if (this.items.has(inquiry.inquiry_id) || this.closed.some((it) => it.inquiry.inquiry_id === inquiry.inquiry_id)) return;
+    if (this.items.has(inquiry.inquiry_id) || closedHere.some((it) => it.inquiry.inquiry_id === inquiry.inquiry_id)) return;
     this.items.set(inquiry.inquiry_id, { inquiry, form: null, closed: '' });
     const sorted = [...this.items].sort(([, a], [, b]) => a.inquiry.asked_at - b.inquiry.asked_at);
     this.items = new Map(sorted);
@@ -131,7 +133,7 @@ export class InboxPage extends HTMLElement {
     const { inquiry } = item;
     item.closed = ended(answer);
     const at = await this.closedAt(inquiry).catch(() => 0);
-    if (at) item.closed = `${ended(answer)}, ${moment(at)}`;
+    if (at) item.closed = `${ended(answer)}, ${dayTime(at, this.site.now())}`;
     item.form?.close(`This question is no longer open: ${item.closed}.`);
     if (this.current !== inquiry.inquiry_id) this.retire(item);
   }
@@ -155,12 +157,12 @@ export class InboxPage extends HTMLElement {
    */
   retire(item) {
     this.items.delete(item.inquiry.inquiry_id);
-    this.closed = [item, ...this.closed].slice(0, CLOSED);
+    closedHere = [item, ...closedHere].slice(0, CLOSED);
   }
 
   /** Read the titles of the runs that ask. */
   async name() {
-    const runs = [...new Set([...this.items.values()].map(({ inquiry }) => inquiry.run_id))].filter((run) => !this.titles.has(run)).slice(0, PAGE);
+    const runs = [...new Set([...this.items.values(), ...closedHere].map(({ inquiry }) => inquiry.run_id))].filter((run) => !this.titles.has(run)).slice(0, PAGE);
     await Promise.all(
       runs.map(async (id) => {
         const found = await this.site.api.get(`/api/runs/${encodeURIComponent(id)}`).catch(() => null);
@@ -175,11 +177,20 @@ export class InboxPage extends HTMLElement {
     fill(this.list, [...this.items].map(([id, item]) => `${id} ${item.closed} ${id === this.current} ${this.titles.get(item.inquiry.run_id)}`).join('\n') || 'empty', () =>
       this.items.size ? [[...this.items.values()].map((item) => this.row(item)), this.isMore ? h('li', { class: 'mute' }, `These are the oldest ${this.items.size}; there are more.`) : null] : h('li', { class: 'empty' }, icon('succeeded'), h('b', {}, 'No open questions'), h('span', {}, 'A question appears here when a run waits for a person.')),
     );
-    fill(this.past, this.closed.map((item) => item.inquiry.inquiry_id).join('\n'), () =>
-      this.closed.length ? [h('h2', {}, 'Answered while this page was open'), h('ul', {}, this.closed.map((item) => h('li', {}, icon('person'), h('a', { href: this.links.get(item.inquiry.run_id) ?? '/runs', dir: 'auto' }, brief(item.inquiry.prompt, 120)), h('span', { class: 'mute', dir: 'auto' }, item.closed))))] : null,
+    fill(this.past, closedHere.map(({ inquiry }) => `${inquiry.inquiry_id} ${this.links.get(inquiry.run_id)}`).join('\n'), () =>
+      closedHere.length ? [h('h2', {}, 'Closed while this tab was open'), h('ul', {}, closedHere.map((item) => h('li', {}, icon('person'), h('a', { href: this.links.get(item.inquiry.run_id) ?? '/runs', dir: 'auto' }, brief(item.inquiry.prompt, 120)), h('span', { class: 'mute', dir: 'auto' }, item.closed))))] : null,
     );
+    const verbs = this.open?.inquiry.verbs ?? [];
+    const keys = [['J', 'next'], ['K', 'previous'], ...Object.entries(KEYS).map(([verb, key]) => [key, verb]).filter(([, verb]) => verbs.includes(verb))];
+    fill(this.hint, String(keys), () => keys.map(([key, name]) => h('span', {}, h('kbd', {}, key), ` ${name}`)));
     this.hint.hidden = !this.items.size;
     this.tick();
+  }
+
+  /** Return the form of the question that is shown, while one may answer it. */
+  get open() {
+    const form = this.items.get(this.current)?.form;
+    return form?.isOpen && this.site.may('approver') ? form : null;
   }
 
   /** @param {Item} item */
@@ -198,7 +209,7 @@ export class InboxPage extends HTMLElement {
     );
     if (!isCurrent) return h('li', { class: 'question-row', tabindex: -1 }, head);
     item.form ??= this.form(item);
-    const expires = inquiry.expires_at ? h('span', {}, `Expires ${moment(inquiry.expires_at)}`) : null;
+    const expires = inquiry.expires_at ? h('span', {}, 'Expires ', dateOf(inquiry.expires_at)) : null;
     return h('li', { class: 'question-row current' }, head, h('div', { class: 'body' }, h('p', { class: 'about' }, link ? h('a', { href: link }, 'Show the run') : null, expires, h('code', {}, id)), item.form));
   }
 
@@ -207,12 +218,12 @@ export class InboxPage extends HTMLElement {
     const form = /** @type {AnswerForm} */ (document.createElement('answer-form'));
     form.open(this.site, item.inquiry, { keys: true });
     form.addEventListener('closed', (event) => {
-      const { text, open } = /** @type {CustomEvent} */ (event).detail;
+      const { text, open, isGiven } = /** @type {CustomEvent} */ (event).detail;
       if (item.closed) return;
       item.closed = text.replace(/\.$/, '');
       for (const inquiry of open) this.add(inquiry);
       if (open.length) this.site.toast(text);
-      else if (Object.values(GIVEN).includes(text)) this.answered(item);
+      else if (isGiven) this.answered(item);
       this.draw();
     });
     return form;
@@ -254,8 +265,8 @@ export class InboxPage extends HTMLElement {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
     if (/** @type {Element} */ (event.target).closest('input, textarea, select')) return;
     const key = event.key.toLowerCase();
-    const verb = { a: 'approve', r: 'reject', e: 'edit' }[key];
-    if (verb) void this.items.get(this.current)?.form?.choose(verb);
+    const verb = Object.keys(KEYS).find((it) => KEYS[it].toLowerCase() === key);
+    if (verb) void this.open?.choose(verb);
     else if (key === 'j' || key === 'k') this.move(key === 'j' ? 1 : -1);
     else return;
     event.preventDefault();
@@ -278,19 +289,10 @@ export class InboxPage extends HTMLElement {
 
   /** @returns {import('../site.js').Command[]} */
   commands() {
-    const form = this.items.get(this.current)?.form;
+    const form = this.open;
     const next = { title: 'Next question', hint: 'J', run: () => this.move(1) };
-    return [next, ...(form?.isOpen ? form.inquiry.verbs : []).map((/** @type {string} */ verb) => ({ title: `${VERBS[verb] ?? verb} this question`, hint: { approve: 'A', edit: 'E', reject: 'R' }[verb], run: () => void form?.choose(verb) }))];
+    return [next, ...(form?.inquiry.verbs ?? []).map((/** @type {string} */ verb) => ({ title: `${VERBS[verb] ?? verb} this question`, hint: KEYS[verb], run: () => void form?.choose(verb) }))];
   }
-}
-
-/**
- * Return in one line what the answer is about: arguments of a task or a tool, or the fields of a conversation.
- * @param {any} subject
- */
-function valuesLine(subject) {
-  const values = Object.entries(subject?.arguments ?? subject?.fields ?? {}).slice(0, VALUES);
-  return values.length ? h('small', { class: 'given', dir: 'auto' }, values.map(([name, value]) => h('span', {}, `${name} `, h('b', {}, brief(value, 40))))) : null;
 }
 
 customElements.define('inbox-page', InboxPage);
