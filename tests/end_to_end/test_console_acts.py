@@ -102,6 +102,24 @@ def test_a_double_click_and_keys_after_an_answer_answer_no_other_question(browse
     tab.close()
 
 
+def test_what_is_typed_before_a_form_is_there_answers_no_question(browser: Browser, site: ConsoleSite) -> None:
+    (run, first), (_, second) = asked(site, "first"), asked(site, "second")
+    tab = Tab(browser, site, f"/inbox?question={second}")
+    held_back: list[Route] = []
+    tab.page.route("**/api/devices", lambda route: held_back.append(route))  # noqa: PLW0108 - it cannot wrap a built-in method
+    tab.page.locator("answer-form [data-verb=edit]").click()
+    tab.page.keyboard.type("okafor")  # K is the previous question, and A approves it
+    for route in held_back:
+        route.continue_()
+    tab.page.locator("answer-form").get_by_label("copies").wait_for()
+    assert open_questions(site) == [first, second]
+    tab.close()
+    with site.http() as http:
+        for question in (first, second):
+            http.post(f"/api/inquiries/{question}/answer", json={"verb": "reject"}).raise_for_status()
+    site.until(run, "ended")
+
+
 def test_arguments_are_edited_in_a_form_that_says_what_is_wrong(browser: Browser, site: ConsoleSite) -> None:
     run, inquiry = asked(site, "edited")
     tab = Tab(browser, site, f"/inbox?question={inquiry}")
@@ -115,7 +133,7 @@ def test_arguments_are_edited_in_a_form_that_says_what_is_wrong(browser: Browser
     form.get_by_label("copies").fill("5")
     form.get_by_label("dry").check()
     tab.page.keyboard.press("Enter")
-    tab.page.locator(".answered li", has_text="You have approved it with changes: copies 5, dry true").wait_for()
+    tab.page.locator(".answered li", has_text="You have approved it with changes: dry true, copies 5").wait_for()
     assert result_of(site, run)["results"] == {"deploy": "1 dry x5"}
     tab.close()
 

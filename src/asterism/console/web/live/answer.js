@@ -50,11 +50,14 @@ export class AnswerForm extends HTMLElement {
     if (!this.isOpen || this.isBusy || !this.site?.may('approver') || !this.inquiry.verbs.includes(verb)) return;
     if (verb === 'approve') return this.send({ verb });
     if (verb === 'reject') return this.askReason();
+    this.hold(true); // what is typed meanwhile is for the form
     try {
       const { devices } = await this.site.api.get('/api/devices');
-      this.askValue(verb, (verb === 'edit' ? editForm : respondForm)(this.inquiry, devices));
+      if (this.isOpen) this.askValue(verb, (verb === 'edit' ? editForm : respondForm)(this.inquiry, devices));
     } catch (error) {
       this.say(/** @type {Error} */ (error).message, true);
+    } finally {
+      this.hold(false);
     }
   }
 

@@ -29,12 +29,7 @@ export class InboxPage extends HTMLElement {
     super();
     this.heading = 'Inbox';
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it before anything is shown
-    this.keys = [
-      ['J K', 'next, previous question'],
-      ['A', 'approve the question that is shown'],
-      ['R', 'reject it'],
-      ['E', 'edit it, and approve that'],
-    ];
+    this.keys = /** @type {[string, string][]} */ ([['J K', 'next, previous question'], ['A', 'approve the question that is shown'], ['R', 'reject it'], ['E', 'edit it, and approve that']]);
     /** @type {Map<string, Item>} the open ones, oldest first, and the current one */
     this.items = new Map();
     /** @type {Map<string, string>} titles of runs, by id */
@@ -234,8 +229,11 @@ export class InboxPage extends HTMLElement {
    * @param {Item} item
    */
   answered(item) {
-    this.place = [...this.items.keys()].indexOf(item.inquiry.inquiry_id);
+    const id = item.inquiry.inquiry_id;
+    this.place = [...this.items.keys()].indexOf(id);
     this.site.toast(`${brief(item.inquiry.prompt, 80)}: ${item.closed}`);
+    this.retire(item);
+    if (this.current !== id) return; // somebody has gone on to another one
     this.show('');
     const rows = /** @type {NodeListOf<HTMLElement>} */ (this.list.querySelectorAll('.question-row'));
     (rows[Math.min(this.place, rows.length - 1)] ?? this.list).focus({ preventScroll: true });
@@ -262,7 +260,7 @@ export class InboxPage extends HTMLElement {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || this.open?.isBusy) return;
     if (/** @type {Element} */ (event.target).closest('input, textarea, select')) return;
     const key = event.key.toLowerCase();
     const verb = Object.keys(KEYS).find((it) => KEYS[it].toLowerCase() === key);
