@@ -53,6 +53,10 @@ def test_a_schedule_is_added_read_commanded_and_removed(tmp_path: Path) -> None:
         assert listed["last"]["run_id"] in ran
         firings = (await http.get("/api/schedules/nightly")).json()["firings"]
         assert {(it["run_id"], it["status"]) for it in firings} == {(ran[0], "started"), (ran[2], "started")}
+        other = (await http.post("/api/runs", json={"plan": plan("a")})).json()["run_id"]
+        for actor, runs in (("schedule nightly", {ran[0], ran[2]}), ("ada@operator", {other}), ("schedule", set())):
+            found = (await http.get("/api/runs", params={"actor": actor})).json()["runs"]
+            assert {it["run_id"] for it in found} == runs
         first = json.loads((await server.store.records(ran[0], limit=1))[0].body)["event"]
         assert first["params"] == {"n": 3}
         assert (await http.delete("/api/schedules/nightly")).status_code == 204

@@ -80,6 +80,7 @@ async def list_runs(
     status: RunStatus | None = None,
     outcome: Annotated[str, Query(max_length=100, description="How they have ended, such as `failed`.")] = "",
     machine: Annotated[str, Query(max_length=100)] = "",
+    actor: Annotated[str, Query(max_length=200, description="Who has started them, such as `ada@operator` or `schedule nightly`.")] = "",
     created_from: Annotated[float | None, Query(allow_inf_nan=False)] = None,
     created_before: Annotated[float | None, Query(allow_inf_nan=False)] = None,
     children: Annotated[bool, Query(description="Also the runs that other runs have started.")] = False,  # noqa: FBT002 - a query
@@ -93,6 +94,7 @@ async def list_runs(
         outcome=outcome,
         machine=machine,
         tenant=sender.tenant,
+        actor=actor,
         created_from=created_from,
         created_before=created_before,
         roots_only=not children,
