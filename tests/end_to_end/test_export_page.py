@@ -170,6 +170,62 @@ def test_the_playhead_is_dragged_along_the_timeline(browser: Browser, tmp_path: 
     opened.close()
 
 
+def test_a_range_of_the_timeline_is_chosen_goes_with_the_playhead_and_is_left(browser: Browser, tmp_path: Path) -> None:
+    opened = Opened(browser, story_page(tmp_path))
+    page = opened.page
+    whole, bars = page.get_by_role("button", name="Whole run"), page.locator("run-timeline .bar")
+    expect(whole).to_be_hidden()
+    count = bars.count()
+    box = page.locator("run-timeline .axis").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 8, steps=4)
+    expect(page.locator("run-timeline .chosen")).to_be_visible()
+    page.mouse.up()
+    expect(whole).to_be_visible()
+    expect(page.locator("run-timeline .chosen")).to_be_hidden()
+    opened.until("/range=[0-9.]+-[0-9.]+$/.test(location.hash)")
+    assert page.evaluate("document.querySelector('run-page').cursor.atEnd")
+    assert 0 < bars.count() < count
+    expect(page.locator(".playhead.away")).to_be_attached()
+    opened.key("ArrowLeft")
+    expect(page.locator(".playhead:not(.away)")).to_be_attached()
+    opened.key("l")
+    opened.until("/range=[0-9.]+-Infinity/.test(location.hash)")
+    page.locator(".playhead").focus()
+    opened.key("0")
+    expect(whole).to_be_hidden()
+    expect(bars).to_have_count(count)
+    opened.key("+")
+    expect(whole).to_be_visible()
+    for _ in range(2):
+        opened.key("-")
+    expect(whole).to_be_hidden()
+    opened.until("!location.hash.includes('range')")
+    page.evaluate("location.hash = 'range=0-1'")
+    expect(whole).to_be_visible()
+    page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + 8)
+    opened.until("document.querySelector('run-page').classList.contains('past')")
+    whole.click()
+    expect(bars).to_have_count(count)
+    opened.close()
+
+
+def test_a_range_is_played_from_its_begin_to_its_end(browser: Browser, tmp_path: Path) -> None:
+    opened = Opened(browser, story_page(tmp_path))
+    opened.page.evaluate("location.hash = 'range=1-2'")
+    opened.page.get_by_role("button", name="Whole run").wait_for()
+    timeline = "document.querySelector('run-timeline')"
+    opened.key(" ")
+    opened.until(f"+document.querySelector('.playhead').getAttribute('aria-valuenow') >= {timeline}.scale.count(0)")
+    opened.until("document.querySelector('run-page').cursor.atEnd === false")
+    assert opened.page.evaluate(f"{timeline}.has(document.querySelector('run-page').cursor.count)")
+    assert opened.page.evaluate(f"{timeline}.range") == [1, 2]
+    opened.key(" ")
+    opened.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_the_question_below_the_plan_and_scrolls_one_way(browser: Browser, tmp_path: Path, scheme: str) -> None:
     opened = Opened(browser, story_page(tmp_path), width=390, height=844, scheme=scheme)

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from '../../../src/asterism/console/web/json.js';
 import { Journal } from '../../../src/asterism/console/web/player/cursor.js';
-import { Scale } from '../../../src/asterism/console/web/player/scale.js';
+import { Scale, tickWords } from '../../../src/asterism/console/web/player/scale.js';
 import { inRows } from '../../../src/asterism/console/web/player/lanes.js';
 import { PEOPLE, PLANNER, Story } from '../../../src/asterism/console/web/player/story.js';
 import { itemWords, progressWords, statusOf, taskWords, tookOf, workedIn } from '../../../src/asterism/console/web/status.js';
@@ -93,6 +93,71 @@ test('entries of one time are measured in entries', () => {
 test('a journal of one entry, or of none, has an axis', () => {
   assert.equal(new Scale([delta(1, 7, {})], []).count(0.5), 1);
   assert.equal(new Scale([], []).count(0.5), 1);
+});
+
+test('a range of the axis has its places from 0 to 1, its own ticks, and nothing beyond', () => {
+  const attempt = { began_at: 0, kind: 'dispatch', part: 'a', device: 'd' };
+  const deltas = Array.from({ length: 101 }, (_, n) => delta(n + 1, 10 * n, n ? {} : { 'attempt:1': attempt }));
+  const bars = [...storyOf(deltas).bars.values()];
+  const whole = new Scale(deltas, bars);
+  assert.deepEqual(whole.range(0.1, 0.35), [100, 350]);
+  const part = new Scale(deltas, bars, 0, [100, 350]);
+  assert.deepEqual([11, 36].map((count) => Math.round(part.place(count) * 1e6) / 1e6), [0, 1]);
+  assert.deepEqual([-1, 0, 0.5, 1, 2].map((x) => part.count(x)), [1, 11, 23, 36, 61]);
+  assert.deepEqual(part.ticks(5).map(({ value }) => value), [120, 180, 240, 300]);
+  assert.ok(part.ticks(5).every(({ x }) => x >= 0 && x <= 1));
+  assert.equal(Math.round(part.shown), 250);
+});
+
+test('a range between two entries shows a part of what is under way', () => {
+  const deltas = [delta(1, 0, {}), delta(2, 1000, {})];
+  const scale = new Scale(deltas, [], 0, [412.5, 412.9]);
+  assert.deepEqual([scale.count(0), scale.count(1)], [1, 1]);
+  assert.deepEqual(scale.ticks(10).map(({ value }) => value.toFixed(1)), ['412.5', '412.6', '412.7', '412.8', '412.9']);
+});
+
+test('a range that leaves the axis is moved, and one of all of it is the whole run', () => {
+  const deltas = Array.from({ length: 11 }, (_, n) => delta(n + 1, n, {}));
+  const scale = new Scale(deltas, [], 0, [2, 6]);
+  assert.deepEqual(scale.range(-0.75, 0.25), [0, 4]);
+  assert.deepEqual(scale.range(1.5, 2.5), [6, Infinity]);
+  assert.equal(scale.range(-9, 9), null);
+  assert.equal(scale.range(-Infinity, Infinity), null);
+});
+
+test('a range to the end goes on with a run that goes on, and another one stays', () => {
+  const deltas = [delta(1, 0, {}), delta(2, 10, {})];
+  const ends = (range) => [20, 40].map((now) => new Scale(deltas, [], now, range).place(Infinity));
+  assert.deepEqual(ends([5, Infinity]), [1, 1]);
+  const [sooner, later] = ends([5, 8]);
+  assert.ok(1 < sooner && sooner < later);
+});
+
+test('an address with a range that is none shows the whole run', () => {
+  const deltas = [delta(1, 0, {}), delta(2, 10, {})];
+  for (const range of [[NaN, NaN], [5], [8, 5], [70, 90], [-9, 90]]) assert.deepEqual(new Scale(deltas, [], 0, range).places, [0, 1], String(range));
+});
+
+test('entries of one time have ranges, too, and times that go back have places that rise', () => {
+  const entries = [1, 2, 3, 4, 5].map((seq) => delta(seq, 7, {}));
+  assert.deepEqual(new Scale(entries, []).range(0.25, 0.75), [1, 3]);
+  assert.deepEqual(new Scale(entries, [], 0, [1, 3]).places, [-0.5, 0, 0.5, 1, 1.5]);
+  const back = new Scale([0, 10, 5, 20].map((at, k) => delta(k + 1, at, {})), []);
+  assert.deepEqual(back.values, [0, 10, 10, 20]);
+});
+
+test('ticks that have the same words as the one before say how much later they are', () => {
+  const words = (...values) => tickWords(values.map((value) => ({ value })));
+  assert.deepEqual(words(0, 0.5, 9.5, 10), ['0 s', '0.5 s', '9.5 s', '10 s']);
+  assert.deepEqual(words(723.2, 723.4, 723.6, 724), ['12:03', '+0.2 s', '+0.4 s', '12:04']);
+  assert.deepEqual(words(18_720, 18_740, 18_760, 18_780), ['5 h 12', '+20 s', '+40 s', '5 h 13']);
+});
+
+test('a bar that is open, or reaches beyond a range, ends with the axis', () => {
+  const deltas = Array.from({ length: 101 }, (_, n) => delta(n + 1, n, {}));
+  const bar = (from, to) => ({ id: `attempt:${from}`, lane: 'd', part: 't', name: 't', from, to, status: 'running', row: {} });
+  const { placed } = inRows([bar(11, 61), bar(41, null)], new Scale(deltas, [], 0, [20, 70]), 0.01);
+  assert.deepEqual(placed.map(({ from, to }) => [from, to].map((x) => Math.round(x * 1e6) / 1e6)), [[0, 0.8], [0.4, 1]]);
 });
 
 test('a task waits while its question is open, and while its run is blocked', () => {

@@ -22,9 +22,10 @@ export class RunDock extends HTMLElement {
     this.timer = 0;
     this.playing = button('play', 'Play (space)', () => this.play());
     this.marker = button('diff', 'Mark the last edit (D)', () => page.switchMarking(), 'Show edit');
+    this.whole = button('fit', 'Show the whole run', () => this.timeline.look(-Infinity, Infinity), 'Whole run');
     this.last = button('end', 'To the end (L)', () => page.cursor.show(Infinity), 'End');
     this.entry = h('p', { class: 'entry', dir: 'auto' });
-    this.timeline = h('run-timeline');
+    this.timeline = h('run-timeline', { onrange: () => page.later() });
   }
 
   connectedCallback() {
@@ -40,7 +41,7 @@ export class RunDock extends HTMLElement {
       button('next', 'One entry on (→)', () => page.cursor.step(1)),
       button('nextEdit', 'Next edit of the plan (])', () => this.toEdit(1)),
     );
-    this.replaceChildren(h('div', { class: 'controls' }, steps, this.last, this.marker, this.entry), this.timeline);
+    this.replaceChildren(h('div', { class: 'controls' }, steps, this.last, this.marker, this.whole, this.entry), this.timeline);
   }
 
   /**
@@ -56,6 +57,7 @@ export class RunDock extends HTMLElement {
     setText(this.entry, delta ? `Entry ${delta.seq} of ${shown.journal.deltas[shown.journal.length - 1].seq} · ${delta.part ? `${delta.part}: ` : ''}${delta.text ?? ''}` : '');
     setAttribute(this.marker, 'aria-pressed', String(marking));
     this.marker.disabled = !hasEdit;
+    this.whole.hidden = !this.timeline.range;
     this.last.disabled = cursor.atEnd;
     setText(this.last.querySelector('span'), this.page.host.now && !shown.journal.rows.get('run')?.ended ? 'Live' : 'End');
   }
@@ -70,12 +72,13 @@ export class RunDock extends HTMLElement {
     page.cursor.show(edit.count);
   }
 
-  /** Play the record from the cursor, or from the start; stop if it plays. */
+  /** Play what the timeline shows of the record from the cursor, or from the start; stop if it plays. */
   play() {
     if (this.timer) return this.stop();
     const { cursor } = this.page;
-    if (cursor.atEnd) cursor.show(1);
-    const from = this.timeline.scale?.place(cursor.count) ?? 0;
+    const { scale } = this.timeline;
+    if (cursor.atEnd || !this.timeline.has(cursor.count + 1)) cursor.show(scale?.count(0) ?? 1);
+    const from = Math.max(0, scale?.place(cursor.count) ?? 0);
     const since = performance.now();
     const tick = () => {
       const x = from + (performance.now() - since) / 1000 / PLAYED;

@@ -9,7 +9,7 @@ export const KEYS = /** @type {[string, string][]} */ ([
   ['L', 'to the last entry'],
   ['D', 'mark the last edit in the plan'],
   ['T', 'picture or table'],
-  ['0 + −', 'show all, zoom in, zoom out'],
+  ['0 + −', 'show all, zoom in, zoom out; on the playhead, of the time'],
   ['Arrows', 'in the plan: go to the next task'],
   ['Enter', 'in the plan: show the task'],
   ['Esc', 'hide the task'],

@@ -99,9 +99,9 @@ export class RunPage extends HTMLElement {
     this.picked = query.get('task') ?? '';
     this.marking = query.has('edit');
     this.asTable = query.get('view') === 'table';
+    this.dock.timeline.range = query.get('range')?.split('-').map(Number) ?? null;
     const at = Number(query.get('at'));
-    if (at > 0) this.cursor.jump(at);
-    else this.cursor.show(Infinity);
+    this.cursor.show(at > 0 ? this.cursor.journal.countOf(at) : Infinity);
   }
 
   /** Return the run that is shown without a choice. */
@@ -255,6 +255,7 @@ export class RunPage extends HTMLElement {
     if (this.shown !== this.first) query.set('run', this.shown.run);
     if (!this.cursor.atEnd) query.set('at', String(this.cursor.delta?.seq));
     if (this.picked) query.set('task', this.picked);
+    if (this.dock.timeline.range) query.set('range', this.dock.timeline.range.join('-'));
     if (this.marking) query.set('edit', '1');
     if (this.asTable) query.set('view', 'table');
     const text = String(query);

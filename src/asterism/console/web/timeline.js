@@ -1,9 +1,9 @@
 // @ts-check
 /** `<run-timeline>`: a lane for each device, the planner and people. Its playhead is the slider of the cursor. */
-import { h, icon, setAttribute } from './dom.js';
+import { arrange, h, icon, setAttribute } from './dom.js';
 import { rowsOf } from './fold.js';
-import { inRows } from './player/lanes.js';
-import { Scale } from './player/scale.js';
+import { inRows, span } from './player/lanes.js';
+import { Scale, tickWords } from './player/scale.js';
 import { HANDLERS, PEOPLE, PLANNER } from './player/story.js';
 import { count, duration } from './words.js';
 
@@ -21,6 +21,15 @@ const PACE = 20;
 const LETTER = 6.4;
 /** Width from which a bar shows the beginning of its name. */
 const LEAST = 22;
+/** Part of the axis over which a pointer is dragged to choose a range, at least. */
+const DRAGGED = 0.01;
+/** Seconds, or entries, that a range has at least. */
+const SHORTEST = 0.01;
+/** How much of the axis is shown after `+`, after `-` and after `0`: at most the whole. */
+const ZOOMS = /** @type {Record<string, number>} */ ({ '+': 0.6, '-': 1 / 0.6, 0: 1e9 });
+
+/** @param {number} x */
+const onAxis = (x) => Math.min(1, Math.max(0, x));
 
 export class RunTimeline extends HTMLElement {
   constructor() {
@@ -30,6 +39,14 @@ export class RunTimeline extends HTMLElement {
     this.picked = '';
     /** @type {Scale | null} */
     this.scale = null;
+    /** The part of the run that the axis shows; null for the whole. @type {import('./player/scale.js').Range | null} */
+    this.range = null;
+    /** Place of the axis at which a pointer began to choose a range. @type {number | null} */
+    this.since = null;
+    /** Place of the playhead. */
+    this.place = 1;
+    /** What the cursor was fixed to. @type {number | null} */
+    this.fixed = null;
     /** @type {import('./player/story.js').Story | null} whose record is drawn */
     this.drawnOf = null;
     /** Entries that it was drawn with. */
@@ -46,7 +63,8 @@ export class RunTimeline extends HTMLElement {
 
   connectedCallback() {
     if (this.plot) return;
-    this.axis = h('div', { class: 'axis', 'aria-hidden': 'true' });
+    this.axis = h('div', { class: 'axis', 'aria-hidden': 'true', title: 'Drag to look at a part of the run' });
+    this.chosen = h('i', { class: 'chosen', hidden: true });
     this.marks = h('div', { class: 'marks' });
     this.lanes = h('div', { class: 'lanes' });
     this.head = h('div', { class: 'playhead', role: 'slider', tabindex: 0, 'aria-label': 'Entry', 'aria-valuemin': 1 });
@@ -54,12 +72,7 @@ export class RunTimeline extends HTMLElement {
     this.plot = h('div', { class: 'plot' }, this.axis, this.marks, this.lanes, this.track);
     this.append(this.plot);
     new ResizeObserver(() => this.resized()).observe(this);
-    this.plot.addEventListener('pointerdown', (/** @type {PointerEvent} */ event) => {
-      if (/** @type {Element} */ (event.target).closest('button')) return;
-      this.plot.setPointerCapture(event.pointerId);
-      this.seek(event);
-    });
-    this.plot.addEventListener('pointermove', (/** @type {PointerEvent} */ event) => this.plot.hasPointerCapture(event.pointerId) && this.seek(event));
+    for (const kind of ['pointerdown', 'pointermove', 'pointerup', 'pointercancel']) this.plot.addEventListener(kind, (/** @type {PointerEvent} */ event) => this.point(event));
     this.head.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => this.key(event));
   }
 
@@ -77,15 +90,54 @@ export class RunTimeline extends HTMLElement {
   key(event) {
     const now = Number(this.head.getAttribute('aria-valuenow'));
     const to = { Home: 1, End: this.length, PageUp: now - 10, PageDown: now + 10 }[event.key];
-    if (to === undefined) return;
+    const by = ZOOMS[event.key];
+    if (by) this.look(this.place * (1 - by), this.place + (1 - this.place) * by);
+    else if (to !== undefined) this.show(to);
+    else return;
     event.preventDefault();
-    this.show(to);
   }
 
-  /** @param {PointerEvent} event */
-  seek(event) {
+  /**
+   * Move the playhead; on the axis, choose the range that is shown.
+   * @param {PointerEvent} event
+   */
+  point(event) {
     const box = this.track.getBoundingClientRect();
-    this.show(this.scale?.count((event.clientX - box.left) / box.width) ?? 1);
+    const x = onAxis((event.clientX - box.left) / box.width);
+    const target = /** @type {Element} */ (event.target);
+    if (event.type === 'pointerdown' && !target.closest('button')) {
+      this.plot.setPointerCapture(event.pointerId);
+      this.since = this.axis.contains(target) ? x : null;
+    }
+    if (!this.plot.hasPointerCapture(event.pointerId)) return;
+    const [from, to] = [x, this.since ?? x].sort((a, b) => a - b);
+    const [isRange, isEnd] = [to - from > DRAGGED, event.type === 'pointerup'];
+    this.chosen.hidden = !isRange || event.type !== 'pointermove';
+    this.chosen.style.setProperty('--x', String(from));
+    this.chosen.style.setProperty('--w', String(to - from));
+    if (this.since === null || (isEnd && !isRange)) this.show(this.scale?.count(x) ?? 1);
+    else if (isEnd) this.look(from, to);
+  }
+
+  /**
+   * Show what is between two places of the axis.
+   * @param {number} from
+   * @param {number} to
+   */
+  look(from, to) {
+    const range = this.scale?.range(from, to) ?? null;
+    if (range && range[1] - range[0] < SHORTEST) return;
+    this.range = range;
+    this.drawnOf = null;
+    this.dispatchEvent(new CustomEvent('range', { bubbles: true }));
+  }
+
+  /**
+   * Return true if an entry is in the range that is shown: the state with which it begins, or a change within it.
+   * @param {number} to
+   */
+  has(to) {
+    return !!this.scale && to >= this.scale.count(0) && to <= this.scale.count(1);
   }
 
   /** @param {number} to */
@@ -102,13 +154,19 @@ export class RunTimeline extends HTMLElement {
    */
   draw(story, cursor, picked, now = 0) {
     const { journal } = cursor;
+    const isMoved = this.shown?.[0] === story && this.fixed !== cursor.fixed;
+    this.fixed = cursor.fixed;
     this.shown = [story, cursor, picked, now];
     this.length = journal.length;
     if (this.drawnOf !== story) this.drawRecord(story, journal, now);
     else if (this.drawnLength !== journal.length || this.drawnNow !== now) this.soon ||= setTimeout(() => this.again(), Math.max(PACE_MS, PACE * this.took));
     const scale = /** @type {Scale} */ (this.scale);
-    const place = now ? 1 : scale.place(cursor.count);
-    this.track.style.setProperty('--at', String(place)); // not on all: every bar below would get a new style
+    const place = scale.place(now ? Infinity : cursor.count);
+    const isHere = this.has(cursor.count);
+    this.place = onAxis(place);
+    if (isMoved && !isHere) this.look(place - 0.5, place + 0.5);
+    this.track.style.setProperty('--at', String(this.place)); // not on all: every bar below would get a new style
+    this.head.classList.toggle('away', !isHere);
     this.classList.toggle('past', !cursor.atEnd);
     setAttribute(this.head, 'aria-valuenow', String(cursor.count));
     setAttribute(this.head, 'aria-valuemax', String(journal.length));
@@ -131,7 +189,7 @@ export class RunTimeline extends HTMLElement {
     this.drawnOf = story;
     this.drawnNow = now;
     const since = performance.now();
-    const scale = (this.scale = new Scale(journal.deltas, story.bars.values(), now));
+    const scale = (this.scale = new Scale(journal.deltas, story.bars.values(), now, this.range));
     this.width = this.track.clientWidth;
     this.picked = '';
     const bars = [...story.bars.values()].sort((a, b) => a.from - b.from);
@@ -140,25 +198,27 @@ export class RunTimeline extends HTMLElement {
     const devices = [...rowsOf(story.rows, 'device')].map(([id]) => id).filter((id) => used.has(id) || planned.has(id));
     const between = [...new Set([...devices, ...used])].filter((lane) => lane !== PLANNER && lane !== PEOPLE);
     const lanes = [...(used.has(PLANNER) ? [PLANNER] : []), ...between, ...(used.has(PEOPLE) ? [PEOPLE] : [])];
-    const shown = bars.slice(0, MOST);
+    const isOn = (/** @type {number} */ from, to = from) => from < 1 + 1e-9 && to > -1e-9;
+    const all = bars.filter((bar) => isOn(...span(bar, scale)));
+    const shown = all.slice(0, MOST);
     this.lanes.replaceChildren(...lanes.map((lane) => this.lane(lane, shown.filter((bar) => bar.lane === lane), scale, story)));
-    if (bars.length > MOST) this.lanes.append(h('p', { class: 'mute' }, `${count(bars.length - MOST, 'later bar')} not drawn; the table has all tasks.`));
-    const marks = story.edits.slice(-MARKS).map((edit) => {
+    if (all.length > MOST) this.lanes.append(h('p', { class: 'mute' }, `${count(all.length - MOST, 'later bar')} not drawn; the table has all tasks.`));
+    const marks = story.edits.filter((edit) => isOn(scale.place(edit.count))).slice(-MARKS).map((edit) => {
       const text = edit.created ? 'Plan created' : `Plan changed: ${edit.delta.text ?? ''}`;
       const button = h('button', { type: 'button', class: 'edit-mark', title: text, 'aria-label': text, onclick: () => this.show(edit.count) }, icon('agent'));
       button.style.setProperty('--x', String(scale.place(edit.count)));
       return button;
     });
-    const resumes = story.resumes.slice(-MARKS).map(({ count, delta }) => {
+    const resumes = story.resumes.filter((it) => isOn(scale.place(it.count))).slice(-MARKS).map(({ count, delta }) => {
       const [text, x] = [`Entry ${delta.seq}: ${delta.text ?? ''}`, String(scale.place(count))];
       const button = h('button', { type: 'button', class: 'edit-mark resume-mark', title: text, 'aria-label': text, style: { '--x': x }, onclick: () => this.show(count) }, icon('resume'));
       return [button, h('i', { class: 'resumed', style: { '--x': x } })];
     });
     this.marks.replaceChildren(...marks, ...resumes.map(([button]) => button));
-    this.track.replaceChildren(...resumes.map(([, line]) => line), this.head);
+    arrange(this.track, [...resumes.map(([, line]) => line), this.chosen, this.head]); // the playhead may have the focus
     const ticks = scale.ticks(Math.max(3, Math.floor(this.width / 100)));
-    const words = ticks.map(({ value }) => duration(value));
-    const labels = ticks.flatMap(({ x }, at) => (words[at] === words[at - 1] ? [] : [h('span', { style: { '--x': String(x) } }, words[at])]));
+    const words = tickWords(ticks);
+    const labels = ticks.map(({ x }, at) => h('span', { style: { '--x': String(x) } }, words[at]));
     const gaps = scale.gaps.filter((gap) => gap.seconds >= 1).map(({ x, seconds }) => h('i', { class: 'gap', style: { '--x': String(x) }, title: `${duration(seconds)} without an entry, shortened` }));
     this.axis.replaceChildren(...labels, ...gaps);
     this.took = performance.now() - since;

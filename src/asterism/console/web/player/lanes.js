@@ -8,7 +8,7 @@
  * @property {Bar[]} bars
  * @property {Bar['status']} status the one of them that needs most attention
  * @property {number} row
- * @property {number} from place on the axis, from 0 to 1
+ * @property {number} from place on the axis, from 0 to 1; of a bar that begins before the axis, 0
  * @property {number} to
  * @property {number} room part of the axis up to the next bar of the row, where a name may continue
  */
@@ -19,7 +19,15 @@ const ROWS = 12;
 const ATTENTION = ['failed', 'waiting', 'interrupted', 'running', 'queued', 'cancelled', 'succeeded'];
 
 /**
- * Place the bars of a lane.
+ * Return where a bar begins and ends; one that is open reaches the end of the axis.
+ * @param {Bar} bar
+ * @param {import('./scale.js').Scale} scale
+ * @returns {[from: number, to: number]}
+ */
+export const span = (bar, scale) => [scale.place(bar.from), scale.place(bar.to ?? Infinity)];
+
+/**
+ * Place the bars of a lane, of which each is on the axis at least in part.
  * @param {Bar[]} bars in the order of their beginnings
  * @param {import('./scale.js').Scale} scale
  * @param {number} narrow part of the axis below which bars that follow each other are one
@@ -36,7 +44,7 @@ export function inRows(bars, scale, narrow) {
     let row = ends.findIndex((end) => end <= bar.from);
     if (row < 0) row = ends.length < ROWS ? ends.length : ROWS - 1;
     ends[row] = bar.to ?? Infinity;
-    const [from, to] = [scale.place(bar.from), bar.to === null ? 1 : scale.place(bar.to)];
+    const [from, to] = span(bar, scale).map((x) => Math.min(1, Math.max(0, x)));
     const before = last[row];
     if (before && to - before.from < narrow) {
       before.bars.push(bar);
