@@ -16,16 +16,19 @@ _IMPORT_LATER = re.compile(r"\bimport\('(\.[^']*)'\)")
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
 _SPACE = re.compile(r"/\*.*?\*/ ?|^[ \t]+", re.DOTALL | re.MULTILINE)
 _COMMENT_LINE = re.compile(r"^//.*\n", re.MULTILINE)
+_COMMENT_AT_END = re.compile(r"(?<=[;,{(]) //[^'\"`\n]*$", re.MULTILINE)
 _EMPTY_LINES = re.compile(r"\n{2,}")
 
 
 def compact(text: str) -> str:
-    """Return a module or a style sheet without indentation and comments, but for comments at the end of a line.
+    """Return a module or a style sheet without indentation and comments.
+
+    A comment at the end of a line stays if it has a quote: the line may be one with a string that only looks like a comment.
 
     It knows no syntax. So a text of ours that has ``/*`` in a string, or a template that goes on in the next line, would be
     damaged; tests look for both, and run the tests in JavaScript on what this returns.
     """
-    return _EMPTY_LINES.sub("\n", _COMMENT_LINE.sub("", _SPACE.sub("", text))).lstrip()
+    return _EMPTY_LINES.sub("\n", _COMMENT_AT_END.sub("", _COMMENT_LINE.sub("", _SPACE.sub("", text)))).lstrip()
 
 
 @functools.cache

@@ -30,8 +30,8 @@ def test_a_file_has_nothing_that_is_no_comment_and_looks_like_one(name: str) -> 
 
 def test_comments_and_indentation_are_left_out_and_nothing_else() -> None:
     text = "// @ts-check\n/** One. */\n\n/**\n * Two.\n */\nexport const at = /** @type {any} */ (f('//', `/`));\n"
-    text += "  // Three.\n  go(); // four\n"
-    assert compact(text) == "export const at = (f('//', `/`));\ngo(); // four\n"
+    text += "  // Three.\n  go(); // four\n  say('; // five'); // it's six\n"
+    assert compact(text) == "export const at = (f('//', `/`));\ngo();\nsay('; // five'); // it's six\n"
 
 
 def test_the_tests_in_javascript_pass_on_the_text_without_comments(tmp_path: Path) -> None:
