@@ -76,6 +76,20 @@ def test_failed_runs_are_listed_alone_and_a_plan_is_one_link_away(browser: Brows
     tab.close()
 
 
+def test_runs_of_some_days_are_listed_alone_and_the_days_are_in_the_address(browser: Browser, site: ConsoleSite) -> None:
+    site.until(site.submit({"task_id": "prepare", "skill": "prepare"}, title="Of today"), "ended")
+    tab = Tab(browser, site, "/runs?q=of+today&since=2001-01-01")
+    page = tab.page
+    page.get_by_role("row", name="Of today").wait_for()
+    assert page.get_by_label("Since").input_value() == "2001-01-01"
+    page.get_by_label("Until").fill("2001-12-31")
+    page.get_by_text("No run matches.").wait_for()
+    tab.until("location.search === '?q=of+today&since=2001-01-01&until=2001-12-31'")
+    page.get_by_label("Until").fill("")
+    page.get_by_role("row", name="Of today").wait_for()
+    tab.close()
+
+
 def test_a_copy_names_the_run_it_is_made_from_and_a_failed_run_says_what_came_of_its_retry(browser: Browser, site: ConsoleSite) -> None:
     failed = site.submit({"task_id": "fail", "skill": "fail", "inputs": {"unless": "counted"}}, title="Stock count")
     site.until(failed, "ended")

@@ -40,6 +40,14 @@ test('a status that says how runs have ended is asked for as their outcome', () 
   assert.equal(query('status=toString'), 'status=toString');
 });
 
+test('days of a list are whole days of the reader, and what is no day is none', () => {
+  const query = (text) => Object.fromEntries(asked(new URLSearchParams(text)));
+  const at = (...day) => String(new Date(...day).getTime() / 1000);
+  assert.deepEqual(query('since=2026-02-27&until=2026-02-28&q=a'), { q: 'a', created_from: at(2026, 1, 27), created_before: at(2026, 2, 1) });
+  assert.deepEqual(query('since=2026-03-29&until='), { created_from: at(2026, 2, 29) });
+  assert.deepEqual(query('since=yesterday&until=2026-02-31T12'), {});
+});
+
 test('a conversation has a page of its own', () => {
   assert.equal(pageOf({ run_id: '260101-a.3.0', machine: 'orchestration loop' }), '/runs/260101-a.3.0');
   assert.equal(pageOf({ run_id: '260101-b', machine: 'flow agent' }), '/conversations/260101-b');

@@ -54,11 +54,18 @@ export function isQueued(run, attempts) {
 }
 
 /**
- * Return the query of the API for what a list is narrowed to: `status` is also how a run has ended there.
+ * Return the query of the API for what a list is narrowed to: `status` is also how a run has ended there, and `since` and
+ * `until` are days of the reader, both included.
  * @param {URLSearchParams} query
  */
 export function asked(query) {
   const found = new URLSearchParams(query);
+  for (const [name, bound, days] of /** @type {const} */ ([['since', 'created_from', 0], ['until', 'created_before', 1]])) {
+    const day = new Date(`${found.get(name)}T00:00`);
+    const at = day.setDate(day.getDate() + days) / 1000;
+    found.delete(name);
+    if (at) found.set(bound, String(at));
+  }
   const status = found.get('status') ?? '';
   if (Object.hasOwn(OUTCOMES, status)) {
     found.delete('status');

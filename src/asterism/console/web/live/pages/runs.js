@@ -19,7 +19,7 @@ const [LOOK_MS, TICK_MS] = [400, 1000];
 const PAUSE_MS = 200;
 /** Runs of which the cost is shown, and milliseconds between two looks at it. */
 const [PRICED, PRICE_MS] = [12, 5000];
-const FILTERS = ['q', 'status', 'machine', 'after'];
+const FILTERS = ['q', 'status', 'machine', 'since', 'until', 'after'];
 
 export class RunsPage extends HTMLElement {
   constructor() {
@@ -86,6 +86,7 @@ export class RunsPage extends HTMLElement {
     const select = (/** @type {string} */ name, /** @type {string} */ title, /** @type {string[][]} */ options) =>
       h('select', { 'aria-label': title, onchange: (/** @type {any} */ event) => this.narrow(name, event.target.value) }, [['', `Any ${title.toLowerCase()}`], ...options].map(([value, text]) => h('option', { value, selected: value === (this.query.get(name) ?? '') }, text)));
     this.search = h('input', { type: 'search', class: 'field', 'data-search': true, 'aria-label': 'Search runs', placeholder: 'Search by title or id', autocomplete: 'off', spellcheck: 'false', value: this.query.get('q') ?? '', maxlength: 200, oninput: () => this.typed() });
+    const day = (/** @type {string} */ name) => h('label', { class: 'day' }, name, h('input', { type: 'date', class: 'field', value: this.query.get(name.toLowerCase()) ?? '', title: 'When the run has started', onchange: (/** @type {any} */ event) => this.narrow(name.toLowerCase(), event.target.value) }));
     this.list = h('div', { class: 'panel', role: 'region', 'aria-label': 'Runs' });
     this.pages = h('nav', { class: 'tools pages', 'aria-label': 'Pages of runs' });
     this.replaceChildren(
@@ -93,7 +94,7 @@ export class RunsPage extends HTMLElement {
         'div',
         { class: 'page' },
         this.site.may('operator') ? this.buildForm() : null,
-        h('div', { class: 'tools' }, h('label', { class: 'searching' }, icon('search'), this.search, h('kbd', {}, '/')), select('status', 'Status', Object.entries(STATUSES)), select('machine', 'Machine', machines.map((name) => [name, name]))),
+        h('div', { class: 'tools' }, h('label', { class: 'searching' }, icon('search'), this.search, h('kbd', {}, '/')), select('status', 'Status', Object.entries(STATUSES)), select('machine', 'Machine', machines.map((name) => [name, name])), day('Since'), day('Until')),
         this.list,
         this.pages,
       ),
