@@ -1,7 +1,7 @@
 // Edits of a plan that somebody draws: what they show, what cannot be, and what is sent.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { actionWords, Draft } from '../../../src/asterism/console/web/live/edit/draft.js';
+import { actionWords, Draft, partnersOf, whyNot } from '../../../src/asterism/console/web/live/edit/draft.js';
 import { rowsOfPlan } from '../../../src/asterism/console/web/live/edit/planned.js';
 
 const task = (name, status = 'PENDING') => ({ name, status, order: 0 });
@@ -39,6 +39,19 @@ test('a dependency that cannot be says why, and is not collected', () => {
     'There is a task a already.',
   ]);
   assert.deepEqual(draft.actions, []);
+});
+
+test('the tasks that are offered for a dependency are those with which it can be', () => {
+  const rows = plan();
+  for (const more of ['e', 'f']) rows.set(`task:${more}`, task(more));
+  rows.set('task:c.0', { ...task('c.0'), item: {} });
+  rows.set('line:c->e', line('c', 'e'));
+  const all = ['a', 'b', 'c', 'd', 'e', 'f'];
+  for (const id of all) {
+    const can = (dependency) => all.filter((other) => !whyNot(dependency(other), rows));
+    assert.deepEqual(partnersOf(id, rows), [can((other) => needs(other, id)), can((other) => needs(id, other))]);
+  }
+  assert.deepEqual(partnersOf('c', rows), [['a', 'f'], ['f']]);
 });
 
 test('what is taken back is not sent', () => {

@@ -113,7 +113,7 @@ export function whyNot({ tool, parameters }, rows) {
       if (!task(from)) return `There is no task ${from}.`;
       if (started(to)) return started(to);
       if ([...rowsOf(rows, 'line')].some(([, line]) => line.from === from && line.to === to)) return `${task(to)?.name || to} waits for ${task(from)?.name || from} already.`;
-      return reaches(rows, to, from) ? `${task(from)?.name || from} waits for ${task(to)?.name || to}; both would wait for each other.` : '';
+      return reached(to, neighbors(rows, 'from', 'to')).has(from) ? `${task(from)?.name || from} waits for ${task(to)?.name || to}; both would wait for each other.` : '';
     }
     default: {
       const line = rows.get(`line:${parameters.dependency_id}`);
@@ -145,16 +145,45 @@ function apply({ tool, parameters }, rows) {
 const touches = ({ parameters }, task) => [parameters.task_id, parameters.from, parameters.to].includes(task);
 
 /**
- * Return true if a task waits, directly or not, for another.
+ * Return the tasks for which a task may be made to wait, and those that may be made to wait for it: what `whyNot` says of each.
+ * @param {string} id
  * @param {Rows} rows
- * @param {string} from
- * @param {string} to
+ * @returns {[string[], string[]]}
  */
-function reaches(rows, from, to) {
+export function partnersOf(id, rows) {
+  const tasks = [...rowsOf(rows, 'task')].filter(([, task]) => !task.item);
+  const [next, before] = [neighbors(rows, 'from', 'to'), neighbors(rows, 'to', 'from')];
+  const [later, earlier] = [reached(id, next), reached(id, before)];
+  const [after, waits] = [next, before].map((it) => new Set(it.get(id)));
+  const sources = isEditable(rows.get(`task:${id}`)) ? tasks.filter(([other]) => !later.has(other) && !waits.has(other)) : [];
+  const targets = tasks.filter(([other, task]) => isEditable(task) && !earlier.has(other) && !after.has(other));
+  return [sources.map(([other]) => other), targets.map(([other]) => other)];
+}
+
+/**
+ * Return the tasks at the other end of the dependencies of each task.
+ * @param {Rows} rows
+ * @param {'from' | 'to'} near
+ * @param {'from' | 'to'} far
+ */
+function neighbors(rows, near, far) {
   /** @type {Map<string, string[]>} */
-  const next = new Map();
-  for (const [, line] of rowsOf(rows, 'line')) next.set(line.from, [...(next.get(line.from) ?? []), line.to]);
-  const seen = new Set([from]);
+  const found = new Map();
+  for (const [, line] of rowsOf(rows, 'line')) {
+    const others = found.get(line[near]);
+    if (others) others.push(line[far]);
+    else found.set(line[near], [line[far]]);
+  }
+  return found;
+}
+
+/**
+ * Return a task and all that can be reached from it.
+ * @param {string} id
+ * @param {Map<string, string[]>} next
+ */
+function reached(id, next) {
+  const seen = new Set([id]);
   for (const at of seen) for (const it of next.get(at) ?? []) seen.add(it);
-  return seen.has(to);
+  return seen;
 }

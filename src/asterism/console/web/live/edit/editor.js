@@ -4,7 +4,7 @@ import { fill, h, icon } from '../../dom.js';
 import { rowsOf } from '../../fold.js';
 import { brief, count } from '../../words.js';
 import { command } from '../commands.js';
-import { actionWords, Draft, isEditable, whyNot } from './draft.js';
+import { actionWords, Draft, isEditable, partnersOf, whyNot } from './draft.js';
 import { drawIn, widenLines } from './drag.js';
 import { askTask } from './task_form.js';
 
@@ -91,7 +91,7 @@ export class PlanEditor extends HTMLElement {
       h('h2', {}, icon('agent'), 'Edit the plan'),
       h('p', { class: 'mute' }, 'Drag from one task to another: the second waits for the first. Click a dependency to remove it. The run changes when you send.'),
       items.length ? h('ol', { class: 'edits' }, items) : null,
-      this.picked && rows.has(`task:${this.picked}`) ? this.ofTask(tasks, lines, button) : h('p', { class: 'mute' }, 'Pick a task to do this by keys.'),
+      this.picked && rows.has(`task:${this.picked}`) ? this.ofTask(lines, button) : h('p', { class: 'mute' }, 'Pick a task to do this by keys.'),
       h('div', { class: 'verbs' }, button('Add a task …', () => this.askTask(tasks))),
       this.problem ? h('p', { class: 'problem', role: 'alert', dir: 'auto' }, this.problem) : null,
       h('div', { class: 'verbs' }, button(actions.length ? `Send ${count(actions.length, 'edit')}` : 'Send', () => this.send(), 'primary', !actions.length || !this.site?.isLive), button(actions.length ? 'Discard' : 'Done', () => this.close())),
@@ -100,30 +100,29 @@ export class PlanEditor extends HTMLElement {
 
   /**
    * Return the controls for the picked task.
-   * @param {[string, import('../../fold.js').Row][]} tasks
    * @param {[string, import('../../fold.js').Row][]} lines
    * @param {Function} button
    */
-  ofTask(tasks, lines, button) {
+  ofTask(lines, button) {
     const id = this.picked;
     const rows = this.applied.rows;
     const name = (/** @type {string} */ it) => brief(rows.get(`task:${it}`)?.name || it, 40);
-    const select = (/** @type {string} */ label, /** @type {(other: string) => Action} */ action) => {
-      const possible = tasks.filter(([other]) => other !== id && !whyNot(action(other), rows));
+    const select = (/** @type {string} */ label, /** @type {string[]} */ possible, /** @type {(other: string) => Action} */ action) => {
       if (!possible.length) return null;
-      const list = h('select', { 'aria-label': `${name(id)} ${label}` }, possible.map(([other]) => h('option', { value: other }, name(other))));
+      const list = h('select', { 'aria-label': `${name(id)} ${label}` }, possible.map((other) => h('option', { value: other }, name(other))));
       return h('div', { class: 'pick-line' }, h('span', {}, label), list, button('Add', () => this.add([action(list.value)])));
     };
     const own = lines.map(([line, row]) => h('li', {}, h('span', { dir: 'auto' }, `waits for ${name(row.from)}`), button('Remove', () => this.add([{ tool: 'remove_dependency', parameters: { dependency_id: line } }]), '', !!whyNot({ tool: 'remove_dependency', parameters: { dependency_id: line } }, rows))));
     const editable = isEditable(rows.get(`task:${id}`));
+    const [sources, targets] = partnersOf(id, rows);
     return h(
       'div',
       { class: 'of-task' },
       h('p', { class: 'lead', dir: 'auto' }, name(id)),
       editable ? null : h('p', { class: 'mute' }, 'It has started, so only other tasks can be made to wait for it.'),
       own.length && editable ? h('ul', { class: 'plain' }, own) : null,
-      editable ? select('waits for', (other) => join(other, id)) : null,
-      select('goes before', (other) => join(id, other)),
+      select('waits for', sources, (other) => join(other, id)),
+      select('goes before', targets, (other) => join(id, other)),
       editable ? h('div', { class: 'verbs' }, button('Remove this task', () => this.removeTask(), 'danger')) : null,
     );
   }
