@@ -120,6 +120,25 @@ test('a lost connection is made again from the last event, later each time, and 
   assert.deepEqual([server.last.asked, tab.liveness.at(-1).state], [['run=r@2'], 'live']);
 });
 
+test('a server that sends halves of events, or what is none, is asked less and less often', async (context) => {
+  const server = new Server(context);
+  const tab = server.tab();
+  tab.receive({ follow: 'r', after: 0 });
+  await server.pass(20);
+  const waits = [];
+  for (const text of [deltas('r', 1).slice(0, 30), 'event: deltas\ndata: {no\n\n', ': \n\n', deltas('r', 1), deltas('r', 2)]) {
+    await server.write(text);
+    const tries = server.connections.length;
+    if (server.last.signal.aborted === false) server.last.end();
+    await settled();
+    let waited = 0;
+    for (; server.connections.length === tries; waited += 500) await server.pass(500);
+    waits.push(waited);
+  }
+  assert.deepEqual(waits, [500, 1000, 2000, 500, 500]);
+  assert.deepEqual(tab.received.map((it) => JSON.parse(it.deltas)[0].deltas[0].seq), [1, 2]);
+});
+
 test('a tab that is looked at again does not wait for the next try', async (context) => {
   const server = new Server(context);
   const tab = server.tab();

@@ -151,7 +151,10 @@ export class Stream {
           clearTimeout(silence);
           silence = setTimeout(() => connection.abort(), SILENCE_MS);
           this.heard();
-          for (const event of events.read(value)) this.take(event);
+          for (const event of events.read(value)) {
+            this.take(event);
+            this.wait = FIRST_MS; // a server whose events cannot be read is asked less and less often
+          }
         }
       }
     } catch {
@@ -170,7 +173,6 @@ export class Stream {
   /** Note a sign of the server. */
   heard() {
     this.lastByte = this.world.now();
-    this.wait = FIRST_MS;
     if (this.liveness.state !== 'live') this.say({ state: 'live', since: this.lastByte });
   }
 
