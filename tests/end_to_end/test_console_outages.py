@@ -261,6 +261,23 @@ def test_edits_that_lost_their_answer_stay_and_are_taken_once_when_they_are_sent
     tab.close()
 
 
+def test_the_clocks_of_a_page_are_right_again_after_that_of_the_computer_was_set(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit({"task_id": "hold", "skill": "hold", "inputs": {"name": "set"}}, title="set")
+    tab = Tab(browser, site, "/settings")
+    tab.page.add_init_script("const now = Date.now; let ahead = 0; Date.now = () => now() + ahead; window.set = (ms) => { ahead += ms; };")
+    tab.go(f"/runs/{run}")
+    tab.page.locator(".liveness[data-state=live]").wait_for()
+    elapsed = tab.page.locator(".stats div", has_text="Elapsed").locator("dd")
+    expect(elapsed).to_have_text(re.compile(r"^[3-9]"))  # all that is read at the beginning has been read
+    for ahead_s in (7200, -14_400):
+        with tab.page.expect_response("**/api/**", timeout=5000):
+            tab.page.evaluate(f"set({ahead_s * 1000})")
+        expect(elapsed).to_have_text(re.compile(r"^\d+(\.\d)? s$"))
+        expect(elapsed).not_to_have_text("0 s")
+    site.release("set")
+    tab.close()
+
+
 def test_a_page_whose_session_has_ended_asks_to_log_in_and_comes_back(browser: Browser, site: ConsoleSite) -> None:
     tab = Tab(browser, site, "/inbox", role="operator")
     tab.until(LIVE)

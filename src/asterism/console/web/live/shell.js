@@ -17,6 +17,8 @@ import { ToastList } from './toasts.js';
 
 /** Questions that are counted; there may be more. */
 const MOST_QUESTIONS = 100;
+/** Milliseconds by which the clock of the browser is off after somebody has set it. */
+const JUMP_MS = 2000;
 
 export class ConsoleShell extends HTMLElement {
   constructor() {
@@ -27,6 +29,8 @@ export class ConsoleShell extends HTMLElement {
     /** The server has not answered when the page was opened. */
     this.isUnread = false;
     this.questions = 0;
+    /** Milliseconds at which the browser was started, by its clock, which somebody may set. */
+    this.clock = Date.now() - performance.now();
     this.toasts = new ToastList();
     this.palette = new CommandPalette();
     /** @type {Router | null} */
@@ -50,7 +54,7 @@ export class ConsoleShell extends HTMLElement {
       this.drawLiveness();
       if (state === 'live' && this.isUnread) router.restore();
     });
-    setInterval(() => this.drawLiveness(), 1000);
+    setInterval(() => this.tick(), 1000);
     site.channel.onTopic('inquiries', () => void this.count());
     router.restore();
   }
@@ -158,6 +162,13 @@ export class ConsoleShell extends HTMLElement {
     setText(this.badge, this.counted);
     fill(this.asked, this.counted, () => [icon('waiting'), this.questions < MOST_QUESTIONS ? count(this.questions, 'question') : `${this.counted} questions`]);
     this.retitle();
+  }
+
+  tick() {
+    const clock = Date.now() - performance.now();
+    if (Math.abs(clock - this.clock) > JUMP_MS) void this.count(); // its answer says how far the clock is off now
+    this.clock = clock;
+    this.drawLiveness();
   }
 
   drawLiveness() {
