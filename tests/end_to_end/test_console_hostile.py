@@ -85,6 +85,7 @@ def ids(site: ConsoleSite) -> dict[str, str]:
     asks = site.submit(
         task("ask", "shout", requires_approval=True), task("long", "shout", ENDLESS[:200_000], requires_approval=True), title=TAGS
     )
+    endless = site.submit({"task_id": "blank", "name": " ", "skill": "prepare"}, title=ENDLESS[:500])
     with site.http() as http:
 
         def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def ids(site: ConsoleSite) -> dict[str, str]:
         post("/api/schedules", {"name": "weekly", "cron": "0 2 * * 1", "plan": {"name": TAGS, "tasks": [task("a", "shout")]}})
     site.until(failed, "ended")
     site.until(asks, "waiting")
-    return {"failed": failed, "asks": asks, "request": request, "talk": talk}
+    return {"failed": failed, "asks": asks, "request": request, "talk": talk, "endless": endless}
 
 
 def imported(site: ConsoleSite) -> str:
@@ -144,7 +145,7 @@ def test_hostile_thoughts_of_a_planner_are_text(browser: Browser, site: ConsoleS
     tab.close()
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [1440, 390, 320])
 def test_hostile_text_is_text_on_every_page(browser: Browser, site: ConsoleSite, ids: dict[str, str], width: int) -> None:
     failed, asks = ids["failed"], ids["asks"]
     tab = Tab(browser, site, width=width)
@@ -155,10 +156,13 @@ def test_hostile_text_is_text_on_every_page(browser: Browser, site: ConsoleSite,
         *(f"/runs/{failed}?task={it}" for it in ("shout", "endless", "cry", "pack")),
         *(f"/runs/{failed}?view=table", f"/runs/{failed}?at=9", f"/conversations/{ids['talk']}"),
         *(f"/devices?device={quote(DEVICE)}", f"/compare?a={failed}&b={asks}", f"/compare?a={failed}&b={asks}&view=table"),
+        *(f"/runs/{ids['endless']}", f"/compare?a={ids['endless']}@1.5&b={ids['endless']}@1e99", "/devices?period=between&begin=1e99"),
     ]
     tab.expect("404")
     addresses += [f"/{it}{quote(TAGS)}" for it in ("runs/", "conversations/", "compare?a=", "devices?device=", "inbox?question=")]
     assert [fault for address in addresses for fault in read(tab, address)] == []
+    tab.go(f"/runs/{ids['endless']}")
+    expect(tab.task("blank").locator("b")).to_have_text("blank")
     tab.close()
 
 

@@ -42,7 +42,7 @@ export function taskButton(id, pick, focused) {
  */
 export function showTask(drawn, id, row, rows, edit, now, worked) {
   const [status, mark] = [statusOf(row, rows), markOf(edit, `task:${id}`)];
-  const name = brief(row.name || id, 80);
+  const name = brief(row.name || id, 80) || id; // a name may be blank
   const words = taskWords(row, status, now, worked);
   const role = roleOf(row);
   const key = [status, mark, name, words, role].join('\n');
