@@ -68,7 +68,7 @@ export class SchedulesPage extends HTMLElement {
     this.all = (await this.site.api.get('/api/schedules')).schedules;
     const picked = this.picked;
     this.details = picked ? await this.site.api.get(`/api/schedules/${encodeURIComponent(picked.name)}?count=8&limit=30`) : null;
-    const { runs } = this.details?.firings.length ? await this.site.api.get(`/api/runs?${new URLSearchParams({ q: `${picked?.name}-`, limit: '60' })}`) : { runs: [] };
+    const { runs } = this.details?.firings.length ? await this.site.api.get(`/api/runs?${new URLSearchParams({ actor: `schedule ${picked?.name}`, limit: '60' })}`) : { runs: [] };
     this.runs = new Map(runs.map((/** @type {Run} */ run) => [run.run_id, run]));
     this.draw();
   }
