@@ -194,6 +194,11 @@ class Tab:
     def until(self, script: str) -> None:
         until(self.page, script)
 
+    def decide(self, key: str) -> None:
+        """Press a key that answers the question that is shown, once it has been shown for long enough to take one."""
+        self.until("document.querySelector('.current answer-form').takesKeys")
+        self.page.keyboard.press(key)
+
     def task(self, name: str) -> Locator:
         return self.page.locator(f"plan-view .task[data-task='{name}']")
 

@@ -61,6 +61,14 @@ def test_a_question_is_approved_by_keys(browser: Browser, site: ConsoleSite) -> 
     form = tab.page.locator(".question-row.current answer-form")
     expect(form.locator(".values")).to_contain_text("version")
     tab.page.keyboard.press("a")
+    expect(form.locator(".verdict")).to_contain_text("A came right after something else")
+    tab.decide("a")
+    expect(form.locator(".verdict")).to_contain_text("Press Enter to approve it")
+    tab.page.keyboard.press("Escape")
+    expect(form.locator(".verdict")).to_have_text("")
+    assert len(open_questions(site)) == 1
+    tab.decide("a")
+    tab.page.keyboard.press("Enter")
     tab.page.locator(".answered li", has_text="You have approved it").wait_for()
     tab.page.locator(".inbox .empty").wait_for()
     assert result_of(site, run)["results"] == {"deploy": "1 x2"}
@@ -96,7 +104,7 @@ def test_a_double_click_and_keys_after_an_answer_answer_no_other_question(browse
     expect(tab.page.locator("answer-form")).to_have_count(0)
     assert open_questions(site) == [first]
     tab.page.keyboard.press("j")
-    tab.page.keyboard.press("r")
+    tab.decide("r")
     tab.page.locator("answer-form textarea").press("Enter")
     tab.page.locator(".inbox .empty").wait_for()
     tab.close()
@@ -125,7 +133,7 @@ def test_arguments_are_edited_in_a_form_that_says_what_is_wrong(browser: Browser
     tab = Tab(browser, site, f"/inbox?question={inquiry}")
     form = tab.page.locator("answer-form")
     form.locator("[data-verb=edit]").wait_for()
-    tab.page.keyboard.press("e")
+    tab.decide("e")
     form.get_by_label("copies").fill("many")
     form.get_by_role("button", name="Approve with these changes").click()
     assert form.locator(".form-row .problem:not([hidden])").inner_text() == "This is no number."
@@ -177,7 +185,7 @@ def test_a_picked_task_is_in_sight_also_below_questions_and_only_a_focused_quest
     keys = tab.page.locator(".card.question kbd:visible")
     expect(keys).to_have_count(0)
     tab.page.locator(".card.question").first.focus()
-    expect(keys).to_have_text(["A", "E", "R"])
+    expect(keys).to_have_text(["A ↵", "E", "R"])
     tab.task("prepare").click()
     expect(tab.page.locator(".card.picked .lead")).to_be_in_viewport()
     tab.close()

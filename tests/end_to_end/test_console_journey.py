@@ -75,7 +75,8 @@ def approved(tab: Tab) -> None:
         if "current" not in (question.get_attribute("class") or ""):
             tab.page.keyboard.press("j")
     expect(question.locator("answer-form [data-verb=approve]")).to_be_visible()
-    tab.page.keyboard.press("a")
+    tab.decide("a")
+    tab.page.keyboard.press("Enter")
     expect(tab.page.locator(".answered li", has_text="You have approved it")).to_be_visible()
     tab.page.go_back()
     expect(tab.task("audit")).to_have_attribute("data-status", "succeeded")

@@ -84,7 +84,8 @@ def test_pages_of_a_killed_server_stop_their_clocks_and_then_show_what_happened_
     assert [tab.page.evaluate(CLOCKS) for tab in tabs] == stopped
     assert all(stopped)
     expect(run.page.locator("run-actions button", has_text="Pause")).to_be_disabled()
-    inbox.page.keyboard.press("a")
+    inbox.decide("a")
+    inbox.page.keyboard.press("Enter")
     expect(inbox.page.locator("answer-form .verdict")).to_have_text("The connection is lost. Your answer was not sent.")
     site.command("answer", asks, "approve", "--here")
     (site.folder / "more.json").write_text(

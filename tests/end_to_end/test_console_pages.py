@@ -235,3 +235,30 @@ def test_a_page_whose_script_cannot_be_loaded_says_so_and_the_other_goes_on(brow
     tab.page.go_back()
     tab.page.locator("run-page").wait_for()
     tab.close()
+
+
+def test_a_text_that_is_asked_for_has_its_field_and_typed_letters_answer_no_other_question(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit({"task_id": "deploy", "skill": "prepare", "requires_approval": True})
+    site.until(run, "waiting")
+    with site.http() as http:
+        talk = http.post("/api/conversations", json={"agent": "Picnic"}).raise_for_status().json()["run_id"]
+    tab = Tab(browser, site, "/inbox")
+    tab.page.locator(".question-row", has_text="deploy").locator("button").first.click()
+    tab.page.locator("[data-verb=approve]").wait_for()
+    tab.page.keyboard.type("kabaka")
+    tab.page.locator(".question-row", has_text="Where").locator("button").first.click()
+    field = tab.page.locator("answer-form textarea")
+    expect(field).to_be_focused()
+    tab.page.keyboard.press("Escape")
+    expect(field).not_to_be_focused()
+    tab.page.keyboard.type("Okafor")
+    expect(tab.page.locator(".question-row.current")).to_contain_text("Where")
+    field.focus()
+    tab.page.keyboard.type("In a park")
+    tab.page.keyboard.press("Enter")
+    tab.page.locator(".answered li", has_text="You have answered it").wait_for()
+    assert site.until(run, "waiting")
+    tab.close()
+    with site.http() as http:
+        for one in (run, talk):
+            http.post(f"/api/runs/{one}/commands", json={"command": "cancel"}).raise_for_status()

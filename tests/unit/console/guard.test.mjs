@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { guardCommands } from '../../../src/asterism/console/web/live/guard.js';
+import { guardCommands, guardKeys } from '../../../src/asterism/console/web/live/guard.js';
 
 /** A place with a button that commands something, or another one; clicks tell whether they have passed. */
 function page() {
@@ -32,4 +32,20 @@ test('a click passes at another place, of another button, by a key, or after som
   assert.equal(click(40, { detail: 0 }), true);
   enter();
   assert.equal(click(40), true);
+});
+
+test('a key is of a text if it follows another one at once; a modifier is no such key, and Escape ends a text', () => {
+  const [root, clock] = [new EventTarget(), { now: 0 }];
+  const isTyped = guardKeys(root, () => clock.now);
+  const press = (key, after) => {
+    clock.now += after;
+    root.dispatchEvent(Object.assign(new Event('keydown'), { key }));
+    return isTyped();
+  };
+  assert.deepEqual([...'Okafor'].map((key) => press(key, 150)), [false, true, true, true, true, true]);
+  assert.equal(press('a', 701), false);
+  press('Shift', 600);
+  assert.equal(press('A', 200), false);
+  press('Escape', 50);
+  assert.equal(press('j', 50), false);
 });

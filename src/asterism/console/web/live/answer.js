@@ -9,6 +9,9 @@ import { subjectParts } from './subject.js';
 /** @typedef {import('./answers.js').Refused} Refused */
 /** @typedef {import('./site.js').Site} Site */
 
+/** Milliseconds in which a question that has just come under the keys takes none: they may be meant for another one. */
+const NEW_MS = 1000;
+
 /** It dispatches `closed`, whose detail has a text, whether somebody has answered here, and the questions that are open instead. */
 export class AnswerForm extends HTMLElement {
   /**
@@ -21,14 +24,65 @@ export class AnswerForm extends HTMLElement {
     this.inquiry = inquiry;
     this.isBusy = false;
     this.isOpen = !inquiry.answer;
+    /** Enter approves it: the key of that was pressed before. */
+    this.isAsked = false;
+    /** Its field has the focus as soon as it is there. */
+    this.isChosen = false;
     this.verdict = h('p', { class: 'verdict', role: 'status' });
     this.more = h('div', { class: 'more' });
     this.buttons = h('div', { class: 'verbs' }, this.site.may('approver') ? inquiry.verbs.map((/** @type {string} */ verb) => this.button(verb, keys)) : null);
     this.replaceChildren(h('div', { class: 'subject' }, subjectParts(inquiry.subject)), this.buttons, this.more, this.verdict);
     if (inquiry.answer) this.close(`This question is closed: ${ended(inquiry.answer)}.`);
     else if (!this.site.may('approver')) this.say(`You are logged in as ${site.who.role}. It takes an approver to answer.`);
+    else if (this.isDirect) void this.choose('respond', false);
     else if (!inquiry.verbs.length) this.say(`It asks for a secret, which is not sent over the network. Type it at a terminal: asterism resume ${inquiry.run_id}`);
     return this;
+  }
+
+  /** Return true if it asks for a value first of all: its field is there at once. */
+  get isDirect() {
+    return this.inquiry.verbs[0] === 'respond';
+  }
+
+  /** Return true if it has been under the keys for long enough to take one. */
+  get takesKeys() {
+    return performance.now() - (this.since ?? -Infinity) > NEW_MS;
+  }
+
+  /** Note that it has come under the keys. */
+  come() {
+    this.since = performance.now();
+    if (this.isAsked) this.say('');
+  }
+
+  /** Note that somebody has chosen it, and focus its field. */
+  enter() {
+    this.come();
+    this.isChosen = true;
+    this.focusField();
+  }
+
+  focusField() {
+    /** @type {HTMLElement | null | undefined} */ (this.more?.querySelector('input, textarea, select'))?.focus();
+  }
+
+  /**
+   * Do what a key says; return true if it was for this question. A letter counts if it is pressed by itself, on a question
+   * that was there before; what has a high risk takes a second key.
+   * @param {KeyboardEvent} event
+   */
+  key({ key }) {
+    const verb = Object.keys(KEYS).find((it) => KEYS[it] === key.toUpperCase()) ?? '';
+    const isSure = this.isAsked && key === 'Enter';
+    if (this.isAsked) this.say('');
+    if (isSure) void this.choose('approve');
+    else if (!this.isOpen || this.isBusy || this.more?.hasChildNodes() || !this.site?.may('approver') || !this.inquiry.verbs.includes(verb)) return false;
+    else if (!this.takesKeys || this.site?.isTyped()) this.say(`Nothing is done: ${KEYS[verb]} came right after something else. Press it again.`, true);
+    else if (verb === 'approve' && this.inquiry.risk === 'high') {
+      this.say('Press Enter to approve it. Any other key leaves it open.');
+      this.isAsked = true;
+    } else void this.choose(verb);
+    return true;
   }
 
   /**
@@ -37,7 +91,7 @@ export class AnswerForm extends HTMLElement {
    */
   button(verb, keys) {
     const main = verb === this.inquiry.verbs[0];
-    const key = keys && KEYS[verb] ? h('kbd', { 'aria-hidden': 'true' }, KEYS[verb]) : null;
+    const key = keys && KEYS[verb] ? h('kbd', { 'aria-hidden': 'true' }, KEYS[verb], verb === 'approve' && this.inquiry.risk === 'high' ? ' ↵' : '') : null;
     const click = () => this.choose(verb);
     return h('button', { type: 'button', class: `button ${main ? 'primary' : ''}`, 'data-verb': verb, onclick: click }, h('span', {}, VERBS[verb] ?? verb, verb === 'edit' ? ' …' : ''), key);
   }
@@ -45,15 +99,18 @@ export class AnswerForm extends HTMLElement {
   /**
    * Give an answer, or show the form that it needs.
    * @param {string} verb
+   * @param {boolean} [focus] focus the form
    */
-  async choose(verb) {
+  async choose(verb, focus = true) {
     if (!this.isOpen || this.isBusy || !this.site?.may('approver') || !this.inquiry.verbs.includes(verb)) return;
     if (verb === 'approve') return this.send({ verb });
     if (verb === 'reject') return this.askReason();
     this.hold(true); // what is typed meanwhile is for the form
     try {
       const { devices } = await this.site.api.get('/api/devices');
-      if (this.isOpen) this.askValue(verb, (verb === 'edit' ? editForm : respondForm)(this.inquiry, devices));
+      if (!this.isOpen) return;
+      this.askValue(verb, (verb === 'edit' ? editForm : respondForm)(this.inquiry, devices));
+      if (focus || this.isChosen) this.focusField();
     } catch (error) {
       this.say(/** @type {Error} */ (error).message, true);
     } finally {
@@ -84,27 +141,29 @@ export class AnswerForm extends HTMLElement {
       return this.send({ verb, value });
     };
     const isText = form.field?.kind === 'text';
-    const hint = isText ? h('p', { class: 'mute' }, h('kbd', {}, 'Enter'), ' sends it, ', h('kbd', {}, 'Shift Enter'), ' starts a new line.') : null;
-    this.show([form, hint], verb === 'edit' ? 'Approve with these changes' : 'Send the answer', read);
+    const hint = isText ? h('p', { class: 'mute' }, h('kbd', {}, 'Enter'), ' sends it, ', h('kbd', {}, 'Shift Enter'), ' starts a new line, ', h('kbd', {}, 'Esc'), ' leaves the field.') : null;
+    const others = verb === 'respond' && this.isDirect ? this.inquiry.verbs.slice(1).map((/** @type {string} */ it) => this.button(it, false)) : undefined;
+    this.show([form, hint], verb === 'edit' ? 'Approve with these changes' : 'Send the answer', read, others);
     if (isText) form.addEventListener('keydown', (event) => sends(event) && (event.preventDefault(), void read()));
-    /** @type {HTMLElement | null} */ (form.querySelector('input, textarea, select'))?.focus();
   }
 
   /**
    * @param {any[]} parts
    * @param {string} name
    * @param {() => any} send
+   * @param {any[]} [others] more buttons
    */
-  show(parts, name, send) {
+  show(parts, name, send, others = [h('button', { type: 'button', class: 'button', onclick: () => this.back() }, 'Back')]) {
     this.say('');
     const submit = (/** @type {Event} */ event) => (event.preventDefault(), void send());
-    const back = h('button', { type: 'button', class: 'button', onclick: () => this.back() }, 'Back');
-    this.more?.replaceChildren(h('form', { onsubmit: submit, novalidate: true }, parts, h('div', { class: 'verbs' }, h('button', { class: 'button primary' }, name), back)));
+    const leave = (/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && /** @type {HTMLElement} */ (event.target).blur();
+    this.more?.replaceChildren(h('form', { onsubmit: submit, onkeydown: leave, novalidate: true }, parts, h('div', { class: 'verbs' }, h('button', { class: 'button primary' }, name), others)));
     if (this.buttons) this.buttons.hidden = true;
   }
 
   /** Hide the form of an answer. */
   back() {
+    if (this.isDirect) return void this.choose('respond');
     const used = /** @type {HTMLElement} */ (this.buttons);
     used.hidden = false;
     this.more?.replaceChildren();
@@ -165,6 +224,7 @@ export class AnswerForm extends HTMLElement {
    * @param {boolean} [isProblem]
    */
   say(text, isProblem = false) {
+    this.isAsked = false;
     this.verdict?.classList.toggle('problem', isProblem);
     if (this.verdict) setText(this.verdict, text);
   }

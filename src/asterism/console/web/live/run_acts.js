@@ -5,7 +5,7 @@ import { questionCards } from '../side.js';
 import { brief } from '../words.js';
 import './actions.js';
 import './answer.js';
-import { askedBy, KEYS, VERBS } from './answers.js';
+import { askedBy, VERBS } from './answers.js';
 import { command } from './commands.js';
 import { comparisons } from './run_compare.js';
 import { dateOf } from './times.js';
@@ -69,15 +69,14 @@ export class RunActs {
       void this.load();
     });
     const keys = (/** @type {KeyboardEvent} */ event) => {
-      const verb = Object.keys(KEYS).find((it) => KEYS[it].toLowerCase() === event.key.toLowerCase());
-      if (!verb || event.ctrlKey || event.metaKey || event.altKey || /** @type {Element} */ (event.target).closest('input, textarea, select')) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || /** @type {Element} */ (event.target).closest('input, textarea, select') || !form.key(event)) return;
       event.preventDefault();
       event.stopPropagation();
-      void form.choose(verb);
     };
+    const come = (/** @type {FocusEvent} */ event) => card.contains(/** @type {Node | null} */ (event.relatedTarget)) || form.come();
     const below = inquiry.run_id === this.run ? null : h('p', { class: 'mute' }, 'asked by ', h('a', { href: `/runs/${encodeURIComponent(inquiry.run_id)}` }, askedBy(inquiry, new Map())));
     const expires = inquiry.expires_at ? h('p', { class: 'mute' }, 'Expires ', dateOf(inquiry.expires_at)) : null;
-    const card = h('section', { class: 'card question', 'aria-label': 'Needs you', tabindex: -1, onkeydown: keys }, h('h2', {}, icon('waiting'), 'Needs you'), h('p', { class: 'lead', dir: 'auto' }, inquiry.prompt), below, expires, form);
+    const card = h('section', { class: 'card question', 'aria-label': 'Needs you', tabindex: -1, onkeydown: keys, onfocusin: come }, h('h2', {}, icon('waiting'), 'Needs you'), h('p', { class: 'lead', dir: 'auto' }, inquiry.prompt), below, expires, form);
     return { card, form };
   }
 

@@ -3,7 +3,7 @@
 import { fill, h, icon, setAttribute, setText } from '../dom.js';
 import { count, duration } from '../words.js';
 import { Problem } from './api.js';
-import { guardCommands } from './guard.js';
+import { guardCommands, guardKeys } from './guard.js';
 import { loadPage, loadPages, RAIL, ROUTES } from './pages.js';
 import { CommandPalette } from './palette.js';
 import { switchTheme } from './preferences.js';
@@ -50,6 +50,7 @@ export class ConsoleShell extends HTMLElement {
     site.retitle = () => this.retitle();
     this.keys = watchKeys(this);
     guardCommands(document);
+    site.isTyped = guardKeys(window);
     site.channel.watch(({ state }) => {
       this.drawLiveness();
       if (state === 'live' && this.isUnread) router.restore();

@@ -32,6 +32,8 @@ export class Site {
     this.keep = () => {};
     /** Say something in passing, with a link to the address of a run. @type {(text: string, run?: string) => void} */
     this.toast = () => {};
+    /** Return true if the last key was one of a text that somebody types, and so commands nothing. */
+    this.isTyped = () => false;
     /** Show the title of the page, which has changed. */
     this.retitle = () => {};
   }

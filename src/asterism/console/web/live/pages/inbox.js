@@ -29,7 +29,7 @@ export class InboxPage extends HTMLElement {
     super();
     this.heading = 'Inbox';
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it before anything is shown
-    this.keys = /** @type {[string, string][]} */ ([['J K', 'next, previous question'], ['A', 'approve the question that is shown'], ['R', 'reject it'], ['E', 'edit it, and approve that']]);
+    this.keys = /** @type {[string, string][]} */ ([['J K', 'next, previous question'], ['A', 'approve the question that is shown; of high risk, with Enter after it'], ['R', 'reject it'], ['E', 'edit it, and approve that']]);
     /** @type {Map<string, Item>} the open ones, oldest first, and the current one */
     this.items = new Map();
     /** @type {Map<string, string>} titles of runs, by id */
@@ -39,6 +39,8 @@ export class InboxPage extends HTMLElement {
     this.current = '';
     /** Where the next question is while none is the current one: the place of the one that was answered last. */
     this.place = 0;
+    /** The last key went to another question: the next one may follow it at once, also from an empty field. */
+    this.isMoving = false;
     this.isMore = false;
     /** @type {(() => void)[]} */
     this.stops = [];
@@ -235,7 +237,7 @@ export class InboxPage extends HTMLElement {
     this.retire(item);
     if (this.current !== id) return; // somebody has gone on to another one
     this.show('');
-    const rows = /** @type {NodeListOf<HTMLElement>} */ (this.list.querySelectorAll('.question-row'));
+    const rows = this.list.querySelectorAll('.question-row');
     (rows[Math.min(this.place, rows.length - 1)] ?? this.list).focus({ preventScroll: true });
   }
 
@@ -253,20 +255,21 @@ export class InboxPage extends HTMLElement {
     else query.delete('question');
     this.site.keep(query);
     this.draw();
-    const head = /** @type {HTMLElement | null} */ (this.list?.querySelector('[aria-expanded="true"]'));
+    const head = this.list?.querySelector('[aria-expanded="true"]');
     head?.closest('li')?.scrollIntoView({ block: 'nearest' });
     if (focus) head?.focus({ preventScroll: true });
+    this.items.get(this.current)?.form?.enter();
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || this.open?.isBusy) return;
-    if (/** @type {Element} */ (event.target).closest('input, textarea, select')) return;
-    const key = event.key.toLowerCase();
-    const verb = Object.keys(KEYS).find((it) => KEYS[it].toLowerCase() === key);
-    if (verb) void this.open?.choose(verb);
-    else if (key === 'j' || key === 'k') this.move(key === 'j' ? 1 : -1);
-    else return;
+    const isGoing = this.isMoving && this.site.isTyped();
+    const field = /** @type {any} */ (event.target).closest('input, textarea, select');
+    const by = { j: 1, k: -1 }[event.key.toLowerCase()];
+    this.isMoving = !!by && (isGoing ? !field?.value : !field && (!this.current || !this.site.isTyped()));
+    if (by && this.isMoving) this.move(by);
+    else if (field || !this.open?.key(event)) return;
     event.preventDefault();
   }
 
