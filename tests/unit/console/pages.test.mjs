@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { canDrain, deviceRows, loadOf } from '../../../src/asterism/console/web/live/device_rows.js';
 import { differences, marksOf, rolesOf, summaryOf, textDifference } from '../../../src/asterism/console/web/live/differences.js';
 import { lastNight, periodOf } from '../../../src/asterism/console/web/live/period.js';
-import { moment } from '../../../src/asterism/console/web/words.js';
+import { moment, named, stateWords } from '../../../src/asterism/console/web/words.js';
 import { inZone, relative } from '../../../src/asterism/console/web/live/times.js';
 
 const golden = JSON.parse(readFileSync(new URL('../views/folds.json', import.meta.url), 'utf8'));
@@ -127,4 +127,9 @@ test('moments are near, past or to come', () => {
 
 test('an exact moment has one form, whatever the language of the browser', () => {
   assert.equal(moment(new Date(2026, 10, 24, 15, 4, 18).getTime() / 1000), '24 Nov 2026, 15:04:18');
+});
+
+test('a state that failed and cancelled runs share says which of them it is', () => {
+  assert.deepEqual([['FAIL', 'cancelled'], ['ERROR', 'cancelled'], ['CANCELLED', 'cancelled'], ['FAIL', 'failed'], ['CONTINUE', undefined]].map(([state, outcome]) => stateWords(state, outcome)), ['FAIL · cancelled', 'ERROR · cancelled', 'CANCELLED', 'FAIL', 'CONTINUE']);
+  assert.equal(named('effect_cancelled'), 'What was cancelled has stopped');
 });

@@ -3,7 +3,7 @@
 import { fill, h, icon, setText } from '../../dom.js';
 import { rowsOf } from '../../fold.js';
 import { Journal } from '../../player/cursor.js';
-import { brief, count, moment, textOf } from '../../words.js';
+import { brief, count, moment, stateWords, textOf } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { gathered } from '../reload.js';
 import { subjectParts } from '../subject.js';
@@ -237,7 +237,7 @@ export class ConversationPage extends HTMLElement {
     const { model } = this;
     const rows = fields.map(([name, field]) => h('tr', { class: field.asked ? 'asked-now' : '', 'data-status': field.status }, h('th', { scope: 'row', dir: 'auto' }, name), h('td', { dir: 'auto', class: 'wide' }, this.secret.has(name) || field.status === 'withheld' ? '' : field.value === null ? '–' : textOf(field.value)), h('td', { class: 'mute' }, field.asked ? 'asked now' : (STATUSES[field.status] ?? field.status))));
     return [
-      h('header', { class: 'head' }, h('span', { class: 'pill', 'data-outcome': this.journal.rows.get('run')?.outcome ?? '' }, this.journal.deltas.at(-1)?.state ?? model.status), h('a', { href: `/runs/${encodeURIComponent(this.id)}` }, 'Its run')),
+      h('header', { class: 'head' }, h('span', { class: 'pill', 'data-outcome': this.journal.rows.get('run')?.outcome ?? '' }, stateWords(this.journal.deltas.at(-1)?.state ?? model.status, this.journal.rows.get('run')?.outcome)), h('a', { href: `/runs/${encodeURIComponent(this.id)}` }, 'Its run')),
       model.code && model.reason ? h('p', { class: 'error', dir: 'auto' }, model.reason) : null,
       h('h3', {}, 'Fields'),
       rows.length ? h('table', { class: 'fields' }, h('caption', { class: 'hidden' }, 'Fields'), h('tbody', {}, rows)) : h('p', { class: 'mute' }, 'No fields.'),

@@ -1,7 +1,7 @@
 // @ts-check
 /** `<conversations-page>`: the conversations, the newest first, and a form that starts one with an agent of the server. */
 import { fill, h, icon } from '../../dom.js';
-import { brief } from '../../words.js';
+import { brief, stateWords } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { chooser } from '../forms.js';
 import { gathered, reload } from '../reload.js';
@@ -72,7 +72,7 @@ export class ConversationsPage extends HTMLElement {
         {},
         h('th', { scope: 'row' }, h('a', { href: address, dir: 'auto', 'data-key': run.run_id }, brief(run.title || run.run_id, 80)), h('div', { class: 'mute' }, run.run_id)),
         h('td', {}, h('span', { class: 'status', 'data-status': status, title: run.problem || null }, icon(status), words)),
-        h('td', {}, h('code', {}, run.state)),
+        h('td', {}, h('code', {}, stateWords(run.state, run.outcome))),
         h('td', { dir: 'auto' }, run.actor),
         h('td', {}, timeOf(run.created_at, now)),
         h('td', {}, timeOf(run.updated_at, now)),
