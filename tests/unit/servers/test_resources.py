@@ -224,6 +224,21 @@ def test_a_copy_names_the_run_and_the_entry_that_it_was_made_from_and_whether_it
     play(tmp_path, scenario, work=failing)
 
 
+def test_the_retry_of_a_cancelled_run_is_a_retry_also_if_none_of_its_tasks_had_failed(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator")
+        run_id = (await http.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
+        await server.waiting(run_id)
+        await http.post(f"/api/runs/{run_id}/commands", json={"command": "cancel"})
+        assert await server.ended(run_id) == "cancelled"
+        retry = (await http.post(f"/api/runs/{run_id}/commands", json={"command": "retry_failed"})).json()["run_id"]
+        entries = (await http.get(f"/api/runs/{retry}/entries?limit=1000")).json()["entries"]
+        assert "retry" not in {it["kind"] for it in entries}
+        assert (await http.get(f"/api/runs/{retry}")).json()["origin"]["is_retry"]
+
+    play(tmp_path, scenario)
+
+
 def test_a_question_is_answered_once_and_the_second_answer_learns_who_won(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
         ada, bob = await server.client("approver", name="ada"), await server.client("approver", name="bob")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from asterism.errors import RunNotFound
 from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent.events import Retry
-from asterism.machines.run_control import Forked
+from asterism.machines.run_control import Cancel, Forked
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.servers.api.models import OriginModel, json_of
 
@@ -31,7 +31,8 @@ async def origin_of(store: Store, row: RunRow) -> OriginModel | None:
     if at is None:  # a later run of the session
         return None
     forked = json_of(records[at].body)["event"]
-    is_retry = any(it.kind == kind_of(Retry) for it in records[at + 1 : at + 2])
+    after = await store.records(forked["origin"], after=forked["seq"], limit=1)  # a retry of a cancelled run goes on before its cancel
+    is_retry = any(it.kind == kind_of(Retry) for it in records[at + 1 : at + 2]) or any(it.kind == kind_of(Cancel) for it in after)
     try:
         created_at = (await store.run(forked["origin"])).created_at
     except RunNotFound:
