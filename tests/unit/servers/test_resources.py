@@ -220,6 +220,8 @@ def test_a_copy_names_the_run_and_the_entry_that_it_was_made_from_and_whether_it
         assert (await origin(fork))[:3] == [retry, 2, False]
         whole = await copy(retry, {"command": "fork", "at": seq + 2})  # the copy has the entries of another copy
         assert (await origin(whole))[:3] == [retry, seq + 2, False]
+        assert await server.store.prune(limit=1) == 1  # the oldest is the first origin
+        assert await origin(retry) == [run_id, seq, True, 0]
 
     play(tmp_path, scenario, work=failing)
 
