@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -78,6 +79,20 @@ def golden_page(folder: Path, name: str, old: str = "", new: str = "") -> Path:
     if old:
         deltas = msgspec.json.decode(msgspec.json.encode(deltas).replace(old.encode(), json.dumps(new)[1:-1].encode()), type=list[Delta])
     return write(folder, PageRun(records[0].run_id, "", machine_data(machine), deltas))
+
+
+@pytest.mark.parametrize("change", ["cut", "empty", "edited"])
+def test_a_file_that_was_cut_off_or_changed_says_so(browser: Browser, tmp_path: Path, change: str) -> None:
+    file = story_page(tmp_path)
+    text = file.read_text(encoding="utf-8")
+    before, data, _ = re.split(r'(?<=id="runs">)(.*)(?=</script>)', text)
+    edited = data.replace('"deltas":[', '"deltas":{', 1)
+    changed = {"cut": text[:-2000], "empty": f"{before}[]</script>", "edited": f"{before}{edited}</script>"}
+    file.write_text(changed[change], encoding="utf-8")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    expect(page.get_by_role("alert")).to_contain_text("The run in this file cannot be read. Export it again.")
+    page.close()
 
 
 def test_a_run_is_played_back_by_keys(browser: Browser, tmp_path: Path) -> None:

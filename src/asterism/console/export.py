@@ -104,7 +104,8 @@ def run_page(runs: Sequence[PageRun]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
         f'<link rel="icon" href="data:,">\n<title>{html.escape(runs[0].run)}</title>\n<style>{style}</style>\n</head>\n<body>\n'
         "<noscript>This page needs JavaScript. The run is in the JSON below.</noscript>\n"
-        f'<script type="application/json" id="runs">{data}</script>\n<script type="module">{script}</script>\n</body>\n</html>\n'
+        f'<script type="module">{script}</script>\n'  # before the data, so that half of a file says that it is one
+        f'<script type="application/json" id="runs">{data}</script>\n</body>\n</html>\n'
     )
 
 
