@@ -136,6 +136,9 @@ def test_a_token_is_made_shown_once_and_revoked(browser: Browser, site: ConsoleS
     page.get_by_label("Role").select_option("operator")
     page.get_by_role("button", name="Create a token").click()
     token = page.locator(".once code").inner_text()
+    page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject(new DOMException('refused', 'NotAllowedError')))")
+    page.locator(".once").get_by_role("button", name="Copy").click()
+    page.locator(".toast", has_text="refuses to copy").wait_for()
     with httpx2.Client(base_url=site.url, headers={"Authorization": f"Bearer {token}"}) as http:
         session = http.get("/api/session").json()
         assert (session["name"], session["role"], session["expires_at"] > 0) == ("ci", "operator", True)

@@ -130,8 +130,8 @@ export class SettingsPage extends HTMLElement {
 
   /** @param {string} text */
   async copy(text) {
-    await navigator.clipboard.writeText(text);
-    this.site.toast('Copied.');
+    const said = await navigator.clipboard.writeText(text).then(() => 'Copied.', () => 'This browser refuses to copy. Select the text instead.');
+    this.site.toast(said);
   }
 
   /** @param {() => Promise<void>} work */
