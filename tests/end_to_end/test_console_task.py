@@ -28,6 +28,14 @@ def test_the_log_of_a_task_is_followed_and_what_is_hostile_in_it_stays_text(brow
         tab.page.get_by_role("link", name="Download the log").click()
     assert found.value.suggested_filename == f"{run}-shout.log"
     assert "\x1b[31m<b>bold</b>" in found.value.path().read_text(encoding="utf-8")
+    tab.page.get_by_role("button", name="Open large").click()
+    dialog = tab.page.locator("dialog.log-dialog")
+    expect(dialog.locator("pre")).to_have_css("white-space", "pre-wrap")
+    dialog.get_by_label("Find in the log").fill("<I>OUT")
+    expect(dialog.get_by_role("status").first).to_have_text("1 of 2")
+    assert tab.page.evaluate("String([...CSS.highlights.get('found-here')][0])") == "<i>out"
+    dialog.get_by_role("button", name="Close").click()
+    expect(dialog).to_have_count(0)
     tab.task("other").click()
     expect(log).to_have_text("prepared 1")
     tab.close()

@@ -17,6 +17,8 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))"
 _SPACE = re.compile(r"/\*.*?\*/ ?|^[ \t]+", re.DOTALL | re.MULTILINE)
 _COMMENT_LINE = re.compile(r"^//.*\n", re.MULTILINE)
 _COMMENT_AT_END = re.compile(r"(?<=[;,{(]) //[^'\"`\n]*$", re.MULTILINE)
+_SPACE_IN_STYLE = re.compile(r"\s*([{}:;,>])\s+")
+_LINE_THAT_GOES_ON = re.compile(r"^((?!.*//).*[;{,])\n", re.MULTILINE)
 _EMPTY_LINES = re.compile(r"\n{2,}")
 
 
@@ -34,7 +36,8 @@ def compact(text: str) -> str:
 @functools.cache
 def source(name: str) -> str:
     """Return the text of a file of ``web``, compact; each is read once, and looked at by many modules."""
-    return compact((WEB / name).read_text(encoding="utf-8"))
+    text = compact((WEB / name).read_text(encoding="utf-8"))
+    return _SPACE_IN_STYLE.sub(r"\1", text) if name.endswith(".css") else text
 
 
 def modules(*entries: str) -> list[str]:
@@ -105,7 +108,8 @@ def _as_function(name: str, numbers: Mapping[str, int], script: str) -> str:
         return f"const {{{found[1]}}} = $${numbers[_beside(name, found[2])]};\n" if found[1] else ""
 
     body = _IMPORT_LATER.sub(lambda found: f"import('{_address(script, _beside(name, found[1]))}')", _IMPORT.sub(constant, text))
-    return f"// {name}\nconst $${numbers[name]} = (() => {{\n{_EXPORT.sub('', body)}return {{ {', '.join(exported)} }};\n}})();\n"
+    joined = _LINE_THAT_GOES_ON.sub(r"\1", _EXPORT.sub("", body))
+    return f"// {name}\nconst $${numbers[name]} = (() => {{\n{joined}return {{ {', '.join(exported)} }};\n}})();\n"
 
 
 def _beside(name: str, address: str) -> str:

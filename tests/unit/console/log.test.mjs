@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 const { LogTail, READ } = await import('../../../src/asterism/console/web/live/log_tail.js');
+globalThis.HTMLElement ??= class {};
+globalThis.customElements ??= { define() {} };
+const { placesOf } = await import('../../../src/asterism/console/web/live/log_view.js');
 const { byteCount } = await import('../../../src/asterism/console/web/words.js');
 
 const chunk = (text, changes = {}) => ({ seq: 1, effect: 'r:2.0', number: 1, stream: 'stdout', position: 0, size: text.length, text, ...changes });
@@ -47,4 +50,12 @@ test('a first read that is full says that only the end is shown', () => {
 
 test('a number of bytes is in words', () => {
   assert.deepEqual([0, 1, 999, 1000, 999_600, 83_640_000, 2e9].map(byteCount), ['0 bytes', '1 byte', '999 bytes', '1 kB', '1000 kB', '83.6 MB', '2000 MB']);
+});
+
+test('a text is found in a log as it stands, small or capital', () => {
+  assert.deepEqual(placesOf('Index [a.b] missing\nindex', 'index'), [[0, 5], [20, 25]]);
+  assert.deepEqual(placesOf('a.b axb [A.B]', 'a.b'), [[0, 3], [9, 12]]);
+  assert.deepEqual(placesOf('no-op', 'o-o'), [[1, 4]]);
+  assert.deepEqual(placesOf('a', ''), []);
+  assert.equal(placesOf('a'.repeat(5000), 'a').length, 1000);
 });

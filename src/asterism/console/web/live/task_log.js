@@ -3,6 +3,7 @@
 import { h, icon } from '../dom.js';
 import { Problem } from './api.js';
 import { LogTail, READ } from './log_tail.js';
+import { loadPage } from './pages.js';
 import { gathered } from './reload.js';
 
 /** Characters that the page has. */
@@ -29,6 +30,7 @@ export class TaskLog extends HTMLElement {
     this.length = 0;
     this.timer = 0;
     this.reads = gathered(() => this.read(), SOON_MS);
+    this.larger = h('button', { type: 'button', class: 'linkish', onclick: () => this.enlarge() }, 'Open large');
     this.whole = h('a', { download: '' }, 'Download the log');
     this.note = h('p', { class: 'mute', role: 'status' });
     this.output = h('pre', { class: 'log', tabindex: 0, role: 'log', 'aria-live': 'off', 'aria-label': 'Log', dir: 'auto' });
@@ -41,9 +43,15 @@ export class TaskLog extends HTMLElement {
   open(site, run) {
     this.site = site;
     this.run = run;
-    this.replaceChildren(h('section', { class: 'card', 'aria-label': 'Log' }, h('h2', {}, icon('list'), 'Log', this.whole), this.note, this.output));
+    this.replaceChildren(h('section', { class: 'card', 'aria-label': 'Log' }, h('h2', {}, icon('list'), 'Log', this.larger, this.whole), this.note, this.output));
     this.hidden = true;
     return this;
+  }
+
+  async enlarge() {
+    const problem = await loadPage('log-view').catch((/** @type {Problem} */ it) => it);
+    if (problem) this.site.toast(problem.detail);
+    else /** @type {import('./log_view.js').LogView} */ (document.createElement('log-view')).open(/** @type {HTMLElement} */ (this.firstElementChild), this.output);
   }
 
   disconnectedCallback() {
@@ -112,7 +120,7 @@ export class TaskLog extends HTMLElement {
     const text = problem || (isEmpty ? (this.isUnderWay ? 'It has printed nothing yet.' : this.isFork ? 'It has printed nothing since the fork. What it printed before is in the log of the origin.' : 'It has printed nothing.') : this.tail.isCut ? 'Only the end is shown.' : '');
     if (this.note.textContent !== text) this.note.textContent = text;
     this.note.hidden = !text;
-    this.whole.hidden = this.output.hidden = isEmpty;
+    this.larger.hidden = this.whole.hidden = this.output.hidden = isEmpty;
   }
 
   /**
