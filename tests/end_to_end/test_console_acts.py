@@ -110,6 +110,23 @@ def test_a_double_click_and_keys_after_an_answer_answer_no_other_question(browse
     tab.close()
 
 
+def test_a_question_that_is_chosen_before_the_inbox_knows_its_run_stays_open(browser: Browser, site: ConsoleSite) -> None:
+    run, inquiry = asked(site, "chosen early")
+    tab = Tab(browser, site, "/machines")
+    held_back: list[Route] = []
+    tab.page.route(f"**/api/runs/{run}", lambda route: held_back.append(route))  # noqa: PLW0108 - it cannot wrap a built-in method
+    tab.page.get_by_role("link", name="Inbox").click()
+    tab.page.locator(f"[data-question='{inquiry}']").click()
+    tab.page.locator("answer-form").wait_for()
+    for route in held_back:
+        route.continue_()
+    expect(tab.page.locator(".question-row.current")).to_contain_text("chosen early")  # it knows the title of the run now
+    expect(tab.page.locator("answer-form")).to_have_count(1)
+    tab.close()
+    with site.http() as http:
+        http.post(f"/api/runs/{run}/commands", json={"command": "cancel"}).raise_for_status()
+
+
 def test_what_is_typed_before_a_form_is_there_answers_no_question(browser: Browser, site: ConsoleSite) -> None:
     (run, first), (_, second) = asked(site, "first"), asked(site, "second")
     tab = Tab(browser, site, f"/inbox?question={second}")

@@ -59,7 +59,7 @@ export class InboxPage extends HTMLElement {
     const timer = setInterval(() => this.tick(), TICK_MS);
     this.stops = [() => removeEventListener('keydown', keys), () => clearInterval(timer)];
     await this.load();
-    this.show(query.get('question') ?? '');
+    if (!this.current) this.show(query.get('question') ?? ''); // somebody may have chosen one already
     this.stops.push(site.channel.onTopic('inquiries', (ids) => void this.changed(ids)));
   }
 
