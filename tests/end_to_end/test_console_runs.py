@@ -128,8 +128,68 @@ def test_a_run_that_waits_for_a_place_of_a_device_is_called_queued(browser: Brow
     tab.close()
 
 
+def chosen_of(tab: Tab) -> list[bool]:
+    return [box.is_checked() for box in tab.page.get_by_role("checkbox").all()]
+
+
+def test_runs_are_chosen_and_cancelled_at_once_and_one_that_refuses_says_why(browser: Browser, site: ConsoleSite) -> None:
+    names = ["Many 0", "Many 1", "Many 2"]
+    runs = [site.submit({"task_id": "hold", "skill": "hold", "inputs": {"name": name}}, title=name) for name in names]
+    tab = Tab(browser, site, "/runs?q=many")
+    page = tab.page
+    expect(page.locator("tbody a")).to_have_text(names[::-1])
+    page.get_by_label("Choose Many 2").click()
+    page.get_by_label("Choose Many 0").click(modifiers=["Shift"])
+    assert chosen_of(tab) == [True] * 3
+    page.get_by_role("button", name="Clear 3 chosen").click()
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+    for key in ("j", "x", "j", "j", "Shift+X", "k", "x"):
+        page.keyboard.press(key)
+    assert chosen_of(tab) == [True, False, True]
+    page.get_by_role("button", name="Cancel 2 runs").click()
+    question = page.get_by_role("dialog", name="Cancel 2 runs?")
+    expect(question.get_by_role("listitem")).to_have_text([f"Many 2 {runs[2]}", f"Many 0 {runs[0]}"])
+    site.release("Many 0")
+    site.until(runs[0], "ended")
+    tab.expect("409")
+    question.get_by_role("button", name="Cancel 2 runs").click()
+    expect(question.get_by_role("alert")).to_have_text("Refused by 1 run.")
+    expect(question.get_by_role("listitem")).to_have_text([f"Many 0 run {runs[0]} has ended already (finished)"])
+    question.get_by_role("button", name="Back").click()
+    assert site.until(runs[2], "ended")["outcome"] == "cancelled"
+    expect(page.get_by_role("row", name="Many 1")).to_contain_text("Running")
+    assert chosen_of(tab) == [False, False, True]
+    site.release("Many 1")
+    site.until(runs[1], "ended")
+    tab.close()
+
+
+def test_what_failed_in_several_runs_is_retried_at_once_and_runs_that_are_not_listed_are_not_chosen(
+    browser: Browser, site: ConsoleSite
+) -> None:
+    runs = [site.submit({"task_id": "fail", "skill": "fail", "inputs": {"unless": "stocked"}}, title=f"Stocks {n}") for n in range(2)]
+    for run in runs:
+        site.until(run, "ended")
+    site.release("stocked")
+    tab = Tab(browser, site, "/runs?q=stocks&status=failed")
+    page = tab.page
+    page.get_by_label("Choose Stocks 0").click()
+    page.get_by_label("Choose Stocks 1").click()
+    page.get_by_role("button", name="Retry failed of 2 runs").click()
+    page.get_by_role("dialog").get_by_role("button", name="Retry failed of 2 runs").click()
+    expect(page.locator("tbody").get_by_text("retried: finished")).to_have_count(2)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_label("Choose Stocks 0").click()
+    page.get_by_label("Search runs").fill("stocks 1")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_role("button", name="Clear")).to_have_count(0)
+    tab.close()
+
+
 def test_a_viewer_has_no_box_to_submit_a_request(browser: Browser, site: ConsoleSite) -> None:
     tab = Tab(browser, site, role="viewer")
     tab.page.get_by_label("Search runs").wait_for()
-    assert tab.page.locator("runs-page form").count() == 0
+    tab.page.locator("tbody a").first.focus()
+    tab.page.keyboard.press("x")
+    assert tab.page.locator("runs-page form, tbody input, runs-page .verbs button").count() == 0
     tab.close()

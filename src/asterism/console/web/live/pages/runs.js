@@ -3,6 +3,7 @@
 import { fill, h, icon, setAttribute, setText } from '../../dom.js';
 import { dollars, duration, stateWords } from '../../words.js';
 import { newKey, Problem } from '../api.js';
+import { ChosenRuns } from '../chosen_runs.js';
 import { gathered } from '../reload.js';
 import { RunOrigins } from '../run_origins.js';
 import { asked, isAsking, isQueued, lasted, pageOf, STATUSES, statusOfRun } from '../run_words.js';
@@ -25,10 +26,11 @@ export class RunsPage extends HTMLElement {
   constructor() {
     super();
     this.heading = 'Runs';
-    this.keys = /** @type {[string, string][]} */ ([['J', 'next run'], ['K', 'previous run'], ['Enter', 'open the run']]);
+    this.keys = /** @type {[string, string][]} */ ([['J', 'next run'], ['K', 'previous run'], ['Enter', 'open the run'], ['X', 'choose the run; with Shift, all up to it']]);
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it before anything is shown
     this.query = new URLSearchParams();
     this.origins = /** @type {RunOrigins} */ (/** @type {unknown} */ (null)); // `enter` sets it
+    this.chosen = /** @type {ChosenRuns} */ (/** @type {unknown} */ (null)); // `enter` sets it
     /** @type {Run[]} */
     this.runs = [];
     /** @type {string | null} cursor of the next page */
@@ -50,6 +52,8 @@ export class RunsPage extends HTMLElement {
   async enter(site, _params, query) {
     this.site = site;
     this.origins = new RunOrigins(site.api);
+    this.chosen = new ChosenRuns(site, () => this.draw());
+    if (!site.may('operator')) this.keys.pop();
     this.query = new URLSearchParams(FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? '']] : [])));
     const { machines } = await site.api.get('/api/machines');
     this.build(machines.map((/** @type {any} */ it) => it.name));
@@ -68,7 +72,7 @@ export class RunsPage extends HTMLElement {
     this.stops = [
       site.channel.onTopic('runs', looking.start),
       site.channel.onTopic('inquiries', looking.start),
-      site.channel.watch(() => this.enable()),
+      site.channel.watch(() => (this.enable(), this.chosen.draw(this.runs))),
       looking.stop,
       () => clearInterval(tick),
       pricing.stop,
@@ -97,6 +101,7 @@ export class RunsPage extends HTMLElement {
         h('div', { class: 'tools' }, h('label', { class: 'searching' }, icon('search'), this.search, h('kbd', {}, '/')), select('status', 'Status', Object.entries(STATUSES)), select('machine', 'Machine', machines.map((name) => [name, name])), day('Since'), day('Until')),
         this.list,
         this.pages,
+        this.chosen.bar,
       ),
     );
   }
@@ -193,7 +198,8 @@ export class RunsPage extends HTMLElement {
 
   draw() {
     const { runs, problem, asking, query } = this;
-    const key = JSON.stringify([problem, runs.map((run) => [run, isAsking(run, asking), this.costs.get(run.run_id), this.queued.has(run.run_id), this.origins.known.get(run.run_id), this.origins.retries.get(run.run_id)]), String(query)]);
+    this.chosen.draw(runs);
+    const key = JSON.stringify([problem, [...this.chosen.ids], runs.map((run) => [run, isAsking(run, asking), this.costs.get(run.run_id), this.queued.has(run.run_id), this.origins.known.get(run.run_id), this.origins.retries.get(run.run_id)]), String(query)]);
     fill(this.list, key, () => (problem ? h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, problem) : runs.length ? this.table() : this.nothing()));
     const turned = (/** @type {string | null} */ after) => `/runs?${new URLSearchParams([...query].filter(([name]) => name !== 'after').concat(after ? [['after', after]] : []))}`;
     fill(this.pages, `${query}\n${this.next}`, () => [
@@ -240,7 +246,7 @@ export class RunsPage extends HTMLElement {
     return h(
       'tr',
       {},
-      h('th', { scope: 'row' }, h('div', { class: 'run' }, mark, h('a', { href: pageOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), this.origins.links(run, now), asks, price)),
+      h('th', { scope: 'row' }, h('div', { class: 'run' }, this.chosen.box(run), mark, h('a', { href: pageOf(run), 'data-key': run.run_id, title: run.run_id, dir: 'auto' }, run.title || run.run_id), this.origins.links(run, now), asks, price)),
       h('td', { class: 'in-words', 'data-status': status, title: run.problem || (isInQueue && 'It waits for a place of a device') || null }, words),
       h('td', { class: 'state' }, h('code', {}, stateWords(run.state, run.outcome))),
       h('td', { class: 'of' }, run.machine),
@@ -261,12 +267,13 @@ export class RunsPage extends HTMLElement {
 
   /** @param {KeyboardEvent} event */
   pressed(event) {
-    const by = { j: 1, k: -1 }[event.key.toLowerCase()];
+    const by = { j: 1, k: -1, x: 0 }[event.key.toLowerCase()];
     const target = /** @type {Element} */ (event.target);
-    if (!by || event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
-    const links = [...this.list.querySelectorAll('tbody a:first-of-type')];
-    const at = links.indexOf(document.activeElement);
-    links[at < 0 ? 0 : Math.min(Math.max(at + by, 0), links.length - 1)]?.focus();
+    if (by === undefined || event.ctrlKey || event.metaKey || event.altKey || target.closest('input:not([type=checkbox]), textarea, select, dialog')) return;
+    const rows = [...this.list.querySelectorAll('tbody tr')];
+    const at = rows.indexOf(target.closest('tr'));
+    if (by) rows[at < 0 ? 0 : Math.min(Math.max(at + by, 0), rows.length - 1)]?.querySelector('a').focus();
+    else if (at >= 0) this.chosen.choose(this.runs[at].run_id, event.shiftKey);
   }
 
   commands() {
