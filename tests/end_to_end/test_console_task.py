@@ -41,6 +41,18 @@ def test_the_log_of_a_task_is_followed_and_what_is_hostile_in_it_stays_text(brow
     tab.close()
 
 
+def test_a_task_has_its_name_in_the_journal_the_footer_and_the_table(browser: Browser, site: ConsoleSite) -> None:
+    first = {"task_id": "task_001", "name": "gather the parts", "skill": "prepare"}
+    run = site.submit(first, {"task_id": "task_002", "name": "count them", "skill": "prepare", "after": ["task_001"]})
+    site.until(run, "ended")
+    tab = Tab(browser, site, f"/runs/{run}?view=table")
+    expect(tab.page.locator("run-journal b[title=task_002]").first).to_have_text("count them ")
+    expect(tab.page.locator("td.after")).to_have_text(["", "gather the parts"])
+    tab.page.locator("run-journal button", has=tab.page.locator("b[title=task_002]")).first.click()
+    expect(tab.page.locator("run-dock .entry")).to_contain_text("count them:")
+    tab.close()
+
+
 def test_of_a_long_log_the_page_has_the_end_and_says_so(browser: Browser, site: ConsoleSite) -> None:
     run = site.submit({"task_id": "shout", "skill": "shout", "inputs": {"name": "heard", "lines": 30_000}})
     site.release("heard")

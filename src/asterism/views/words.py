@@ -55,8 +55,8 @@ def preview(value: Any, limit: int = 160) -> str:
 
 
 def _field(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
+    if isinstance(value, float):  # an amount of money has its cents
+        return f"{value:.6g}" if abs(value) < 1000 else f"{round(value, 2):.15g}"  # noqa: PLR2004 - six digits
     text = plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), MAX_VALUE * 10)
     if len(text) <= MAX_VALUE:
         return text

@@ -56,6 +56,7 @@ def test_an_object_is_its_fields_and_a_path_its_end() -> None:
     assert (
         preview({"accuracy": 0.97777777, "errors": 10, "list": [1, 2], "text": "a b"}) == "accuracy=0.977778 errors=10 list=[1, 2] text=a b"
     )
+    assert preview({"total": 11155.38, "small": 0.1 + 0.2, "large": 1e20}) == "total=11155.38 small=0.3 large=1e+20"
     shown = preview({"path": "/" + "folder/" * 20 + "model.joblib"})
     assert shown.startswith("path=…")
     assert shown.endswith("/model.joblib")

@@ -2,6 +2,7 @@
 /** `<run-dock>`: the controls of the cursor, and the timeline. */
 import { h, icon, setAttribute, setText } from './dom.js';
 import './timeline.js';
+import { taskName } from './words.js';
 
 /** Seconds in which a recorded run is played. */
 const PLAYED = 20;
@@ -54,7 +55,7 @@ export class RunDock extends HTMLElement {
     const { cursor, shown, picked, marking } = this.page;
     const { delta } = cursor;
     this.timeline.draw(story, cursor, picked, now);
-    setText(this.entry, delta ? `Entry ${delta.seq} of ${shown.journal.deltas[shown.journal.length - 1].seq} · ${delta.part ? `${delta.part}: ` : ''}${delta.text ?? ''}` : '');
+    setText(this.entry, delta ? `Entry ${delta.seq} of ${shown.journal.deltas[shown.journal.length - 1].seq} · ${delta.part ? `${taskName(shown.journal.rows, delta.part)}: ` : ''}${delta.text ?? ''}` : '');
     setAttribute(this.marker, 'aria-pressed', String(marking));
     this.marker.disabled = !hasEdit;
     this.whole.hidden = !this.timeline.range;

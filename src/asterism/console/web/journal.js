@@ -2,7 +2,7 @@
 /** `<run-journal>`: the entries around the cursor, newest first. What an entry says is made once, because each update shows most of them again. */
 import { arrange, h, icon, setAttribute, setText } from './dom.js';
 import { linesOf } from './fold.js';
-import { duration, moment, named } from './words.js';
+import { duration, moment, named, taskName } from './words.js';
 
 /** @typedef {import('./fold.js').Delta} Delta */
 
@@ -45,7 +45,7 @@ export class RunJournal extends HTMLElement {
       made.set(n, entry);
       const isCurrent = n === cursor.count;
       if (!entry.lines.length && !isCurrent) continue;
-      entry.element ??= this.entry(n, delta, entry.lines, start);
+      entry.element ??= this.entry(n, delta, entry.lines, start, cursor.journal.rows);
       entry.element.className = n > cursor.count ? 'later' : '';
       setAttribute(entry.element, 'aria-current', isCurrent ? 'true' : null);
       shown.push(entry.element);
@@ -61,9 +61,10 @@ export class RunJournal extends HTMLElement {
    * @param {Delta} delta
    * @param {import('./fold.js').LogLine[]} lines
    * @param {number} start
+   * @param {import('./fold.js').Rows} rows
    */
-  entry(n, delta, lines, start) {
-    const body = lines.length ? lines.map((line) => h('span', { dir: 'auto' }, line.part ? h('b', {}, `${line.part} `) : null, line.text)) : h('span', { class: 'mute' }, named(delta.kind));
+  entry(n, delta, lines, start, rows) {
+    const body = lines.length ? lines.map((line) => h('span', { dir: 'auto' }, line.part ? h('b', { title: line.part }, `${taskName(rows, line.part)} `) : null, line.text)) : h('span', { class: 'mute' }, named(delta.kind));
     const glyph = glyphOf(delta);
     const show = () => this.dispatchEvent(new CustomEvent('seek', { detail: n, bubbles: true }));
     const title = `Entry ${delta.seq}, ${delta.kind} by ${delta.actor}, ${moment(delta.at)}`;

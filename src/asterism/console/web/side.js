@@ -4,7 +4,7 @@ import { h, icon } from './dom.js';
 import { rowsOf } from './fold.js';
 import { roleOf } from './plan/rows.js';
 import { itemWords, statusOf, tookOf, workedIn } from './status.js';
-import { brief, count, dollars, duration, isLong, moment, printed, textOf } from './words.js';
+import { brief, count, dollars, duration, isLong, moment, printed, taskName, textOf } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
 /** @typedef {import('./fold.js').Rows} Rows */
@@ -161,10 +161,9 @@ export function clockOf(id, rows, now) {
  * @param {Rows} rows
  */
 function lineWords(line, rows) {
-  const from = brief(rows.get(`task:${line.from}`)?.name || line.from, 60);
   const how = line.condition ?? { COMPLETION_ONLY: 'completed or failed', UNCONDITIONAL: 'always' }[/** @type {string} */ (line.type)];
   const verdict = line.satisfied === false ? `, not satisfied${line.reason ? `: ${line.reason}` : ''}` : '';
-  return h('span', { class: 'after' }, `${from}${how ? ` if ${how}` : ''}${verdict}`);
+  return h('span', { class: 'after' }, `${taskName(rows, line.from)}${how ? ` if ${how}` : ''}${verdict}`);
 }
 
 /**
@@ -205,7 +204,7 @@ export function editCard(edit, rows, show) {
     'thought',
     thought ? h('p', { class: 'thought', dir: 'auto' }, thought) : h('p', {}, planning ? 'The planner gave no reason.' : `${by}: ${delta.text ?? delta.kind}`),
     edit.created ? null : changeList(edit, rows),
-    planning?.about?.length ? h('p', { class: 'mute', dir: 'auto' }, `Asked about ${planning.about.join(', ')}`) : null,
+    planning?.about?.length ? h('p', { class: 'mute', dir: 'auto' }, `Asked about ${planning.about.map((/** @type {string} */ id) => taskName(rows, id)).join(', ')}`) : null,
     h('p', { class: 'mute' }, [planning ? by : '', delta.kind === 'answered' ? `approved by ${delta.actor}` : '', usage, took].filter(Boolean).join(' · '), ' ', h('button', { type: 'button', class: 'linkish', onclick: () => show(edit.count) }, `entry ${delta.seq}`)),
   );
 }
@@ -225,7 +224,7 @@ function changeList(edit, rows) {
   const chips = [
     ...[...edit.added].map((id) => /** @type {[string, any]} */ ([id, h('li', { class: 'added' }, name(id))])),
     ...[...edit.changed].map(([id, fields]) => /** @type {[string, any]} */ ([id, changedChip(name(id), fields)])),
-    ...[...edit.removed.keys()].map((id) => /** @type {[string, any]} */ ([id, h('li', { class: 'removed' }, name(id))])),
+    ...[...edit.removed].filter(([, { from, to }]) => ![from, to].some((end) => edit.removed.has(`task:${end}`))).map(([id]) => /** @type {[string, any]} */ ([id, h('li', { class: 'removed' }, name(id))])),
   ];
   chips.sort(([a], [b]) => Number(b.startsWith('task:')) - Number(a.startsWith('task:')));
   const [first, others] = [chips.slice(0, CHIPS), chips.slice(CHIPS, MOST_CHIPS)].map((some) => some.map(([, chip]) => chip));

@@ -3,7 +3,7 @@
 import { fill, h, icon } from './dom.js';
 import { rowsOf } from './fold.js';
 import { statusOf, tookOf, workedIn } from './status.js';
-import { brief, count, duration } from './words.js';
+import { brief, count, duration, taskName } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
 /** @typedef {import('./fold.js').Rows} Rows */
@@ -70,7 +70,7 @@ export class TaskTable extends HTMLElement {
       const pick = h('button', { type: 'button', class: 'linkish', dir: 'auto', onclick: () => this.dispatchEvent(new CustomEvent('pick', { detail: line.id, bubbles: true })) }, line.name);
       const cells = columns.slice(2).map(([name]) => h('td', { dir: 'auto', class: name }, TIMES[name] ? TIMES[name](line, start) : line[name]));
       const status = h('span', { class: 'status', 'data-status': line.status }, icon(line.status), line.isQueued ? 'queued' : line.status);
-      return h('tr', { 'data-task': line.id, 'aria-current': line.id === picked ? 'true' : null }, h('th', { scope: 'row' }, pick), h('td', {}, status), cells);
+      return h('tr', { 'data-task': line.id, 'aria-current': line.id === picked ? 'true' : null }, h('th', { scope: 'row', title: line.id }, pick), h('td', {}, status), cells);
     });
     const left = lines.length - this.most;
     const more = left > 0 ? h('button', { type: 'button', class: 'button', onclick: () => this.more() }, `Show ${Math.min(left, PAGE)} more of ${count(left, 'task')}`) : null;
@@ -98,7 +98,7 @@ export class TaskTable extends HTMLElement {
 function linesOf(rows, now) {
   /** @type {Map<string, string[]>} */
   const after = new Map();
-  for (const [, line] of rowsOf(rows, 'line')) after.set(line.to, [...(after.get(line.to) ?? []), line.condition ? `${line.from} if ${line.condition}` : line.from]);
+  for (const [, line] of rowsOf(rows, 'line')) after.set(line.to, [...(after.get(line.to) ?? []), `${taskName(rows, line.from)}${line.condition ? ` if ${line.condition}` : ''}`]);
   const worked = workedIn(rows, now);
   const tasks = [...rowsOf(rows, 'task')].sort(([, a], [, b]) => (a.order ?? 0) - (b.order ?? 0));
   return tasks.map(([id, row]) => {

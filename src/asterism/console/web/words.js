@@ -130,3 +130,11 @@ export function named(name) {
   const words = name.replaceAll('_', ' ').toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+/**
+ * Return the name of a task or step; its id where it has none, or is not in the rows.
+ * @param {import('./fold.js').Rows} rows
+ * @param {string} id
+ * @param {number} [most] characters
+ */
+export const taskName = (rows, id, most = 60) => brief(rows.get(`task:${id}`)?.name || id, most) || id;
