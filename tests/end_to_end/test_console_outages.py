@@ -279,6 +279,29 @@ def test_the_clocks_of_a_page_are_right_again_after_that_of_the_computer_was_set
     tab.close()
 
 
+def test_tabs_whose_worker_is_killed_or_cannot_be_loaded_follow_by_another_one(browser: Browser, site: ConsoleSite) -> None:
+    run = fanned(site, "worker")
+    first = Tab(browser, site, "/settings")
+    first.context.route("**/worker.js", lambda route: route.abort(), times=1)
+    first.expect(OFFLINE)
+    first.go(f"/runs/{run}")
+    tabs = [first, Tab(browser, site, f"/runs/{run}", beside=first)]
+    for tab in tabs:
+        tab.page.locator(".liveness[data-state=live]").wait_for()
+    devtools = browser.new_browser_cdp_session()
+    workers = [it["targetId"] for it in devtools.send("Target.getTargets")["targetInfos"] if it["type"] == "shared_worker"]
+    assert workers
+    for target in workers:
+        devtools.send("Target.closeTarget", {"targetId": target})
+    site.release("worker")
+    site.until(run, "ended")
+    for tab in tabs:
+        missed(tab, run)
+        expect(tab.page.locator(".liveness")).to_have_text("Live")
+    first.close()
+    tabs[1].check()
+
+
 def test_a_page_whose_session_has_ended_asks_to_log_in_and_comes_back(browser: Browser, site: ConsoleSite) -> None:
     tab = Tab(browser, site, "/inbox", role="operator")
     tab.until(LIVE)

@@ -34,6 +34,18 @@ test('a gap is not taken: the deltas are asked for again', () => {
   assert.deepEqual(seqs(received), [[3, 4, 5, 6]]);
 });
 
+test('a stream that knows nothing is asked for all that is followed, from where each is', () => {
+  const { channel, sent, give } = opened();
+  const received = [];
+  channel.follow('r', 2, (deltas) => received.push(deltas));
+  channel.follow('left', 0, () => {})();
+  channel.onTopic('runs', () => {});
+  give('r', 3, 4);
+  sent.length = 0;
+  channel.again();
+  assert.deepEqual(sent, [{ follow: 'r', after: 4 }, { topic: 'runs', on: true }]);
+});
+
 test('two parts of a page follow the same run from where each is, and it is left by the last', () => {
   const { channel, sent, give } = opened();
   const [one, two] = [[], []];

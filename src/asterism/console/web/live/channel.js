@@ -12,6 +12,9 @@ import { Stream } from './stream.js';
  * @typedef {(deltas: Delta[] | null, problem?: string) => void} OnDeltas
  */
 
+/** Milliseconds after the end of the worker until another one is started. */
+const AGAIN_MS = 1000;
+
 export class Channel {
   /** @param {(take: (message: Message) => void) => Post} connect returns the function that sends to the stream */
   constructor(connect) {
@@ -70,6 +73,12 @@ export class Channel {
     return () => void this.watchers.delete(watcher);
   }
 
+  /** Ask for everything again, of a stream that knows nothing of it. */
+  again() {
+    for (const [run, followers] of this.followers) for (const { last } of followers) this.post({ follow: run, after: last });
+    for (const topic of this.topics.keys()) this.post({ topic, on: true });
+  }
+
   /** @param {Message} message */
   take(message) {
     if ('deltas' in message) for (const batch of parse(message.deltas)) this.next(batch.run, batch.deltas);
@@ -126,22 +135,31 @@ function added(sets, name, item) {
 
 /** Return a channel over the worker of the browser, or, where there is none or it is refused, over a stream of this tab. */
 export function openChannel() {
-  return new Channel((take) => {
-    const post = connected(take);
-    const hurry = () => document.visibilityState === 'visible' && post({ hurry: true });
-    document.addEventListener('visibilitychange', hurry);
-    addEventListener('online', hurry);
-    return post;
+  /** @type {Post} */
+  let post;
+  const channel = new Channel((take) => {
+    const connect = () => (post = connected(take, lost));
+    const lost = () => {
+      take({ liveness: { state: 'lost', since: Date.now() / 1000 } });
+      setTimeout(() => (connect(), channel.again()), AGAIN_MS);
+    };
+    connect();
+    return (request) => post(request);
   });
+  const hurry = () => document.visibilityState === 'visible' && post({ hurry: true });
+  document.addEventListener('visibilitychange', hurry);
+  addEventListener('online', hurry);
+  return channel;
 }
 
 /**
  * @param {(message: Message) => void} take
+ * @param {() => void} lost
  * @returns {Post}
  */
-function connected(take) {
+function connected(take, lost) {
   try {
-    return overWorker(take);
+    return overWorker(take, lost);
   } catch {
     return overTab(take);
   }
@@ -149,11 +167,20 @@ function connected(take) {
 
 /**
  * @param {(message: Message) => void} take
+ * @param {() => void} lost called when the worker has ended, however it did, or could not be loaded
  * @returns {Post}
  */
-function overWorker(take) {
-  const { port } = new SharedWorker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'asterism' });
+function overWorker(take, lost) {
+  const url = new URL('./worker.js', import.meta.url);
+  const worker = new SharedWorker(url, { type: 'module', name: 'asterism' });
+  const { port } = worker;
   const lock = `asterism ${crypto.randomUUID()}`;
+  const ended = () => {
+    port.onmessage = worker.onerror = null;
+    lost();
+  };
+  worker.onerror = ended;
+  port.addEventListener('message', () => void navigator.locks.request(url.href, { mode: 'shared' }, ended), { once: true }); // the worker has it by then
   port.onmessage = ({ data }) => take(data);
   void navigator.locks.request(lock, () => {
     port.postMessage({ lock });
