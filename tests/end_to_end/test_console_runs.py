@@ -153,7 +153,7 @@ def test_runs_are_chosen_and_cancelled_at_once_and_one_that_refuses_says_why(bro
     site.until(runs[0], "ended")
     tab.expect("409")
     question.get_by_role("button", name="Cancel 2 runs").click()
-    expect(question.get_by_role("alert")).to_have_text("Refused by 1 run.")
+    expect(question.get_by_role("alert")).to_have_text("Not confirmed by 1 run.")
     expect(question.get_by_role("listitem")).to_have_text([f"Many 0 run {runs[0]} has ended already (finished)"])
     question.get_by_role("button", name="Back").click()
     assert site.until(runs[2], "ended")["outcome"] == "cancelled"

@@ -120,6 +120,9 @@ test('a command whose answers were all lost has its key when it is given again, 
   await given({ command: 'fork', at: 4 }, failure(), new Response('{"detail":"no"}', { status: 409 }));
   await given({ command: 'fork', at: 4 }, taken());
   assert.deepEqual(keys.map((key) => keys.indexOf(key)), [0, 0, 2, 3, 4]);
+  keys.length = 0;
+  for (const at of [5, 6, 5, 6]) await given({ command: 'fork', at }, ...(keys.length < 2 ? [failure(), failure(), failure()] : [taken()]));
+  assert.deepEqual(keys.map((key) => keys.indexOf(key)), [0, 1, 0, 1]);
 });
 
 test('what a browser does not store is there until the page is loaded again', () => {

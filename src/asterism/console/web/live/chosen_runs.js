@@ -93,7 +93,7 @@ export class ChosenRuns {
     const submit = async () => {
       await Promise.all([...items].map(send));
       this.changed();
-      return items.size ? `Refused by ${count(items.size, 'run')}.` : '';
+      return items.size ? `Not confirmed by ${count(items.size, 'run')}.` : '';
     };
     openDialog({ title: `${title}?`, parts: [h('p', {}, text), h('ul', { class: 'plain', dir: 'auto' }, [...items.values()])], confirm: title, danger: verb === 'cancel', submit });
   }

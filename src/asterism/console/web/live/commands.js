@@ -8,8 +8,10 @@ import { newKey } from './api.js';
 const TRIES = 3;
 const PAUSE_MS = 1000;
 
-/** The last request that has no answer. Whoever gives the same command again means that one. */
-let open = { request: '', key: '' };
+/** The keys of requests that have no answer. Whoever gives such a command again means the same one. @type {Map<string, string>} */
+const open = new Map();
+/** Requests without an answer whose keys are known. */
+const MOST = 100;
 
 /**
  * Send a request that has an idempotency key, again if there is no answer.
@@ -21,15 +23,17 @@ let open = { request: '', key: '' };
  */
 export async function sendOnce(site, path, body) {
   const request = JSON.stringify([path, body]);
-  const own = (open = { request, key: open.request === request ? open.key : newKey() });
+  const key = open.get(request) ?? newKey();
+  open.set(request, key);
+  for (const oldest of [...open.keys()].slice(0, -MOST)) open.delete(oldest);
   for (let tries = 1; ; tries++) {
     try {
-      const answer = await site.api.send('POST', path, body, { key: own.key });
-      own.request = '';
+      const answer = await site.api.send('POST', path, body, { key });
+      open.delete(request);
       return answer;
     } catch (error) {
       const isLost = /** @type {any} */ (error).status === 0;
-      if (!isLost) own.request = '';
+      if (!isLost) open.delete(request);
       if (!isLost || tries >= TRIES) throw error;
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
