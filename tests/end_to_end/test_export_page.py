@@ -204,6 +204,8 @@ def test_a_range_of_the_timeline_is_chosen_goes_with_the_playhead_and_is_left(br
     assert page.evaluate("document.querySelector('run-page').cursor.atEnd")
     assert 0 < bars.count() < count
     expect(page.locator(".playhead.away")).to_be_attached()
+    opened.key("l")  # it is at the end already
+    expect(page.locator(".playhead:not(.away)")).to_be_attached()
     opened.key("ArrowLeft")
     expect(page.locator(".playhead:not(.away)")).to_be_attached()
     opened.key("l")

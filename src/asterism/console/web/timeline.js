@@ -45,8 +45,8 @@ export class RunTimeline extends HTMLElement {
     this.since = null;
     /** Place of the playhead. */
     this.place = 1;
-    /** What the cursor was fixed to. @type {number | null} */
-    this.fixed = null;
+    /** How often the cursor had been moved. */
+    this.moves = 0;
     /** @type {import('./player/story.js').Story | null} whose record is drawn */
     this.drawnOf = null;
     /** Entries that it was drawn with. */
@@ -154,8 +154,8 @@ export class RunTimeline extends HTMLElement {
    */
   draw(story, cursor, picked, now = 0) {
     const { journal } = cursor;
-    const isMoved = this.shown?.[0] === story && this.fixed !== cursor.fixed;
-    this.fixed = cursor.fixed;
+    const isMoved = this.shown?.[0] === story && this.moves !== cursor.moves;
+    this.moves = cursor.moves;
     this.shown = [story, cursor, picked, now];
     this.length = journal.length;
     if (this.drawnOf !== story) this.drawRecord(story, journal, now);

@@ -89,6 +89,8 @@ export class Cursor {
     this.journal = journal;
     /** @type {number | null} deltas that are shown; null follows the last one */
     this.fixed = null;
+    /** How often an entry was asked for, also if it was shown already. */
+    this.moves = 0;
     /** @type {Set<() => void>} */
     this.watchers = new Set();
   }
@@ -119,6 +121,7 @@ export class Cursor {
    */
   show(count) {
     const now = Math.max(1, Math.round(count));
+    this.moves++;
     this.fixed = now >= this.journal.length ? null : now;
     for (const watcher of this.watchers) watcher();
   }
