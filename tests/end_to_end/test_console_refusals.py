@@ -12,7 +12,7 @@ from tests.end_to_end.console_site import ConsoleSite, Tab, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-LIVE = "document.querySelector('.liveness').dataset.state === 'live'"
+LIVE = "document.querySelector('.liveness')?.dataset.state === 'live'"
 REFUSING = """
     const refuse = () => { throw new DOMException('refused', 'SecurityError'); };
     for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(window, name, { get: refuse });
