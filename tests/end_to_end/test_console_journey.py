@@ -102,7 +102,7 @@ def found(tab: Tab, conversation: str) -> None:
     """Find a conversation by a part of its title."""
     tab.page.keyboard.press("Control+k")
     tab.page.keyboard.type("lunch")
-    expect(tab.page.get_by_role("option", name="Lunch")).to_be_visible()
+    expect(tab.page.get_by_role("option", name="Lunch").first).to_be_visible()
     tab.page.keyboard.press("Enter")
     expect(tab.page.locator(".messages .agent", has_text="What would you like?")).to_be_visible()
     assert tab.page.url == f"{tab.site.url}/conversations/{conversation}"

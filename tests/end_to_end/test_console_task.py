@@ -53,6 +53,24 @@ def test_a_task_has_its_name_in_the_journal_the_footer_and_the_table(browser: Br
     tab.close()
 
 
+def test_the_search_finds_tasks_and_devices_and_says_through_what_it_has_looked(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit({"task_id": "task_009", "name": "weigh the lamps", "skill": "prepare"})
+    site.until(run, "ended")
+    tab = Tab(browser, site)
+    for wanted, found, address in (
+        ("the LAMPS", "weigh the lamps", f"/runs/{run}?task=task_009"),
+        ("produc", "production", "/devices?device=production"),
+    ):
+        tab.page.keyboard.press("Control+k")
+        tab.page.get_by_role("combobox", name="Search").fill(wanted)
+        tab.page.get_by_role("option", name=found).click()
+        tab.until(f"location.pathname + location.search === '{address}'")
+    tab.page.keyboard.press("Control+k")
+    tab.page.get_by_role("combobox", name="Search").fill("no such word")
+    expect(tab.page.locator("command-palette li")).to_contain_text("Nothing found in commands, titles of runs, devices")
+    tab.close()
+
+
 def test_of_a_long_log_the_page_has_the_end_and_says_so(browser: Browser, site: ConsoleSite) -> None:
     run = site.submit({"task_id": "shout", "skill": "shout", "inputs": {"name": "heard", "lines": 30_000}})
     site.release("heard")

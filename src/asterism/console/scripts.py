@@ -18,6 +18,7 @@ _SPACE = re.compile(r"/\*.*?\*/ ?|^[ \t]+", re.DOTALL | re.MULTILINE)
 _COMMENT_LINE = re.compile(r"^//.*\n", re.MULTILINE)
 _COMMENT_AT_END = re.compile(r"(?<=[;,{(]) //[^'\"`\n]*$", re.MULTILINE)
 _SPACE_IN_STYLE = re.compile(r"\s*([{}:;,>])\s+")
+OPERATOR = re.compile(r" (=>|===|!==|&&|\|\||\?\?|=) ")
 _LINE_THAT_GOES_ON = re.compile(r"^((?!.*//).*[;{,])\n", re.MULTILINE)
 _EMPTY_LINES = re.compile(r"\n{2,}")
 
@@ -108,7 +109,7 @@ def _as_function(name: str, numbers: Mapping[str, int], script: str) -> str:
         return f"const {{{found[1]}}} = $${numbers[_beside(name, found[2])]};\n" if found[1] else ""
 
     body = _IMPORT_LATER.sub(lambda found: f"import('{_address(script, _beside(name, found[1]))}')", _IMPORT.sub(constant, text))
-    joined = _LINE_THAT_GOES_ON.sub(r"\1", _EXPORT.sub("", body))
+    joined = OPERATOR.sub(r"\1", _LINE_THAT_GOES_ON.sub(r"\1", _EXPORT.sub("", body)))
     return f"// {name}\nconst $${numbers[name]} = (() => {{\n{joined}return {{ {', '.join(exported)} }};\n}})();\n"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asterism.console.assets import LIVE, STYLE, WORKER, assets, styles
-from asterism.console.scripts import WEB, compact, modules, source, split
+from asterism.console.scripts import OPERATOR, WEB, compact, modules, source, split
 from tests.unit.console.test_javascript import node
 
 HERE = Path(__file__).parent
@@ -26,6 +26,8 @@ def test_a_file_has_nothing_that_is_no_comment_and_looks_like_one(name: str) -> 
     assert re.search(r"[^\s(\[{]/\*", text) is None, "a text such as 'image/*' would lose its end, and what follows up to a comment"
     assert all(line.count("`") % 2 == 0 for line in source(name).splitlines()), "a template of several lines would lose its indentation"
     assert "/*" not in source(name)
+    texts = re.findall(r"`(?:[^`\\\n]|\\.)*`|('(?:[^'\\\n]|\\.)*')", source(name))
+    assert not any(map(OPERATOR.search, texts)), "a text with an operator between spaces would lose the spaces"
 
 
 def test_comments_and_indentation_are_left_out_and_nothing_else() -> None:

@@ -18,14 +18,15 @@ export class CommandPalette extends HTMLElement {
     /** @type {Command[]} */
     this.found = [];
     this.at = 0;
+    this.isSearching = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
   }
 
   connectedCallback() {
     if (this.dialog) return;
-    this.field = h('input', { type: 'text', role: 'combobox', 'aria-expanded': 'true', 'aria-controls': 'palette-list', 'aria-label': 'Search commands and runs', placeholder: 'Search commands and runs', autocomplete: 'off', spellcheck: 'false', oninput: () => this.typed() });
-    this.list = h('ul', { id: 'palette-list', role: 'listbox', 'aria-label': 'Commands and runs' });
+    this.field = h('input', { type: 'text', role: 'combobox', 'aria-expanded': 'true', 'aria-controls': 'palette-list', 'aria-label': 'Search', placeholder: 'Search runs, tasks, devices, schedules, commands', autocomplete: 'off', spellcheck: 'false', oninput: () => this.typed() });
+    this.list = h('ul', { id: 'palette-list', role: 'listbox', 'aria-label': 'Found' });
     this.dialog = h('dialog', { class: 'palette', 'aria-label': 'Commands', onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event), onclick: (/** @type {Event} */ event) => event.target === this.dialog && this.dialog.close() }, this.field, this.list);
     this.append(this.dialog);
   }
@@ -48,12 +49,14 @@ export class CommandPalette extends HTMLElement {
     clearTimeout(this.timer);
     const text = this.field.value.trim();
     this.found = [];
+    this.isSearching = !!text;
     this.draw();
     if (!text) return;
     this.timer = setTimeout(async () => {
       const found = (await this.find?.(text)) ?? [];
       if (this.field.value.trim() !== text) return;
       this.found = found;
+      this.isSearching = false;
       this.draw();
     }, PAUSE_MS);
   }
@@ -67,7 +70,7 @@ export class CommandPalette extends HTMLElement {
     const items = this.shown.map((command, at) =>
       h('li', { role: 'option', id: `palette-${at}`, 'aria-selected': String(at === this.at), onclick: () => this.run(command) }, h('span', { dir: 'auto' }, command.title), command.hint ? h('kbd', {}, command.hint) : null),
     );
-    this.list.replaceChildren(...(items.length ? items : [h('li', { class: 'mute' }, 'Nothing found')]));
+    this.list.replaceChildren(...(items.length ? items : [h('li', { class: 'mute' }, this.isSearching ? 'Searching …' : 'Nothing found in commands, titles of runs, devices, schedules, flow agents, and the tasks of the last day')]));
     this.field.setAttribute('aria-activedescendant', this.shown.length ? `palette-${this.at}` : '');
     items[this.at]?.scrollIntoView({ block: 'nearest' });
   }

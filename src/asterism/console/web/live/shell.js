@@ -1,7 +1,7 @@
 // @ts-check
 /** `<console-shell>`: the rail, the header, and the page of the address. */
 import { fill, h, icon, setAttribute, setText } from '../dom.js';
-import { count, duration } from '../words.js';
+import { brief, count, duration } from '../words.js';
 import { Problem } from './api.js';
 import { guardCommands, guardKeys } from './guard.js';
 import { loadPage, loadPages, RAIL, ROUTES } from './pages.js';
@@ -10,6 +10,7 @@ import { switchTheme } from './preferences.js';
 import { Router } from './router.js';
 import { pageOf } from './run_words.js';
 import { shortcutsOf, watchKeys } from './shortcuts.js';
+import { dayTime } from './times.js';
 import { ToastList } from './toasts.js';
 
 /** @typedef {import('./site.js').Site} Site */
@@ -17,6 +18,8 @@ import { ToastList } from './toasts.js';
 
 /** Questions that are counted; there may be more. */
 const MOST_QUESTIONS = 100;
+/** What the palette finds besides commands and runs. */
+const MOST_FOUND = 8;
 /** Milliseconds by which the clock of the browser is off after somebody has set it. */
 const JUMP_MS = 2000;
 
@@ -99,6 +102,7 @@ export class ConsoleShell extends HTMLElement {
   async show(match, query) {
     this.match = match;
     this.page?.leave?.();
+    this.toasts.leave();
     this.page = null;
     this.isUnread = false;
     for (const entry of this.rail.querySelectorAll('a')) {
@@ -187,18 +191,33 @@ export class ConsoleShell extends HTMLElement {
   }
 
   /**
-   * Return commands that open the runs with a text in their titles.
+   * Return commands that open what has a text in its name: runs, devices, schedules, flow agents, and tasks of the last day.
    * @param {string} text
    */
   async find(text) {
-    const { runs } = await this.site.api.get(`/api/runs?${new URLSearchParams({ q: text, limit: '6' })}`).catch(() => ({ runs: [] }));
-    return runs.map((/** @type {any} */ run) => ({ title: run.title || run.run_id, hint: run.run_id, run: () => this.site.go(pageOf(run)) }));
+    const { site } = this;
+    const [found, ...others] = await Promise.all([`runs?${new URLSearchParams({ q: text, limit: '6' })}`, 'devices', 'schedules', 'agents', 'attempts'].map((path) => site.api.get(`/api/${path}`).catch(() => ({}))));
+    const named = others.flatMap((it) => (it.devices ?? it.schedules ?? it.agents ?? it.attempts ?? []).map(linkOf));
+    const links = new Map(named.filter(({ title }) => title.toLowerCase().includes(text.toLowerCase())).map((link) => [link.address, link]));
+    const runs = (found.runs ?? []).map((/** @type {any} */ run) => ({ title: run.title || run.run_id, hint: dayTime(run.created_at, site.now()), address: pageOf(run) }));
+    return [...runs, ...[...links.values()].slice(0, MOST_FOUND)].map((link) => ({ ...link, run: () => site.go(link.address) }));
   }
 
   openHelp() {
     this.help.replaceChildren(shortcutsOf(this.page?.keys ?? []));
     if (!this.help.open) this.help.showModal();
   }
+}
+
+/**
+ * Return what the palette shows of a device, a schedule, a flow agent, or an attempt of a task.
+ * @param {any} it
+ */
+function linkOf(it) {
+  const query = (/** @type {Record<string, string>} */ given) => new URLSearchParams(given);
+  if (it.task) return { title: String(it.name || it.task), hint: `task of ${brief(it.title, 40)}`, address: `/runs/${encodeURIComponent(it.run_id)}?${query({ task: it.task })}` };
+  if (it.device_id) return { title: it.device_id, hint: 'device', address: `/devices?${query({ device: it.device_id })}` };
+  return it.cron ? { title: it.name, hint: 'schedule', address: `/schedules?${query({ schedule: it.name })}` } : { title: `${it.name}`, hint: 'flow agent', address: '/conversations' };
 }
 
 customElements.define('console-shell', ConsoleShell);

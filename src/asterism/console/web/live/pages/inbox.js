@@ -263,7 +263,7 @@ export class InboxPage extends HTMLElement {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || this.open?.isBusy) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || (this.open?.isBusy && !this.isMoving)) return;
     const isGoing = this.isMoving && this.site.isTyped();
     const field = /** @type {any} */ (event.target).closest('input, textarea, select');
     const by = { j: 1, k: -1 }[event.key.toLowerCase()];
