@@ -266,6 +266,20 @@ def test_a_run_is_cancelled_after_a_confirmation(browser: Browser, site: Console
     tab.close()
 
 
+def test_a_question_about_a_run_is_gone_with_its_page(browser: Browser, site: ConsoleSite) -> None:
+    run = held(site, "left")
+    tab = Tab(browser, site)
+    tab.page.get_by_role("link", name="left", exact=True).click()
+    tab.page.locator("run-actions button", has_text="Cancel").click()
+    expect(tab.page.locator("dialog[open]")).to_contain_text("Cancel this run?")
+    tab.page.go_back()
+    tab.page.locator("runs-page tbody").wait_for()
+    expect(tab.page.locator("dialog[open]")).to_have_count(0)
+    tab.close()
+    assert site.until(run, "active")
+    site.release("left")
+
+
 def test_what_failed_is_retried_in_a_new_run_that_is_shown(browser: Browser, site: ConsoleSite) -> None:
     run = site.submit({"task_id": "fail", "skill": "fail", "inputs": {"unless": "mended"}}, title="to retry")
     site.until(run, "ended")

@@ -54,6 +54,10 @@ def test_a_page_that_is_left_before_it_is_there_follows_nothing_and_none_is_kept
         devtools.send("HeapProfiler.collectGarbage")
         return int(devtools.send("Memory.getDOMCounters")["nodes"])
 
+    tab.page.evaluate(GO, f"/runs/{hold}")
+    tab.page.locator("run-actions summary").wait_for()
+    left = f"const {{ acts }} = document.querySelector('live-run-page'); const editing = acts.edit(); ({GO})('/settings')"
+    assert tab.page.evaluate(f"async () => {{ {left}; await editing; return acts.editor; }}") is None  # it would listen to the window
     followed = tab.page.evaluate(FOLLOWED)
     nodes = visit((600,))
     assert visit((600, 600, 600)) < nodes + 300

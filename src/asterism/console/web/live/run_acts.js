@@ -130,7 +130,7 @@ export class RunActs {
     if (!page || this.editor) return;
     const isLoaded = await import('./edit/editor.js').catch(() => this.site.toast('The editor cannot be loaded. Reload the page.'));
     const { devices } = await this.site.api.get('/api/devices').catch(() => ({ devices: [] }));
-    if (!isLoaded || this.editor) return;
+    if (!isLoaded || this.editor || !page.isConnected) return;
     const editor = /** @type {PlanEditor} */ (document.createElement('plan-editor'));
     page.cursor.show(Infinity);
     this.editor = editor.open(this.site, this.run, page.plan, devices);

@@ -104,6 +104,7 @@ export class ConsoleShell extends HTMLElement {
     this.page?.leave?.();
     this.toasts.leave();
     this.page = null;
+    for (const dialog of document.querySelectorAll('dialog')) dialog.close(); // what one asks is about the page that is left
     this.isUnread = false;
     for (const entry of this.rail.querySelectorAll('a')) {
       const address = entry.getAttribute('href') ?? '';
