@@ -302,6 +302,21 @@ def test_tabs_whose_worker_is_killed_or_cannot_be_loaded_follow_by_another_one(b
     tabs[1].check()
 
 
+def test_a_run_that_cannot_be_followed_is_not_read_again_for_good(browser: Browser, site: ConsoleSite) -> None:
+    run = site.submit({"task_id": "a", "skill": "prepare"}, title="problem")
+    site.until(run, "ended")
+    tab = Tab(browser, site, f"/runs/{run}")
+    tab.task("a").wait_for()
+    tab.page.locator(".liveness[data-state=live]").wait_for()
+    read: list[str] = []
+    tab.page.on("request", lambda request: read.append(request.url))
+    tab.page.evaluate(f"document.querySelector('console-shell').site.channel.take({{ problem: '{run}', detail: 'Too many are followed.' }})")
+    expect(tab.page.locator("main [role=alert]")).to_have_text("Too many are followed. Load the page again to follow the run.")
+    tab.page.wait_for_timeout(500)
+    assert [url for url in read if "/deltas" in url] == []
+    tab.close()
+
+
 def test_a_page_whose_session_has_ended_asks_to_log_in_and_comes_back(browser: Browser, site: ConsoleSite) -> None:
     tab = Tab(browser, site, "/inbox", role="operator")
     tab.until(LIVE)

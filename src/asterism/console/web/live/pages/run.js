@@ -80,7 +80,7 @@ export class LiveRunPage extends HTMLElement {
     };
     view.open(new Map([[id, { run: id, parent: run.parent, machine: this.machine, journal: this.journal, logs: null }]]), host, query);
     const { deltas } = this.journal;
-    this.ends.push(site.channel.follow(id, deltas[deltas.length - 1]?.seq ?? 0, (next) => this.take(next)));
+    this.ends.push(site.channel.follow(id, deltas[deltas.length - 1]?.seq ?? 0, (next, problem) => this.take(next, problem)));
     const tick = setInterval(() => this.isOpen && view.goesOn(this.journal?.rows.get('run') ?? {}) && view.later(), TICK_MS);
     this.ends.push(() => clearInterval(tick));
   }
@@ -94,8 +94,12 @@ export class LiveRunPage extends HTMLElement {
     for (const end of this.ends) end();
   }
 
-  /** @param {import('../../fold.js').Delta[] | null} deltas */
-  take(deltas) {
+  /** @type {import('../channel.js').OnDeltas} */
+  take(deltas, problem) {
+    if (problem) {
+      this.leave(); // to read it again would lead to the same, for good
+      return this.replaceChildren(h('p', { class: 'empty error', role: 'alert', dir: 'auto' }, `${problem} Load the page again to follow the run.`));
+    }
     if (deltas === null) return this.site?.go(location.pathname + location.search);
     for (const delta of deltas) this.journal?.push(delta);
     this.view?.later();
