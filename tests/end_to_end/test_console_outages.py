@@ -310,7 +310,9 @@ def test_a_run_that_cannot_be_followed_is_not_read_again_for_good(browser: Brows
     tab.page.locator(".liveness[data-state=live]").wait_for()
     read: list[str] = []
     tab.page.on("request", lambda request: read.append(request.url))
-    tab.page.evaluate(f"document.querySelector('console-shell').site.channel.take({{ problem: '{run}', detail: 'Too many are followed.' }})")
+    tab.page.evaluate(
+        f"document.querySelector('console-shell').site.channel.take({{ problem: '{run}', detail: 'Too many are followed.' }})"
+    )
     expect(tab.page.locator("main [role=alert]")).to_have_text("Too many are followed. Load the page again to follow the run.")
     tab.page.wait_for_timeout(500)
     assert [url for url in read if "/deltas" in url] == []
