@@ -290,6 +290,9 @@ def test_what_failed_is_retried_in_a_new_run_that_is_shown(browser: Browser, sit
     tab.until(f"location.pathname.startsWith('/runs/') && location.pathname !== '/runs/{run}'")
     retried = tab.page.url.rpartition("/")[2].partition("?")[0]
     assert result_of(site, retried)["results"] == {"fail": "mended"}
+    tab.page.get_by_role("link", name="retry of the run of today").click()
+    tab.until(f"location.pathname === '/runs/{run}'")
+    expect(tab.page.get_by_role("link", name="again today")).to_have_attribute("href", f"/runs/{retried}")
     tab.close()
 
 

@@ -18,7 +18,7 @@ _SPACE = re.compile(r"/\*.*?\*/ ?|^[ \t]+", re.DOTALL | re.MULTILINE)
 _COMMENT_LINE = re.compile(r"^//.*\n", re.MULTILINE)
 _COMMENT_AT_END = re.compile(r"(?<=[;,{(]) //[^'\"`\n]*$", re.MULTILINE)
 _SPACE_IN_STYLE = re.compile(r"\s*([{}:;,>])\s+")
-OPERATOR = re.compile(r" (=>|===|!==|&&|\|\||\?\?|=) ")
+OPERATOR = re.compile(r" (=>|===|!==|&&|\|\||\?\?|=|\?) ")
 _LINE_THAT_GOES_ON = re.compile(r"^((?!.*//).*[;{,])\n", re.MULTILINE)
 _EMPTY_LINES = re.compile(r"\n{2,}")
 

@@ -10,7 +10,9 @@ import { statusOf } from '../../status.js';
 import { RunActs } from '../run_acts.js';
 import { RunFiles } from '../run_files.js';
 import { RunQueue } from '../run_queue.js';
+import { pageOf, statusOfRun } from '../run_words.js';
 import { TaskLog } from '../task_log.js';
+import { dayTime } from '../times.js';
 
 /** @typedef {import('../site.js').Site} Site */
 
@@ -33,7 +35,7 @@ export class LiveRunPage extends HTMLElement {
     this.site = site;
     this.run = id;
     const path = `/api/runs/${encodeURIComponent(id)}`;
-    const [{ run, tree }, { machines }] = await Promise.all([site.api.get(path), site.api.get('/api/machines')]);
+    const [{ run, tree, origin }, { machines }] = await Promise.all([site.api.get(path), site.api.get('/api/machines')]);
     this.journal = new Journal();
     this.machine = machines.find((/** @type {any} */ it) => it.name === run.machine);
     const others = new Set(tree.map((/** @type {any} */ it) => it.run_id));
@@ -79,6 +81,7 @@ export class LiveRunPage extends HTMLElement {
       },
     };
     view.open(new Map([[id, { run: id, parent: run.parent, machine: this.machine, journal: this.journal, logs: null }]]), host, query);
+    void othersOf(site, run, origin).then((links) => this.bar.querySelector('.title')?.append(...links));
     const { deltas } = this.journal;
     this.ends.push(site.channel.follow(id, deltas[deltas.length - 1]?.seq ?? 0, (next, problem) => this.take(next, problem)));
     const tick = setInterval(() => this.isOpen && view.goesOn(this.journal?.rows.get('run') ?? {}) && view.later(), TICK_MS);
@@ -104,6 +107,19 @@ export class LiveRunPage extends HTMLElement {
     for (const delta of deltas) this.journal?.push(delta);
     this.view?.later();
   }
+}
+
+/**
+ * Return links to what a run is a copy of, and to the last run that goes on from it, if there are any.
+ * @param {Site} site
+ * @param {import('../run_words.js').Run} run
+ * @param {import('../run_origins.js').Origin | null} origin
+ */
+async function othersOf(site, run, origin) {
+  const { runs } = await site.api.get(`/api/runs?${new URLSearchParams({ q: run.title, limit: '50' })}`).catch(() => ({ runs: [] }));
+  const again = runs.find((/** @type {import('../run_words.js').Run} */ it) => it.session === run.session && it.created_at > run.created_at);
+  const link = (/** @type {string} */ id, /** @type {string} */ text) => h('a', { class: 'up', href: pageOf({ ...run, run_id: id }), title: id }, text);
+  return [...(origin ? [link(origin.run_id, `${origin.is_retry ? 'retry' : 'copy'} of the run of ${dayTime(origin.created_at, site.now())}`)] : []), ...(again ? [link(again.run_id, `again ${dayTime(again.created_at, site.now())}: ${statusOfRun(again)[1].toLowerCase()}`)] : [])];
 }
 
 customElements.define('live-run-page', LiveRunPage);
