@@ -422,3 +422,25 @@ def test_a_plan_is_checked_drawn_and_started_with_its_parameters(browser: Browse
     tab.until("location.pathname.startsWith('/runs/')")
     assert result_of(site, tab.page.url.rpartition("/")[2].partition("?")[0])["results"]["deploy"] == "7 x2"
     tab.close()
+
+
+def test_who_has_left_the_page_while_a_run_starts_stays_where_they_are(browser: Browser, site: ConsoleSite) -> None:
+    tab = Tab(browser, site, "/submit?as=plan")
+    page = tab.page
+    task = {"task_id": "a", "name": "a", "device": "builder", "skill": "prepare"}
+    page.locator("#submitted").fill(json.dumps({"name": "left page", "tasks": [task]}))
+    page.get_by_role("button", name="Check the plan").click()
+    page.get_by_role("button", name="Start this plan").wait_for()
+    waiting: list[Route] = []
+
+    def wait(route: Route) -> None:
+        waiting.append(route)
+
+    page.route("**/api/runs", wait)
+    page.get_by_role("button", name="Start this plan").click()
+    page.get_by_role("link", name="Settings").click()
+    page.locator("settings-page").wait_for()
+    waiting[0].continue_()
+    page.locator(".toast", has_text="The run has started.").get_by_role("link", name="Show the run").wait_for()
+    assert page.url == f"{site.url}/settings"
+    tab.close()

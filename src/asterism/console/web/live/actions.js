@@ -116,7 +116,7 @@ export class RunActions extends HTMLElement {
     try {
       const said = await command(site, run, body, done);
       site.toast(said.text);
-      if (said.run !== run) site.go(`/runs/${encodeURIComponent(said.run)}`);
+      if (said.run !== run && this.isConnected) site.go(`/runs/${encodeURIComponent(said.run)}`);
     } catch (error) {
       site.toast(`Not done: ${/** @type {Error} */ (error).message}`);
     }
@@ -143,7 +143,7 @@ export class RunActions extends HTMLElement {
         if (!given) return 'Not sent: the form says what is wrong.';
         const said = await command(site, run, given, done);
         site.toast(said.text);
-        if (said.run !== run) site.go(`/runs/${encodeURIComponent(said.run)}`);
+        if (said.run !== run && this.isConnected) site.go(`/runs/${encodeURIComponent(said.run)}`);
         return '';
       },
     });

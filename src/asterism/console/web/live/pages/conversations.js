@@ -100,7 +100,7 @@ export class ConversationsPage extends HTMLElement {
       button.disabled = true;
       try {
         const { run_id } = await this.site.api.send('POST', '/api/conversations', { agent: agent.value, text: text.value }, { key });
-        this.site.go(`/conversations/${encodeURIComponent(run_id)}`);
+        if (this.isConnected) this.site.go(`/conversations/${encodeURIComponent(run_id)}`);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
         this.site.toast(error.detail);

@@ -132,8 +132,9 @@ export class SubmitPage extends HTMLElement {
       const params = await uploaded(found.value, upload);
       const plan = this.isWords ? { plan: this.plan, title: [...this.text.value.trim()].slice(0, 1000).join('') } : { plan: this.plan };
       const run = await sendOnce(this.site, '/api/runs', isDirect ? { request: this.text.value } : { ...plan, params });
-      this.site.toast('The run has started.');
-      this.site.go(`/runs/${encodeURIComponent(run.run_id)}`);
+      const address = `/runs/${encodeURIComponent(run.run_id)}`;
+      this.site.toast('The run has started.', address);
+      if (this.isConnected) this.site.go(address); // who has gone elsewhere meanwhile stays there
     } catch (error) {
       this.hold(false);
       this.say(`Not started: ${/** @type {Error} */ (error).message}`, true);
