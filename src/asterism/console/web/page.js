@@ -171,7 +171,8 @@ export class RunPage extends HTMLElement {
     const now = Math.max(delta?.at ?? start, goesOn ? (this.host.now?.() ?? 0) : 0);
     const edit = story.editAt(cursor.count);
     this.dock.draw(story, !!edit, goesOn ? now : 0); // first: its height decides about the layout of the plan
-    this.drawTop(run, rows, now - (story.forkedAt(cursor.count) || start));
+    const copied = story.forkedAt(cursor.count);
+    this.drawTop(run, rows, [copied ? 'Since it was copied' : 'Elapsed', duration(now - (copied || start))]);
     this.drawMain(run, rows, this.marking ? edit : null, now, start);
     const key = `${shown.run}\n${cursor.count}`;
     const link = (/** @type {string} */ child) => (this.host.has(child) ? h('button', { type: 'button', class: 'linkish', onclick: () => this.host.goTo(child) }, child) : h('code', {}, child));
@@ -191,7 +192,7 @@ export class RunPage extends HTMLElement {
   /**
    * @param {import('./fold.js').Row} run
    * @param {import('./fold.js').Rows} rows
-   * @param {number} elapsed
+   * @param {[string, string]} elapsed term and value
    */
   drawTop(run, rows, elapsed) {
     const { shown, cursor } = this;
@@ -202,15 +203,14 @@ export class RunPage extends HTMLElement {
     setText(this.pill, stateWords(cursor.delta?.state ?? shown.machine.initial, run.outcome));
     setAttribute(this.pill, 'data-outcome', run.outcome ?? '');
     setText(this.when, this.goesOn(run) ? '' : `${cursor.atEnd ? (run.ended ? 'ended' : 'not ended when exported') : 'earlier entry'} · ${moment(cursor.delta?.at ?? 0)}`);
-    const { parent } = shown;
-    fill(this.up, shown.run, () => parent && this.host.has(parent) && h('button', { type: 'button', class: 'linkish', onclick: () => this.host.goTo(parent) }, `run ${parent} ›`));
+    fill(this.up, shown.run, () => shown.parent && this.host.has(shown.parent) && h('button', { type: 'button', class: 'linkish', onclick: () => this.host.goTo(shown.parent) }, `run ${shown.parent} ›`));
     const tasks = [...rowsOf(rows, 'task')].filter(([, row]) => !row.item).map(([, row]) => statusOf(row, rows));
     const { used } = run;
     const stats = [
       tasks.length ? [run.machine === 'orchestration loop' ? 'Steps' : 'Tasks', progressWords(tasks)] : null,
       used?.cost_usd ? ['Cost', dollars(used.cost_usd)] : null,
       used && used.input_tokens + used.output_tokens ? ['Tokens', short(used.input_tokens + used.output_tokens)] : null,
-      ['Elapsed', duration(elapsed)],
+      elapsed,
     ].filter((it) => it !== null);
     fill(this.stats, JSON.stringify(stats), () => stats.map(([term, value]) => h('div', {}, h('dt', {}, term), h('dd', {}, value))));
   }
