@@ -101,10 +101,10 @@ test('a device that has left the fleet is shown with what it did', () => {
 
 const local = (...parts) => new Date(...parts).getTime() / 1000;
 
-test('the last night ends this morning, and in the evening has just begun', () => {
+test('the last night ends this morning, also for who asks in the evening', () => {
   assert.deepEqual(lastNight(local(2026, 10, 23, 9, 30)), { begin: local(2026, 10, 22, 18), end: local(2026, 10, 23, 8) });
   assert.deepEqual(lastNight(local(2026, 10, 23, 2)), { begin: local(2026, 10, 22, 18), end: null });
-  assert.deepEqual(lastNight(local(2026, 10, 23, 20)), { begin: local(2026, 10, 23, 18), end: null });
+  assert.deepEqual(lastNight(local(2026, 10, 23, 20)), { begin: local(2026, 10, 22, 18), end: local(2026, 10, 23, 8) });
 });
 
 test('an address has a period, and any other is the last day', () => {

@@ -39,12 +39,12 @@ export function periodOf(query, now) {
 }
 
 /**
- * Return the last night, in the time zone of the reader; during a night, that one up to now.
+ * Return the night before today, in the time zone of the reader; before the morning, that one up to now.
  * @param {number} now
  */
 export function lastNight(now) {
   const day = new Date(now * 1000);
-  if (day.getHours() < EVENING) day.setDate(day.getDate() - 1);
+  day.setDate(day.getDate() - 1);
   const begin = day.setHours(EVENING, 0, 0, 0) / 1000;
   day.setDate(day.getDate() + 1);
   const end = day.setHours(MORNING, 0, 0, 0) / 1000;
