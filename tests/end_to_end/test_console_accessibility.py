@@ -56,6 +56,7 @@ def test_no_page_has_a_serious_finding(browser: Browser, site: ConsoleSite, runs
         f"/runs/{failed}?task=prepare",
         f"/runs/{asking}",
         f"/conversations/{talk}",
+        "/devices?device=production",
         f"/compare?a={failed}&b={failed}%405",
     )
     found: dict[str, list[Any]] = {}

@@ -157,6 +157,7 @@ def test_hostile_text_is_text_on_every_page(browser: Browser, site: ConsoleSite,
         *(f"/runs/{failed}?view=table", f"/runs/{failed}?at=9", f"/conversations/{ids['talk']}"),
         *(f"/devices?device={quote(DEVICE)}", f"/compare?a={failed}&b={asks}", f"/compare?a={failed}&b={asks}&view=table"),
         *(f"/runs/{ids['endless']}", f"/compare?a={ids['endless']}@1.5&b={ids['endless']}@1e99", "/devices?period=between&begin=1e99"),
+        "/schedules?schedule=nightly",
     ]
     tab.expect("404")
     addresses += [f"/{it}{quote(TAGS)}" for it in ("runs/", "conversations/", "compare?a=", "devices?device=", "inbox?question=")]

@@ -60,7 +60,8 @@ def test_a_browser_that_refuses_the_cookie_learns_so(browser: Browser, site: Con
     tab.go(f"/#login={link}")
     expect(page.locator("log-in .error")).to_contain_text("refused the cookie")
     page.get_by_label("Login link or token").fill(Path(f"{site.database}.token").read_text(encoding="ascii"))
-    page.get_by_role("button", name="Log in").click()
+    with page.expect_response("**/api/login"):
+        page.get_by_role("button", name="Log in").click()
     expect(page.locator("log-in .error")).to_contain_text("Allow cookies for this site")
     expect(page.get_by_role("button", name="Log in")).to_be_visible()
     tab.close()

@@ -91,7 +91,7 @@ export class AnswerForm extends HTMLElement {
    */
   button(verb, keys) {
     const main = verb === this.inquiry.verbs[0];
-    const key = keys && KEYS[verb] ? h('kbd', { 'aria-hidden': 'true' }, KEYS[verb], verb === 'approve' && this.inquiry.risk === 'high' ? ' ↵' : '') : null;
+    const key = keys && KEYS[verb] ? h('kbd', { 'aria-hidden': 'true' }, KEYS[verb]) : null;
     const click = () => this.choose(verb);
     return h('button', { type: 'button', class: `button ${main ? 'primary' : ''}`, 'data-verb': verb, onclick: click }, h('span', {}, VERBS[verb] ?? verb, verb === 'edit' ? ' …' : ''), key);
   }

@@ -73,11 +73,11 @@ export class DevicesPage extends HTMLElement {
 
   draw() {
     const now = this.site.now();
-    const picked = this.rows.find((row) => row.id === this.query.get('device')) ?? this.rows[0];
+    const picked = this.rows.find((row) => row.id === this.query.get('device')); // none until somebody chooses one, as its commands are beside it
     fill(this.tools, JSON.stringify(this.period.name), () => this.chooserOf());
     const key = JSON.stringify([this.rows, picked?.id, Math.round(now / 10)]);
     fill(this.list, key, () => (this.rows.length ? this.table(now, picked) : h('p', { class: 'empty' }, 'This server has no devices. Start it with --fleet FILE.')));
-    fill(this.details, key, () => picked && this.card(picked, now));
+    fill(this.details, key, () => (picked ? this.card(picked, now) : this.rows.length ? h('p', { class: 'empty' }, 'Choose a device to see what it did.') : null));
   }
 
   /** @param {Record<string, string | null>} changes of the address */

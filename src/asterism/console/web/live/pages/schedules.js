@@ -73,9 +73,9 @@ export class SchedulesPage extends HTMLElement {
     this.draw();
   }
 
-  /** Return the schedule that is shown in full. */
+  /** Return the schedule that is shown in full; none until somebody chooses one, as its commands are beside it. */
   get picked() {
-    return this.all.find(({ name }) => name === this.query.get('schedule')) ?? this.all[0];
+    return this.all.find(({ name }) => name === this.query.get('schedule'));
   }
 
   draw() {
@@ -83,7 +83,7 @@ export class SchedulesPage extends HTMLElement {
     const key = JSON.stringify([this.all, this.details, [...this.runs.values()], Math.round(now / 10), this.site.isLive]);
     const none = () => h('p', { class: 'empty' }, 'No schedules yet. Add one here, or with ', h('code', {}, 'asterism schedule add'), '.');
     fill(this.list, key, () => (this.all.length ? this.table(now) : none()));
-    fill(this.side, key, () => this.details && this.card(this.details, now));
+    fill(this.side, key, () => (this.details ? this.card(this.details, now) : this.all.length ? h('p', { class: 'empty' }, 'Choose a schedule to see its history, and to start or change it.') : null));
   }
 
   /** @param {number} now */
