@@ -101,7 +101,7 @@ export class RunPage extends HTMLElement {
     this.asTable = query.get('view') === 'table';
     this.dock.timeline.range = query.get('range')?.split('-').map(Number) ?? null;
     const at = Number(query.get('at'));
-    this.cursor.show(at > 0 ? this.cursor.journal.countOf(at) : Infinity);
+    at > 0 ? this.cursor.jump(at) : this.cursor.show(Infinity);
   }
 
   /** Return the run that is shown without a choice. */

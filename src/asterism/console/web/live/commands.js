@@ -8,7 +8,7 @@ import { newKey } from './api.js';
 const TRIES = 3;
 const PAUSE_MS = 1000;
 
-/** The keys of requests that have no answer. Whoever gives such a command again means the same one. @type {Map<string, string>} */
+/** The keys of requests that have no answer. Somebody who gives such a command again means the same one. @type {Map<string, string>} */
 const open = new Map();
 /** Requests without an answer whose keys are known. */
 const MOST = 100;

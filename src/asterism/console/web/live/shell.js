@@ -18,7 +18,7 @@ import { ToastList } from './toasts.js';
 
 /** Questions that are counted; there may be more. */
 const MOST_QUESTIONS = 100;
-/** What the palette finds besides commands and runs. */
+/** What the palette finds that is no command and no run. */
 const MOST_FOUND = 8;
 /** Milliseconds by which the clock of the browser is off after somebody has set it. */
 const JUMP_MS = 2000;

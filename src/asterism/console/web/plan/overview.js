@@ -36,13 +36,13 @@ export class Overview {
     this.changed = changed;
     this.canvas = h('canvas', { class: 'overview', 'aria-hidden': 'true' });
     this.colors = /** @type {Record<string, string>} */ ({});
+    /** @type {WeakMap<import('../layout/routes.js').Route, Path2D>} */
+    this.paths = new WeakMap();
   }
 
   /** Follow the colors of the page; returns the function that stops, without which the page would keep this for good. */
   watch() {
     this.colors = {};
-    /** @type {WeakMap<import('../layout/routes.js').Route, Path2D>} */
-    this.paths = new WeakMap();
     const recolor = () => {
       this.colors = {};
       this.changed();

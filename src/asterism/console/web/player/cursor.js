@@ -71,7 +71,7 @@ export class Journal {
  * @param {T[]} items
  * @param {(item: T) => boolean} has
  */
-function leading(items, has) {
+export function leading(items, has) {
   let low = 0;
   let high = items.length;
   while (low < high) {

@@ -4,6 +4,7 @@
  * way is shortened, and the place where it was is known. A journal whose entries share one time is measured in entries.
  */
 import { duration } from '../words.js';
+import { leading } from './cursor.js';
 
 /** An idle gap is shown in full up to this part of the time in which something is under way. */
 const IDLE = 0.05;
@@ -81,7 +82,7 @@ export class Scale {
    * @param {number} x
    */
   count(x) {
-    return upTo(this.places, x);
+    return Math.max(1, leading(this.places, (it) => it <= x + 1e-9));
   }
 
   /**
@@ -113,29 +114,13 @@ export class Scale {
 }
 
 /**
- * Return how many of rising numbers are at or below one of them, at least 1.
- * @param {number[]} rising
- * @param {number} x
- */
-function upTo(rising, x) {
-  let low = 1;
-  let high = rising.length;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (rising[middle - 1] <= x + 1e-9) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
-/**
  * Return the number that belongs to `x`, in proportion between those that belong to its neighbors.
  * @param {number[]} rising
  * @param {number[]} others one for each of `rising`
  * @param {number} x
  */
 function along(rising, others, x) {
-  const k = upTo(rising, x) - 1;
+  const k = Math.max(0, leading(rising, (it) => it <= x + 1e-9) - 1);
   if (k + 1 >= rising.length || x <= rising[k]) return others[k];
   return others[k] + ((x - rising[k]) / (rising[k + 1] - rising[k])) * (others[k + 1] - others[k]);
 }

@@ -73,7 +73,7 @@ export class DevicesPage extends HTMLElement {
 
   draw() {
     const now = this.site.now();
-    const picked = this.rows.find((row) => row.id === this.query.get('device')); // none until somebody chooses one, as its commands are beside it
+    const picked = this.rows.find((row) => row.id === this.query.get('device')); // none until somebody chooses one, as its commands come with it
     fill(this.tools, JSON.stringify(this.period.name), () => this.chooserOf());
     const key = JSON.stringify([this.rows, picked?.id, Math.round(now / 10)]);
     fill(this.list, key, () => (this.rows.length ? this.table(now, picked) : h('p', { class: 'empty' }, 'This server has no devices. Start it with --fleet FILE.')));

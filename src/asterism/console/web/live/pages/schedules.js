@@ -73,7 +73,7 @@ export class SchedulesPage extends HTMLElement {
     this.draw();
   }
 
-  /** Return the schedule that is shown in full; none until somebody chooses one, as its commands are beside it. */
+  /** Return the schedule that is shown in full; none until somebody chooses one, as its commands come with it. */
   get picked() {
     return this.all.find(({ name }) => name === this.query.get('schedule'));
   }
