@@ -25,6 +25,7 @@ from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, Store
 from asterism.runtime.run_status import closed_inquiries, is_stuck, opened_inquiries, status_of
 from asterism.runtime.snapshots import SnapshotPolicy, load
+from asterism.runtime.task_group import is_being_cancelled
 from asterism.runtime.wakeup_timer import WakeupTimer
 
 APPEND_TRIES = 8
@@ -334,7 +335,7 @@ class RunExecutor:
             self._wakeup.set()
             return
         except (Exception, SystemExit, asyncio.CancelledError) as error:  # boundary: an error in a performer becomes the effect's result
-            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+            if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
                 raise
             result = self._failure(effect_id, effect, error)
         self._performing.pop(effect_id, None)
@@ -378,9 +379,3 @@ class RunExecutor:
         self._timer.drop()
         for task in tuple(self._performing.values()):
             task.cancel()
-
-
-def _is_being_cancelled() -> bool:
-    """Return True if this task is being cancelled, and not something that it waits for."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0

@@ -1,4 +1,4 @@
-"""Task groups: one whose body raises its own error as it is, and one that works through items, several at once."""
+"""Tasks: groups of them, one that raises the own error of its body and one that works through items; and whether one is cancelled."""
 
 from __future__ import annotations
 
@@ -49,3 +49,9 @@ async def do_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, a
             group.create_task(work_on())
     if failures:
         raise failures[0]
+
+
+def is_being_cancelled() -> bool:
+    """Return True if this task is being cancelled, and not something that it waits for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

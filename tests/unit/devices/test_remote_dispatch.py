@@ -398,6 +398,32 @@ def test_a_watch_that_ends_begins_again_at_growing_intervals() -> None:
     assert events == [DeviceLost(device="far", reason=lost), DeviceFound(device="far")]
 
 
+class Clumsy(Restless):
+    """A remote device that makes an error of its own of the first cancel of its ``watch``."""
+
+    async def watch(self, notices: Notices) -> None:
+        self.watched.append(now())
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            if len(self.watched) == 1:
+                raise OSError("the connection was closed") from None
+            raise
+
+
+def test_a_device_that_makes_an_error_of_a_cancel_is_not_watched_again() -> None:
+    device = Clumsy()
+
+    async def whole() -> None:
+        async with asyncio.timeout(100):
+            async with Dispatcher({"far": device}, now):
+                await asyncio.sleep(1)
+            assert now() == 1
+
+    run(whole())
+    assert device.watched == [0]
+
+
 class Attaching:
     """A remote device that reports two handles, and a third one when it is cancelled."""
 

@@ -584,6 +584,23 @@ def test_watch_reports_a_host_that_is_lost_and_found_again(tmp_path: Path, monke
     play(tmp_path, scenario)
 
 
+def test_a_cancel_that_comes_with_the_connection_ends_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = asyncssh.connection._connect
+
+    async def scenario(_server: SshServer, device: SshDevice) -> None:
+        async def connected(*arguments: Any) -> Any:
+            connection = await connect(*arguments)
+            asyncio.get_running_loop().call_soon(watching.cancel)
+            return connection
+
+        monkeypatch.setattr(asyncssh.connection, "_connect", connected)
+        watching = asyncio.create_task(device.watch(Noticed()))
+        await asyncio.wait([watching])
+        assert watching.cancelled()
+
+    play(tmp_path, scenario)
+
+
 def test_more_attempts_than_sessions_of_one_connection_run_at_once(tmp_path: Path) -> None:
     async def scenario(server: SshServer, device: SshDevice) -> None:
         count = 20

@@ -128,6 +128,31 @@ def test_a_device_is_lost_until_it_can_be_opened() -> None:
     run(whole())
 
 
+def test_a_device_that_makes_an_error_of_a_cancel_is_not_opened_again() -> None:
+    tries = 0
+
+    async def opened() -> Device:
+        nonlocal tries
+        tries += 1
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            if tries == 1:
+                raise OSError("the connection was closed") from None
+            raise
+        return fake("far")
+
+    async def whole() -> None:
+        time = asyncio.get_running_loop().time
+        async with asyncio.timeout(100):
+            async with Dispatcher({"far": UnopenedDevice(fake("far").profile, "no camera", opened)}, time):
+                await asyncio.sleep(2)
+            assert time() == 2
+
+    run(whole())
+    assert tries == 1
+
+
 def test_a_request_that_cannot_be_planned_names_the_devices_whose_skills_are_unknown() -> None:
     async def never() -> Device:
         raise AssertionError

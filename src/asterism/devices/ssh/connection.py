@@ -230,7 +230,8 @@ class Host:
                 for at in (*jump, address):
                     configured = (await _configured(ssh, at, options)).config.get("Ciphers")
                     ciphers = {} if configured else {"encryption_algs": _CIPHERS}
-                    jumps.append(await ssh.connect(**_named(at), tunnel=jumps[-1] if jumps else None, **options, **ciphers))
+                    async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                        jumps.append(await ssh.connect(**_named(at), tunnel=jumps[-1] if jumps else None, **options, **ciphers))
                     failing.callback(jumps[-1].close)
             except (ssh.Error, ssh.ConfigParseError, InvalidInput, OSError, ValueError) as error:
                 raise _refusal(ssh, error, at, known_hosts) from error
@@ -242,7 +243,8 @@ class Host:
         files = [str(file) for file in (known_hosts, _SYSTEM_KNOWN_HOSTS) if file.is_file()]
         options: dict[str, Any] = {
             "known_hosts": files or b"",
-            "connect_timeout": CONNECT_TIMEOUT_S,
+            # asyncssh bounds it by asyncio.wait_for, which in Python 3.11 loses a cancel that comes with the connection
+            "connect_timeout": None,
             "login_timeout": CONNECT_TIMEOUT_S,
             "keepalive_interval": KEEPALIVE_S,
             "keepalive_count_max": KEEPALIVES,
