@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -120,6 +121,47 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_file_costs_nothing(tmp_path
         assert server.starts == ["start"]
 
     play(tmp_path, scenario)
+
+
+class Silent(SftpServer):
+    """The files of a host that stops answering once a file is read or written."""
+
+    silent = asyncio.Event()
+
+    async def read(self, file_obj: io.FileIO, offset: int, size: int) -> bytes:  # type: ignore[override]
+        return await self._stop(file_obj)
+
+    async def write(self, file_obj: io.FileIO, offset: int, data: bytes) -> int:  # type: ignore[override]
+        return len(await self._stop(file_obj))
+
+    async def close(self, file_obj: io.FileIO) -> None:  # type: ignore[override]
+        await self._stop(file_obj)
+
+    async def _stop(self, file_obj: io.FileIO) -> bytes:
+        file_obj.close()
+        self.silent.set()
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+@pytest.mark.parametrize("skill", ["copy", "make"])
+def test_a_cancelled_transfer_waits_for_no_answer_and_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skill: str, *, cuts: bool
+) -> None:
+    monkeypatch.setattr(Silent, "silent", asyncio.Event())
+
+    async def scenario(server: SshServer, device: SshDevice, files: TestFiles) -> None:
+        given = {"source": await files.put("a.txt", b"hello")} if skill == "copy" else {"script": 'echo hello >"$2"'}
+        performing = asyncio.create_task(device.perform(attempt(skill, **given), Heard()))
+        await Silent.silent.wait()
+        if cuts:
+            server.cut()
+        performing.cancel()
+        await asyncio.wait([performing], timeout=10)
+        assert performing.cancelled()
+        assert server.starts == ["start"] * (skill == "make")
+
+    play(tmp_path, scenario, Silent)
 
 
 def test_a_host_that_drops_every_connection_is_lost_and_has_started_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ class Host:
 
     @contextlib.asynccontextmanager
     async def sftp(self) -> AsyncIterator[asyncssh.SFTPClient]:
-        """Open a session of SFTP.
+        """Open a session of SFTP. Its end closes the files that are open in it.
 
         Raises:
             HostError: the connection was lost, also during the block; or the host refuses what the block asks for.
@@ -163,8 +163,11 @@ class Host:
         ssh = _asyncssh()
         link, client = await self._session(lambda connection: connection.start_sftp_client(), subsystem="SFTP")
         try:
-            async with client:
+            try:
                 yield client
+            finally:
+                client.exit()
+            await client.wait_closed()  # not after an error or a cancel: the host may have stopped answering
         except (ssh.SFTPConnectionLost, ssh.SFTPNoConnection, ssh.DisconnectError, ConnectionError) as error:
             raise HostError("lost", f"the connection to {self} was lost: {error}") from error
         except ssh.Error as error:

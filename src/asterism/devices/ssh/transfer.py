@@ -80,13 +80,14 @@ async def _push(sftp: asyncssh.SFTPClient, target: str, part: str, content: Asyn
         return
     await sftp.makedirs(target.rpartition("/")[0], SFTPAttrs(permissions=0o700), exist_ok=True)
     offset, block, room = 0, min(sftp.limits.max_write_len, _BLOCK_BYTES), asyncio.Semaphore(_BLOCKS)
-    opened = sftp.open(part, "wb", SFTPAttrs(permissions=0o600), block_size=0)
-    async with contextlib.aclosing(content) as chunks, opened as file, _together() as group:  # type: ignore[type-var]
+    file = await sftp.open(part, "wb", SFTPAttrs(permissions=0o600), block_size=0)
+    async with contextlib.aclosing(content) as chunks, _together() as group:  # type: ignore[type-var]
         async for chunk in chunks:
             for start in range(0, len(chunk), block):
                 await room.acquire()
                 group.create_task(_write(file, chunk[start : start + block], offset + start, room))
             offset += len(chunk)
+    await file.close()
     try:
         await sftp.rename(part, target)
     except SFTPError:
@@ -117,12 +118,12 @@ async def pulled(host: Host, path: str, name: str) -> AsyncIterator[bytes]:
                 if seen not in {None, facts}:
                     raise AttemptError("bad_result", f"file {name}: it was changed on the host while it was read")
                 seen, size = facts, facts[0]
-                async with await _opened(sftp, path, name) as file:
-                    while chunk := await _chunk(file, offset, size + 1 - offset, min(sftp.limits.max_read_len, _BLOCK_BYTES)):
-                        offset += len(chunk)
-                        if offset > size:
-                            break
-                        yield chunk
+                file = await _opened(sftp, path, name)
+                while chunk := await _chunk(file, offset, size + 1 - offset, min(sftp.limits.max_read_len, _BLOCK_BYTES)):
+                    offset += len(chunk)
+                    if offset > size:
+                        break
+                    yield chunk
                 if offset != size:
                     how = "more" if offset > size else "less"
                     raise AttemptError("bad_result", f"file {name}: the host has sent {how} than its {size:,} bytes")
