@@ -162,6 +162,7 @@ def test_reading_a_modified_row_never_raises(desktop: Desktop, cell: tuple[str, 
 
 @settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(cell=("inbox", "body"), value=b"\xff", command=["cancel", "WAITING"])
+@example(cell=("inbox", "key"), value="", command=["cancel", "WAITING"])
 @example(cell=("snapshots", "body"), value="[]", command=["cancel", "WAITING"])
 @given(cell=st.sampled_from(CELLS), value=values, command=st.sampled_from(DRIVES))
 def test_driving_a_run_with_a_modified_row_never_raises(desktop: Desktop, cell: tuple[str, str], value: Any, command: list[str]) -> None:
