@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
 from asterism.runtime.ports.device import Attempt, AttemptResult, Device, Signs
-from asterism.runtime.task_group import is_being_cancelled
+from asterism.runtime.task_group import in_own_task
 
 AGAIN_S = (1.0, 60.0)
 """First and longest wait before a device is opened again, in seconds."""
@@ -48,10 +48,8 @@ class UnopenedDevice:
         while True:  # bounded: its waits grow, and it ends with the dispatcher
             await asyncio.sleep(wait_s)
             try:
-                return await self._open_again()
+                return await in_own_task(self._open_again())
             except Exception as error:  # boundary: a kind may raise anything while it opens a device; it is tried again
-                if is_being_cancelled():
-                    raise asyncio.CancelledError from error
                 log.info("device %s cannot be used: %s", self._profile.device_id, error)
             wait_s = min(2 * wait_s, longest_s)
 

@@ -10,7 +10,7 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.runtime.ports.device import RemoteDevice
-from asterism.runtime.task_group import is_being_cancelled
+from asterism.runtime.task_group import in_own_task
 
 RETRY_S = (1.0, 60.0)
 """First and longest wait before a device is watched again whose ``watch`` has ended."""
@@ -62,10 +62,8 @@ async def watch(device: RemoteDevice, notices: DeviceNotices) -> None:
     while True:  # bounded: its waits grow, and it ends with the dispatcher
         began_at = loop.time()
         try:
-            await device.watch(notices)
+            await in_own_task(device.watch(notices))
         except Exception as error:  # boundary: a device may raise anything; it counts as lost until it reports that it is found
-            if is_being_cancelled():  # the device has made another error of it
-                raise asyncio.CancelledError from error
             notices.lost(f"its connection failed: {type(error).__name__}: {error}")
         wait_s = first_s if loop.time() - began_at > longest_s else min(2 * wait_s, longest_s)
         await asyncio.sleep(wait_s)

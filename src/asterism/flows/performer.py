@@ -62,6 +62,7 @@ from asterism.machines.flow_agent.requests import HandlerCall, HandlerNotificati
 from asterism.reading.setting import DEFAULT_LANGUAGE
 from asterism.reading.words import Words, words_of
 from asterism.runtime.ports.performer import Performer, Report
+from asterism.runtime.task_group import is_being_cancelled
 
 HANDLER_TIMEOUT_S = 300.0
 """Time limit for a handler that does not enter ``on_running``, in seconds."""
@@ -261,8 +262,8 @@ class HandlerPerformer(msgspec.Struct, eq=False):
         except (Exception, SystemExit) as error:  # boundary: an error in a handler ends only its conversation
             handled = _failure_of(agent, execution, error)
         except asyncio.CancelledError as error:
-            if (task := asyncio.current_task()) is None or task.cancelling():
-                raise  # this task is cancelled, rather than one that the handler awaits
+            if is_being_cancelled():
+                raise
             handled = _failure_of(agent, execution, error)
         return self._without_secrets(agent, run, handled, message.secret)
 

@@ -1,11 +1,11 @@
-"""Tasks: groups of them, one that raises the own error of its body and one that works through items; and whether one is cancelled."""
+"""Tasks: groups of them, one that raises the own error of its body and one that works through items; and how no cancel is lost."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from asterism.errors import StoreUnavailable
 
@@ -55,3 +55,25 @@ def is_being_cancelled() -> bool:
     """Return True if this task is being cancelled, and not something that it waits for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+async def in_own_task(work: Awaitable[T]) -> T:
+    """Do work in a task of its own; return its result, or raise its error, unless this task is cancelled meanwhile.
+
+    The group does not see an error of the work, as it would raise that instead of the cancel. ``cancelling()`` is no help in
+    the task of the work: before Python 3.13, a group that has failed there leaves it raised.
+    """
+    failures: list[Exception] = []
+
+    async def done() -> T | None:
+        try:
+            return await work
+        except Exception as error:  # boundary: raised again below, when the group has ended
+            failures.append(error)
+            return None
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(done())
+    if failures:
+        raise failures[0]
+    return cast("T", task.result())

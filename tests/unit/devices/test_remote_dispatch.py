@@ -424,6 +424,31 @@ def test_a_device_that_makes_an_error_of_a_cancel_is_not_watched_again() -> None
     assert device.watched == [0]
 
 
+class Grouped(Restless):
+    """A remote device whose ``watch`` fails in a group of tasks at first."""
+
+    async def watch(self, notices: Notices) -> None:
+        self.watched.append(now())
+        if len(self.watched) == 1:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.refused())
+        notices.found()
+
+    async def refused(self) -> None:
+        raise OSError("refused")
+
+
+def test_a_watch_that_fails_in_a_group_of_tasks_begins_again() -> None:
+    device = Grouped()
+
+    async def whole() -> None:
+        async with Dispatcher({"far": device}, now):
+            await asyncio.sleep(10)
+
+    run(whole())
+    assert device.watched == [0, 2, 6]
+
+
 class Attaching:
     """A remote device that reports two handles, and a third one when it is cancelled."""
 

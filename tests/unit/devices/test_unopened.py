@@ -128,6 +128,30 @@ def test_a_device_is_lost_until_it_can_be_opened() -> None:
     run(whole())
 
 
+def test_a_device_that_fails_in_a_group_of_tasks_is_opened_again() -> None:
+    tries = 0
+
+    async def refused() -> None:
+        raise OSError("refused")
+
+    async def opened() -> Device:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(refused())
+        return fake("far")
+
+    async def whole() -> None:
+        dispatcher = Dispatcher({"far": UnopenedDevice(fake("far").profile, "no camera", opened)}, asyncio.get_running_loop().time)
+        async with dispatcher:
+            await asyncio.sleep(8)
+            assert dispatcher.initial_events() == []
+
+    run(whole())
+    assert tries == 3
+
+
 def test_a_device_that_makes_an_error_of_a_cancel_is_not_opened_again() -> None:
     tries = 0
 
