@@ -17,6 +17,7 @@ from asterism.devices.worker_protocol import AttemptError
 from asterism.errors import InvalidInput, first_of
 from asterism.kernel.file_value import FILE, PATH, is_file, safe_name
 from asterism.runtime.ports.files import FILE_BYTES
+from asterism.runtime.task_group import in_own_task
 
 if TYPE_CHECKING:
     import asyncssh
@@ -79,20 +80,24 @@ async def _push(sftp: asyncssh.SFTPClient, target: str, part: str, content: Asyn
     if await sftp.exists(target):
         return
     await sftp.makedirs(target.rpartition("/")[0], SFTPAttrs(permissions=0o700), exist_ok=True)
-    offset, block, room = 0, min(sftp.limits.max_write_len, _BLOCK_BYTES), asyncio.Semaphore(_BLOCKS)
     file = await sftp.open(part, "wb", SFTPAttrs(permissions=0o600), block_size=0)
-    async with contextlib.aclosing(content) as chunks, _together() as group:  # type: ignore[type-var]
-        async for chunk in chunks:
-            for start in range(0, len(chunk), block):
-                await room.acquire()
-                group.create_task(_write(file, chunk[start : start + block], offset + start, room))
-            offset += len(chunk)
+    await in_own_task(_write_all(file, content, min(sftp.limits.max_write_len, _BLOCK_BYTES)))
     await file.close()
     try:
         await sftp.rename(part, target)
     except SFTPError:
         if not await sftp.exists(target):  # another process was faster
             raise
+
+
+async def _write_all(file: asyncssh.SFTPClientFile, content: AsyncIterator[bytes], block: int) -> None:
+    offset, room = 0, asyncio.Semaphore(_BLOCKS)
+    async with contextlib.aclosing(content) as chunks, _together() as group:  # type: ignore[type-var]
+        async for chunk in chunks:
+            for start in range(0, len(chunk), block):
+                await room.acquire()
+                group.create_task(_write(file, chunk[start : start + block], offset + start, room))
+            offset += len(chunk)
 
 
 async def _write(file: asyncssh.SFTPClientFile, block: bytes, offset: int, room: asyncio.Semaphore) -> None:
@@ -119,7 +124,8 @@ async def pulled(host: Host, path: str, name: str) -> AsyncIterator[bytes]:
                     raise AttemptError("bad_result", f"file {name}: it was changed on the host while it was read")
                 seen, size = facts, facts[0]
                 file = await _opened(sftp, path, name)
-                while chunk := await _chunk(file, offset, size + 1 - offset, min(sftp.limits.max_read_len, _BLOCK_BYTES)):
+                block = min(sftp.limits.max_read_len, _BLOCK_BYTES)
+                while chunk := await in_own_task(_chunk(file, offset, size + 1 - offset, block)):
                     offset += len(chunk)
                     if offset > size:
                         break
