@@ -270,7 +270,7 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
     except (RecursionError, TypeError, UnicodeError) as error:
         raise InvalidInput(f"{where}: cannot be written as JSON ({error})") from None
     except msgspec.ValidationError as error:
-        message, _, at = str(error).partition(" - at `$")
+        message, _, at = " ".join(str(error).splitlines()).partition(" - at `$")  # a field's name may have several lines
         place = at.rstrip("`")
         raise InvalidInput(f"{where}{place}: {message}{_allowed(message, place, kind)}") from None
     check_encodable(found, where)

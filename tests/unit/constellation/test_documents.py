@@ -123,6 +123,7 @@ def test_a_plan_may_name_itself_and_have_no_dependencies() -> None:
     ("changed", "told"),
     [
         ({"colour": "red"}, r"plan.tasks\[0\]: Object contains unknown field `colour`; its fields are task_id, name, description"),
+        ({"c\nd": "red"}, r"plan.tasks\[0\]: Object contains unknown field `c d`; its fields are task_id"),
         ({"timeout_s": "soon"}, r"plan.tasks\[0\].timeout_s: Expected `float \| null`, got `str`"),
         ({"timeout_s": 0}, r"plan.tasks\[0\].timeout_s: Expected `float` > 0"),
         ({"timeout_s": float("nan")}, r"plan.tasks\[0\].timeout_s: Expected `float` > 0"),
