@@ -48,7 +48,7 @@ class UnopenedDevice:
         while True:  # bounded: its waits grow, and it ends with the dispatcher
             await asyncio.sleep(wait_s)
             try:
-                return await in_own_task(self._open_again())
+                return await in_own_task(self._open_again)
             except Exception as error:  # boundary: a kind may raise anything while it opens a device; it is tried again
                 log.info("device %s cannot be used: %s", self._profile.device_id, error)
             wait_s = min(2 * wait_s, longest_s)

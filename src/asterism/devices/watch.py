@@ -62,7 +62,7 @@ async def watch(device: RemoteDevice, notices: DeviceNotices) -> None:
     while True:  # bounded: its waits grow, and it ends with the dispatcher
         began_at = loop.time()
         try:
-            await in_own_task(device.watch(notices))
+            await in_own_task(device.watch, notices)
         except Exception as error:  # boundary: a device may raise anything; it counts as lost until it reports that it is found
             notices.lost(f"its connection failed: {type(error).__name__}: {error}")
         wait_s = first_s if loop.time() - began_at > longest_s else min(2 * wait_s, longest_s)

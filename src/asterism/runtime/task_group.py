@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from asterism.errors import StoreUnavailable
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -57,7 +58,7 @@ def is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
-async def in_own_task(work: Awaitable[T]) -> T:
+async def in_own_task(work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do work in a task of its own; return its result, or raise its error, unless this task is cancelled meanwhile.
 
     The group does not see an error of the work, as it would raise that instead of the cancel. ``cancelling()`` is no help in
@@ -67,7 +68,7 @@ async def in_own_task(work: Awaitable[T]) -> T:
 
     async def done() -> T | None:
         try:
-            return await work
+            return await work(*args, **kwargs)
         except Exception as error:  # boundary: raised again below, when the group has ended
             failures.append(error)
             return None

@@ -37,16 +37,16 @@ async def refused_when_cancelled() -> str:
 
 
 def test_work_returns_its_result() -> None:
-    assert asyncio.run(in_own_task(answers())) == "yes"
+    assert asyncio.run(in_own_task(answers)) == "yes"
 
 
 def test_an_error_of_work_is_raised_as_it_is_however_often_one_came_before() -> None:
     async def scenario() -> None:
         for _ in range(2):
             with pytest.raises(OSError, match=r"^refused$"):
-                await in_own_task(refused())
+                await in_own_task(refused)
             with pytest.raises(ExceptionGroup):
-                await in_own_task(refused_in_a_group())
+                await in_own_task(refused_in_a_group)
 
     asyncio.run(scenario())
 
@@ -55,7 +55,7 @@ def test_an_error_of_work_is_raised_as_it_is_however_often_one_came_before() -> 
 @pytest.mark.parametrize("turns", range(1, 5))
 def test_a_cancel_comes_before_the_result_and_the_error_of_work(work: Callable[[], Awaitable[str]], turns: int) -> None:
     async def scenario() -> None:
-        doing = asyncio.create_task(in_own_task(work()))
+        doing = asyncio.create_task(in_own_task(work))
         for _ in range(turns):
             await asyncio.sleep(0)
         doing.cancel()
@@ -63,3 +63,21 @@ def test_a_cancel_comes_before_the_result_and_the_error_of_work(work: Callable[[
             await doing
 
     asyncio.run(scenario())
+
+
+def test_work_that_is_cancelled_before_it_begins_is_not_called() -> None:
+    called: list[str] = []
+
+    async def works() -> None:
+        called.append("works")
+
+    async def scenario() -> None:
+        doing = asyncio.create_task(in_own_task(works))
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:  # as at the end of asyncio.run
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await doing
+
+    asyncio.run(scenario())
+    assert not called

@@ -81,7 +81,7 @@ async def _push(sftp: asyncssh.SFTPClient, target: str, part: str, content: Asyn
         return
     await sftp.makedirs(target.rpartition("/")[0], SFTPAttrs(permissions=0o700), exist_ok=True)
     file = await sftp.open(part, "wb", SFTPAttrs(permissions=0o600), block_size=0)
-    await in_own_task(_write_all(file, content, min(sftp.limits.max_write_len, _BLOCK_BYTES)))
+    await in_own_task(_write_all, file, content, min(sftp.limits.max_write_len, _BLOCK_BYTES))
     await file.close()
     try:
         await sftp.rename(part, target)
@@ -125,7 +125,7 @@ async def pulled(host: Host, path: str, name: str) -> AsyncIterator[bytes]:
                 seen, size = facts, facts[0]
                 file = await _opened(sftp, path, name)
                 block = min(sftp.limits.max_read_len, _BLOCK_BYTES)
-                while chunk := await in_own_task(_chunk(file, offset, size + 1 - offset, block)):
+                while chunk := await in_own_task(_chunk, file, offset, size + 1 - offset, block):
                     offset += len(chunk)
                     if offset > size:
                         break
