@@ -14,7 +14,7 @@ import msgspec
 from asterism.errors import VERSION_STEP, AsterismError, RunNewer
 from asterism.kernel.machine import Effect, Event, Machine, kind_of, make_effect_id
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Schema version of a record's body. A change of format raises it and adds a converter."""
 
 

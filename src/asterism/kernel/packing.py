@@ -23,6 +23,7 @@ UPGRADES: dict[int, Callable[[Record], Record]] = {
     3: lambda record: record,  # so does 4
     4: lambda record: record,  # and 5
     5: lambda record: record,  # and 6
+    6: lambda record: record,  # and 7
 }
 """For each schema version, the function that converts a record to the next version. Version 1 was
 never released and has none."""

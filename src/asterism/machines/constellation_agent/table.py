@@ -327,7 +327,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         AttemptQueued: row(note_queued),
     },
     starts=first_event,
-    rules=6,
+    rules=7,
 )
 
 ConstellationAgent = CONSTELLATION_AGENT

@@ -215,5 +215,6 @@ FLOW_AGENT: Machine[FlowMemory] = define_machine(
     while_live={MessageReceived: row(_message_received), Answered: row(take_answer), ConversationRecalled: row(_stay)},
     requests=REQUESTS,
     starts=first_event,
+    rules=2,
 )
 """The machine of every conversation."""

@@ -253,6 +253,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
     ),
     while_live={StepOnce: row(_stepped)},
     starts=first_event,
+    rules=2,
 )
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
