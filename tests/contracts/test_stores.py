@@ -16,6 +16,7 @@ import pytest
 
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner
 from asterism.kernel.journal import Record
+from asterism.kernel.permissions import Permission
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.stores.memory import Memory, MemoryStore
@@ -133,7 +134,8 @@ def inquiry(name: str = "r1:2.0", run_id: str = "r1") -> InquiryRow:
 
 
 def letter(key: str = "c1", run_id: str = "r1", *, body: str = "{}", actor: str = "ada") -> InboxRow:
-    return InboxRow(run_id=run_id, key=key, actor=actor, kind="cancel", body=body, at=120.0)
+    may = (Permission.VIEW, Permission.ANSWER)
+    return InboxRow(run_id=run_id, key=key, actor=actor, kind="cancel", body=body, at=120.0, permissions=may)
 
 
 def with_(base: Commit, **changes: object) -> Commit:

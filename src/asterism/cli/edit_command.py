@@ -24,6 +24,7 @@ from asterism.cli.options import Database
 from asterism.cli.output import complain, put
 from asterism.cli.run_access import actor, connected
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, Refused, RunOwned
+from asterism.kernel.permissions import Permission
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.draft import Draft
 from asterism.planner.live_run import LiveRun
@@ -37,6 +38,8 @@ Serve = Callable[[Draft], Awaitable[None]]
 
 STOP_S = 5.0
 """Seconds from a signal to the end of the process, which then exits as in a crash; nothing is lost."""
+_EDITOR = (Permission.VIEW, Permission.EDIT)
+"""Permissions of an MCP client, which is mostly a model: it edits, and neither answers nor lifts a guard."""
 
 
 def edit(
@@ -124,7 +127,8 @@ async def _edit_run(named: str, fleet_file: Path | None, database: Path | None, 
         if row.status == "ended":
             raise Refused(f"run {row.run_id} has already ended ({row.outcome}); fork it to continue from an earlier entry")
         async with _FallbackDriver(client, row, path, fleet_file).ready() as fallback:
-            await serve(LiveRun(client, CONSTELLATION_AGENT, row.run_id, actor=f"{actor()} by mcp", rouse=fallback.ensure_driven))
+            editing = client.acting_with(_EDITOR)
+            await serve(LiveRun(editing, CONSTELLATION_AGENT, row.run_id, actor=f"{actor()} by mcp", rouse=fallback.ensure_driven))
             fallback.warn_if_driving()
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from asterism.errors import VERSION_STEP, AsterismError, RunNewer
 from asterism.kernel.machine import Effect, Event, Machine, kind_of, make_effect_id
+from asterism.kernel.permissions import LOWEST, Permissions
 
 SCHEMA_VERSION = 7
 """Schema version of a record's body. A change of format raises it and adds a converter."""
@@ -45,6 +46,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             ``StepContext.side_effect``).
         rules: version of the machine's rules for this and the following entries; only in the first
             entry and those that acquire ownership, else 0.
+        permissions: those of the sender of the event; the lowest if no person sent it.
     """
 
     run_id: str
@@ -58,6 +60,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     note: str = ""
     side_effects: dict[str, Any] = msgspec.field(default_factory=dict)
     rules: int = 0
+    permissions: Permissions = LOWEST
 
     def effect_ids(self) -> tuple[str, ...]:
         """Return the ids of the effects, in order."""
@@ -70,7 +73,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """An entry as stores hold it.
 
     Attributes:
-        body: JSON ``{"event": …, "effects": […], "facts": {…}, "rules": …}`` as text, without its
+        body: JSON ``{"event": …, "effects": […], "facts": {…}, "rules": …, "permissions":
+            […]}`` as text, without its
             empty members.
         version: schema version of the body.
     """

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Generic, Never, TypeVar
 import msgspec
 
 from asterism.errors import VERSION_STEP, ForbiddenTarget, IllegalTransition
+from asterism.kernel.permissions import LOWEST, Permissions
 from asterism.kernel.start import StartRequest
 
 M = TypeVar("M")
@@ -110,6 +111,7 @@ class StepContext(msgspec.Struct):
     Attributes:
         run_id, seq, at, actor: those of the entry that this step makes; ``at`` in seconds since the
             epoch.
+        permissions: those of the sender of the event; the lowest if no person sent it.
         rules: version of the rules for this entry: that of the program that submitted the run or
             last acquired ownership. A replayed step has the version of its entry, so a corrected
             move asks ``context.rules >= N``.
@@ -130,6 +132,7 @@ class StepContext(msgspec.Struct):
     actor: str
     state: enum.StrEnum
     rules: int = 1
+    permissions: Permissions = LOWEST
     settles: str = ""
     outstanding: Mapping[str, Effect] = {}
     abandoned: set[str] = set()

@@ -12,6 +12,7 @@ from asterism.errors import InvalidInput
 from asterism.kernel.data import MAX_DEPTH, check_json
 from asterism.kernel.journal import SCHEMA_VERSION, Entry, JournalMismatch, Record
 from asterism.kernel.machine import Event, Machine, kind_of
+from asterism.kernel.permissions import LOWEST, Permissions
 
 _ENCODER = msgspec.json.Encoder()
 MAX_COMMAND_DEPTH = MAX_DEPTH + 10
@@ -55,6 +56,7 @@ class Body(msgspec.Struct):
     effects: Any = ()
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
     rules: Annotated[int, msgspec.Meta(ge=0)] = 0
+    permissions: Permissions = LOWEST
 
 
 class Packer:
@@ -79,6 +81,8 @@ class Packer:
             body["facts"] = entry.side_effects
         if entry.rules:
             body["rules"] = entry.rules
+        if entry.permissions != LOWEST:
+            body["permissions"] = entry.permissions
         return Record(
             run_id=entry.run_id,
             seq=entry.seq,
@@ -118,6 +122,7 @@ class Packer:
             note=record.note,
             side_effects=body.facts,
             rules=body.rules,
+            permissions=body.permissions,
         )
 
     def event(self, kind: str, body: str) -> Event:

@@ -16,6 +16,7 @@ from asterism.errors import IllegalTransition, InvalidInput, RunNewer
 from asterism.kernel.data import error_text, read_back
 from asterism.kernel.journal import Entry, JournalMismatch, history_line, version_of
 from asterism.kernel.machine import Effect, EffectResult, Event, Machine, StepContext, kind_of
+from asterism.kernel.permissions import LOWEST, Permissions
 
 M = TypeVar("M")
 
@@ -78,7 +79,7 @@ class Run(Generic[M]):
         made_by = self.machine.requests.get(type(effect))
         return made_by.make(self, effect_id, effect) if made_by else effect
 
-    def take(self, event: Event, *, at: float, actor: str, key: str = "") -> Entry | None:
+    def take(self, event: Event, *, at: float, actor: str, key: str = "", permissions: Permissions = LOWEST) -> Entry | None:
         """Handle one event and return its entry; None if nothing happened.
 
         The result of an effect that is not outstanding is noted without a step.
@@ -89,10 +90,10 @@ class Run(Generic[M]):
                 may have changed, and the journal has not.
         """
         if isinstance(event, EffectResult) and event.effect_id not in self.outstanding:
-            return self.note(event, at=at, actor=actor, key=key, why=f"{event.effect_id} is not outstanding")
-        return self._step(event, self.context(event, at=at, actor=actor), key)
+            return self.note(event, at=at, actor=actor, key=key, permissions=permissions, why=f"{event.effect_id} is not outstanding")
+        return self._step(event, self.context(event, at=at, actor=actor, permissions=permissions), key)
 
-    def context(self, event: Event, *, at: float, actor: str) -> StepContext:
+    def context(self, event: Event, *, at: float, actor: str, permissions: Permissions = LOWEST) -> StepContext:
         """Return the context of the step that handles an event as the next entry."""
         return StepContext(
             run_id=self.id,
@@ -101,15 +102,27 @@ class Run(Generic[M]):
             actor=actor,
             state=self.state,
             rules=self.machine.rules if event.adopts_rules or not self.seq else self.rules,
+            permissions=permissions,
             settles=event.effect_id if isinstance(event, EffectResult) else "",
             outstanding=self.outstanding,
             abandoned=self.abandoned,
         )
 
-    def note(self, event: Event, *, at: float, actor: str, key: str, why: str) -> Entry:
+    def note(self, event: Event, *, at: float, actor: str, key: str, why: str, permissions: Permissions = LOWEST) -> Entry:
         """Return the entry of an event that is recorded without a step; ``why`` is the reason."""
         rules = self._adopted(event)
-        entry = Entry(run_id=self.id, seq=self.seq + 1, at=at, actor=actor, event=event, state=self.state, key=key, note=why, rules=rules)
+        entry = Entry(
+            run_id=self.id,
+            seq=self.seq + 1,
+            at=at,
+            actor=actor,
+            event=event,
+            state=self.state,
+            key=key,
+            note=why,
+            rules=rules,
+            permissions=permissions,
+        )
         self._advance(entry)
         return entry
 
@@ -145,7 +158,7 @@ class Run(Generic[M]):
                 continue
             if isinstance(entry.event, EffectResult) and entry.event.effect_id not in self.outstanding:
                 raise JournalMismatch(self.id, entry.seq, f"it is a result of {entry.event.effect_id}, which is not outstanding")
-            context = self.context(entry.event, at=entry.at, actor=entry.actor)
+            context = self.context(entry.event, at=entry.at, actor=entry.actor, permissions=entry.permissions)
             context.side_effects, context.replayed, context.rules = dict(entry.side_effects), True, entry.rules or self.rules
             try:
                 replayed = self._step(entry.event, context, entry.key, settled, entry.effects)
@@ -182,6 +195,7 @@ class Run(Generic[M]):
             key=key,
             side_effects=context.side_effects,
             rules=context.rules if context.seq == 1 or event.adopts_rules else 0,
+            permissions=context.permissions,
         )
         self._advance(entry, settled)
         return entry

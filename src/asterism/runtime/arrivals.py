@@ -15,6 +15,7 @@ import msgspec
 from asterism.errors import ForbiddenTarget, IllegalTransition, InvalidInput, Refused
 from asterism.kernel.data import error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult, Event, kind_of
+from asterism.kernel.permissions import LOWEST, Permissions
 from asterism.machines.run_control import TransitionFailed
 
 
@@ -26,6 +27,7 @@ class Arrival(msgspec.Struct, frozen=True):
         failure: why the event is refused, if a move raised an error for it.
         recorded: set when the event is in the journal and its effect continues; None if nobody waits
             for it.
+        permissions: those of the sender of its inbox row.
     """
 
     event: Event
@@ -34,6 +36,7 @@ class Arrival(msgspec.Struct, frozen=True):
     by: str = ""
     failure: str = ""
     recorded: asyncio.Future[None] | None = None
+    permissions: Permissions = LOWEST
 
 
 def is_refusal(error: Exception) -> TypeGuard[IllegalTransition | Refused]:

@@ -7,8 +7,9 @@ waits for it.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -18,6 +19,7 @@ from asterism.kernel.data import as_json, check_json
 from asterism.kernel.journal import Entry, Record, check_known, check_whole
 from asterism.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.kernel.packing import event_body, packer
+from asterism.kernel.permissions import ALL, Permissions
 from asterism.kernel.run import Run
 from asterism.machines.run_control import Answered, Forked, Verb
 from asterism.runtime.answer_values import check_no_secret, check_types, edited_arguments
@@ -48,6 +50,7 @@ class Client:
         fleet_name: name of this fleet, by which a server knows the runs that it can drive.
 
     Attributes:
+        permissions: those that are written on what this client sends: all of the local user, unless a server acts for somebody else.
         reserved_s: seconds in which this program must begin to drive a run that it submits; then a server takes it.
     """
 
@@ -68,7 +71,14 @@ class Client:
         self.fleet_file = fleet_file
         self.fleet_name = fleet_name
         self.files: Files | None = None
+        self.permissions: Permissions = ALL
         self.reserved_s = 0.0
+
+    def acting_with(self, permissions: Permissions) -> Self:
+        """Return this client for a sender with other permissions."""
+        other = copy.copy(self)
+        other.permissions = permissions
+        return other
 
     # -- new runs ----------------------------------------------------------------------------------
 
@@ -107,7 +117,7 @@ class Client:
             fleet=self.fleet_name,
             due_at=self._due_at(at),
         )
-        live, entries = await submit_first(self.store, machine, row, first)
+        live, entries = await submit_first(self.store, machine, row, first, self.permissions)
         self._submitted(live, entries)
         return run_id
 
@@ -141,7 +151,7 @@ class Client:
         (live, entries), now = _replayed(machine, new_id, copied), self.clock.now()
         forked = Forked(origin=run_id, seq=at, idle_s=max(0.0, now - copied[-1].at))
         for event in (forked, first) if first is not None else (forked,):
-            entries += filter(None, [live.take(event, at=now, actor=actor)])
+            entries += filter(None, [live.take(event, at=now, actor=actor, permissions=self.permissions)])
         times = {"created_at": now, "updated_at": now, "due_at": self._due_at(now)}
         fresh = msgspec.structs.replace(row, run_id=new_id, actor=actor, parent="", root="", **times)
         await self.store.copy_files(row.root, new_id)  # first: the fork must find what its copied results name
@@ -239,7 +249,8 @@ class Client:
         return row
 
     def _row(self, run_id: str, event: Event, *, actor: str, key: str) -> InboxRow:
-        return InboxRow(run_id=run_id, key=key, actor=actor, kind=kind_of(event), body=event_body(event), at=self.clock.now())
+        body, at = event_body(event), self.clock.now()
+        return InboxRow(run_id=run_id, key=key, actor=actor, kind=kind_of(event), body=body, at=at, permissions=self.permissions)
 
     async def verdict(self, run_id: str, key: str, *, timeout_s: float = 30.0) -> str:
         """Wait for the verdict on an inbox row.
@@ -303,7 +314,7 @@ class Client:
             row = self._row(asked.run_id, event, actor=actor, key=key or default)
             there = await self.store.send(row)
             self._sent()
-            if msgspec.structs.replace(there, verdict="") == row:
+            if msgspec.structs.replace(there, verdict="", permissions=row.permissions) == row:
                 return there
             if there.verdict in ("", ACCEPTED):
                 raise Refused(f"{inquiry_id} was answered already: {verb_of(there)} by {there.actor}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import functools
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -98,9 +99,9 @@ class RunExecutor:
 
     # -- arrivals ----------------------------------------------------------------------------------
 
-    def arrive(self, event: Event, actor: str, key: str = "", by: str = "", recorded: asyncio.Future[None] | None = None) -> None:
+    def arrive(self, event: Event, actor: str, by: str = "", recorded: asyncio.Future[None] | None = None) -> None:
         """Enqueue an event for the next batch."""
-        self._arrivals.append(Arrival(event, actor, key, by, recorded=recorded))
+        self._arrivals.append(Arrival(event, actor, by=by, recorded=recorded))
         self._wakeup.set()
 
     def deliver(self, rows: Iterable[InboxRow]) -> None:
@@ -114,10 +115,12 @@ class RunExecutor:
                 self._wakeup.set()
                 continue
             try:
-                self.arrive(self._packer.event(row.kind, row.body), row.actor, row.key)
+                event = self._packer.event(row.kind, row.body)
             except ValueError as error:
                 self._unreadable.append((row.key, str(error)))
-                self._wakeup.set()
+            else:
+                self._arrivals.append(Arrival(event, row.actor, row.key, permissions=row.permissions))
+            self._wakeup.set()
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -246,17 +249,18 @@ class RunExecutor:
         """Step with each arrival; return the batch to process instead if a move failed."""
         for index, arrival in enumerate(arrivals):
             event, at = arrival.event, self._clock.now()
+            note = functools.partial(self.run.note, event, at=at, actor=arrival.actor, key=arrival.key, permissions=arrival.permissions)
             if not arrival.key and not isinstance(event, EffectResult) and type(event) not in self.run.machine.table[self.run.state]:
                 continue  # progress, or a device notice, that comes too late for this state
             if arrival.failure:
-                entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=arrival.failure))
+                entries.append(note(why=arrival.failure))
                 folded.append((arrival.key, arrival.failure))
                 continue
             try:
-                entry = self.run.take(event, at=at, actor=arrival.actor, key=arrival.key)
+                entry = self.run.take(event, at=at, actor=arrival.actor, key=arrival.key, permissions=arrival.permissions)
             except Exception as error:  # boundary: a defect in a move ends its run only, with its name; a command is refused
                 if arrival.key and is_refusal(error):
-                    entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._refusal(error)))
+                    entries.append(note(why=self._refusal(error)))
                     folded.append((arrival.key, entries[-1].note))
                     continue
                 reason = f"{type(error).__name__}: {error}".partition("\n")[0]

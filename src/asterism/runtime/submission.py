@@ -13,6 +13,7 @@ from asterism.kernel.data import json_bytes
 from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import packer
+from asterism.kernel.permissions import LOWEST, Permissions
 from asterism.kernel.run import Run
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.run_status import opened_inquiries, status_of
@@ -40,8 +41,10 @@ def check_id(run_id: str, parent: str = "") -> None:
         raise InvalidInput(f"{run_id[:100]!r} cannot be the id of a child of run {parent[:100]!r}")
 
 
-async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: Event) -> tuple[Run[Any], list[Entry]]:
-    """Write a run that begins with an event, with the actor and the creation time of its row.
+async def submit_first(
+    store: Store, machine: Machine[Any], row: RunRow, first: Event, permissions: Permissions = LOWEST
+) -> tuple[Run[Any], list[Entry]]:
+    """Write a run that begins with an event, with the actor and the creation time of its row, and the submitter's permissions.
 
     Returns:
         The run and its entries.
@@ -51,7 +54,7 @@ async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: 
         InvalidInput: the id is invalid or taken, or the event would not survive the journal.
     """
     live = Run(machine, row.run_id)
-    entry = live.take(_as_journaled(machine, first), at=row.created_at, actor=row.actor)
+    entry = live.take(_as_journaled(machine, first), at=row.created_at, actor=row.actor, permissions=permissions)
     if entry is None:
         raise Refused(f"a {machine.name} cannot start with {kind_of(first)}: it ignores this event")
     await submit_whole(store, row, live, [entry])

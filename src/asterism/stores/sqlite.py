@@ -47,6 +47,7 @@ from asterism.stores.sqlite_rows import (
     MAX_INTEGER,
     columns_of,
     inbox_rows,
+    json_of,
     marks_of,
     packed_inquiry,
     rows_of,
@@ -60,8 +61,8 @@ INSERT_RUN = f"INSERT INTO runs ({columns_of(RunRow)}) VALUES ({marks_of(RunRow)
 INSERT_ENTRY = f"INSERT INTO entries ({columns_of(Record)}, epoch) VALUES ({marks_of(Record)}, ?)"
 INSERT_INQUIRY = f"INSERT INTO inquiries ({columns_of(InquiryRow)}) VALUES ({marks_of(InquiryRow)})"
 INSERT_INBOX = """
-INSERT INTO inbox (run, key, actor, kind, body, at, verdict)
-SELECT run, ?, ?, ?, ?, ?, '' FROM runs WHERE run = ? AND (? IS NULL OR tenant = ?) ON CONFLICT (run, key) DO NOTHING"""
+INSERT INTO inbox (run, key, actor, kind, body, at, verdict, permissions)
+SELECT run, ?, ?, ?, ?, ?, '', ? FROM runs WHERE run = ? AND (? IS NULL OR tenant = ?) ON CONFLICT (run, key) DO NOTHING"""
 REPLACE_SNAPSHOT = f"INSERT OR REPLACE INTO snapshots ({columns_of(Snapshot)}) VALUES ({marks_of(Snapshot)})"
 
 ADVANCE_RUN = """
@@ -267,7 +268,8 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning, SqliteSearch):
 
     @_writes
     def _send(self, connection: sqlite3.Connection, row: InboxRow, tenant: str | None) -> InboxRow:
-        if connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run_id, tenant, tenant)).rowcount:
+        values = (row.key, row.actor, row.kind, row.body, row.at, json_of(row.permissions), row.run_id, tenant, tenant)
+        if connection.execute(INSERT_INBOX, values).rowcount:
             connection.execute(SET_DUE, (row.run_id, row.at))
         present = inbox_rows(connection.execute(SELECT_INBOX_ROW, (row.run_id, row.key, tenant, tenant)))
         if not present:

@@ -38,8 +38,7 @@ def where_of(conditions: Mapping[str, bool]) -> str:
 
 def packed_inquiry(inquiry: InquiryRow) -> tuple[Any, ...]:
     """Return the columns of an inquiry."""
-    verbs = msgspec.json.encode(inquiry.verbs).decode()
-    return msgspec.structs.astuple(msgspec.structs.replace(inquiry, verbs=verbs))
+    return msgspec.structs.astuple(msgspec.structs.replace(inquiry, verbs=json_of(inquiry.verbs)))
 
 
 def rows_of(of: type[Row], cursor: sqlite3.Cursor) -> list[Row]:
@@ -64,7 +63,7 @@ def inbox_rows(cursor: sqlite3.Cursor) -> list[InboxRow]:
     found = []
     for fields in fields_of(cursor):
         try:
-            found.append(msgspec.convert(fields, InboxRow))
+            found.append(msgspec.convert({**fields, "permissions": of_json(fields["permissions"])}, InboxRow))
         except msgspec.ValidationError:
             found.append(InboxRow(run_id=fields["run"], key=fields["key"], actor="", kind="", body="", at=0.0, verdict=fields["verdict"]))
     return found
@@ -79,6 +78,11 @@ def fields_of(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
     """Return the rows of a query by the names of their columns."""
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def json_of(value: Any) -> str:
+    """Return a value as the text in JSON of a column."""
+    return msgspec.json.encode(value).decode()
 
 
 def of_json(text: Any) -> Any:

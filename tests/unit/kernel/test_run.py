@@ -9,6 +9,8 @@ import pytest
 from asterism.errors import IllegalTransition
 from asterism.kernel.journal import Entry, JournalMismatch
 from asterism.kernel.machine import Effect, EffectResult, Machine, RequestFactory, StepContext, row
+from asterism.kernel.packing import packer
+from asterism.kernel.permissions import ALL, LOWEST
 from asterism.kernel.run import HISTORY_LENGTH, Run
 from tests.kettle_machine import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
 
@@ -41,6 +43,21 @@ def test_an_event_becomes_an_entry_with_its_effects() -> None:
     assert entry.effects == (Heat(litres=2.0),)
     assert entry.effect_ids() == ("r:1.0",)
     assert run.outstanding == {"r:1.0": Heat(litres=2.0)}
+
+
+def test_a_move_and_its_replay_see_the_permissions_of_the_sender() -> None:
+    """A6: without them no move can check who sends a command."""
+    run, [first] = boiling()
+    assert first.permissions == LOWEST  # no door has written any
+    entry = run.take(Lift(), at=2.0, actor="ada", permissions=ALL)
+    assert entry is not None
+    assert entry.permissions == ALL
+    noted = run.note(Lift(), at=3.0, actor="eve", key="k", why="late", permissions=LOWEST)
+    read = [packer(KETTLE).unpack(packer(KETTLE).pack(it)) for it in (first, entry, noted)]
+    assert [it.permissions for it in read] == [LOWEST, ALL, LOWEST]
+    assert ["permissions" in packer(KETTLE).pack(it).body for it in (first, entry, noted)] == [False, True, False]
+    assert replay(*read).seq == 3
+    assert run.context(Lift(), at=2.0, actor="ada", permissions=ALL).permissions == ALL
 
 
 def test_a_move_that_says_nothing_happened_leaves_no_entry() -> None:

@@ -12,6 +12,8 @@ import pytest
 import asterism
 from asterism.errors import InvalidInput, Refused, RunNotFound, StoreUnavailable, UnknownMachine
 from asterism.kernel.machine import Machine
+from asterism.kernel.packing import packer
+from asterism.kernel.permissions import ALL, LOWEST, Permission
 from asterism.machines.run_control import Cancel, Pause, Unpause
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
@@ -48,6 +50,24 @@ def test_a_command_waits_in_the_inbox_where_nobody_drives_the_run() -> None:
             await client.send(run, Pause(), actor="ann", timeout_s=0.1)
         assert [(row.kind, row.verdict) for row in await client.store.inbox([run])] == [("pause", "")]
         assert (await client.describe(run)).epoch == 0
+
+    asyncio.run(scene())
+
+
+def test_what_a_client_sends_has_its_permissions_all_of_the_local_user() -> None:
+    """A6: the door writes them; a client that acts for somebody else writes those of the sender."""
+
+    async def scene() -> None:
+        client = client_of(FERRY)
+        bob = client.acting_with((Permission.VIEW, Permission.COMMAND))
+        run = await begun(client)
+        for sender, key in ((client, "a"), (bob, "b"), (client.acting_with(LOWEST), "c")):
+            await sender.post(run, Pause(), actor="ann", key=key)
+        assert [row.permissions for row in await client.store.inbox([run])] == [ALL, bob.permissions, LOWEST]
+        [first] = await client.records(run)
+        assert packer(FERRY).unpack(first).permissions == ALL
+        fork = packer(FERRY).unpack((await client.records(await bob.fork(run, 1, actor="bob")))[1])
+        assert (fork.actor, fork.permissions) == ("bob", bob.permissions)
 
     asyncio.run(scene())
 

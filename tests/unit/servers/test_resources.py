@@ -11,6 +11,10 @@ from typing import Any
 import msgspec
 
 import asterism
+from asterism.kernel.machine import kind_of
+from asterism.kernel.packing import packer
+from asterism.kernel.permissions import ALL, LOWEST
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.servers.api.commands import verdict_within
 from asterism.servers.remote_app import open_remote
 from asterism.servers.remote_store import RemoteStore
@@ -52,6 +56,30 @@ def test_a_run_is_submitted_found_and_read_to_its_end(tmp_path: Path) -> None:
         (agent,) = [it for it in machines if it["submits"]]
         assert (agent["initial"], agent["ends"], ["START", "CONTINUE"] in agent["moves"]) == ("START", ["FINISH", "FAIL"], True)
         assert {"event": "batch_ended", "states": ["CONTINUE"], "to": ["CONTINUE", "FAIL", "FINISH"], "stays": False} in agent["rows"]
+
+    play(tmp_path, scenario)
+
+
+def test_the_journal_has_the_permissions_of_the_token_that_submits_and_answers(tmp_path: Path) -> None:
+    """A6: a move sees who sends a command, over HTTP those of the token."""
+
+    async def scenario(server: Server) -> None:
+        ada, bob = await server.client("operator", name="ada"), await server.client("admin", name="bob")
+        run_id = (await ada.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
+        asked = await server.waiting(run_id)
+        await ada.post(f"/api/runs/{run_id}/commands", json={"command": "pause"})
+        await ada.post(f"/api/runs/{run_id}/commands", json={"command": "unpause"})
+        await bob.post(f"/api/inquiries/{asked}/answer", json={"verb": "approve"})
+        await server.ended(run_id)
+        entries = [packer(CONSTELLATION_AGENT).unpack(it) for it in await server.store.records(run_id)]
+        sent = {(it.actor, kind_of(it.event)): it.permissions for it in entries if it.permissions != LOWEST}
+        operator = ALL[:4]
+        assert sent == {
+            ("ada@operator", "constellation_submitted"): operator,
+            ("ada@operator", "pause"): operator,
+            ("ada@operator", "unpause"): operator,
+            ("bob@admin", "answered"): ALL,
+        }
 
     play(tmp_path, scenario)
 

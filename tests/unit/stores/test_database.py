@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from asterism.errors import StoreUnavailable
+from asterism.kernel.permissions import ALL, LOWEST
 from asterism.stores import database, sqlite_search
 from asterism.stores.database import newest_version, open_database
+from asterism.stores.sqlite_rows import inbox_rows
 
 
 def made(path: Path) -> Path:
@@ -219,6 +221,27 @@ def test_the_questions_of_an_older_database_and_of_a_program_that_still_writes_t
     with closing(open_database(path, create=False)) as connection:
         connection.execute(ask.format(columns, "after"))
         assert connection.execute("SELECT inquiry, tenant FROM inquiries").fetchall() == [("before", "ada"), ("after", "ada")]
+
+
+def test_a_command_that_was_pending_before_permissions_has_those_that_the_former_doors_asked_for(tmp_path: Path) -> None:
+    """A6: it may still be refused nothing; what a program of an earlier version writes later, or what was processed, has the lowest."""
+    path, send = (
+        tmp_path / "runs.db",
+        "INSERT INTO inbox (run, key, actor, kind, body, at, verdict) VALUES ('r', '{}', '', '', '', 0, '{}')",
+    )
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for script in sorted(database.MIGRATIONS.glob("00*.sql"))[:13]:
+            connection.executescript(script.read_text())
+        connection.execute(OF_ADA)
+        connection.execute(send.format("done", "accepted"))
+        connection.execute(send.format("pending", ""))
+        connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 13")
+        connection.execute("PRAGMA journal_mode = WAL")
+    with closing(open_database(path, create=False)) as connection:
+        connection.execute(send.format("later", ""))
+        found = {row.key: row.permissions for row in inbox_rows(connection.execute("SELECT * FROM inbox"))}
+    assert found == {"done": LOWEST, "pending": ALL[:-1], "later": LOWEST}
 
 
 def test_the_log_of_a_removed_database_is_not_applied_to_a_new_one(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from asterism.kernel.journal import Record
+from asterism.kernel.permissions import LOWEST, Permissions
 from asterism.kernel.snapshot import Snapshot
 from asterism.machines.run_control import Verb
 from asterism.runtime.ports.files import FileRows
@@ -145,6 +146,8 @@ class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
         body: JSON text of that event.
         verdict: empty until the run has processed the row; then ``accepted``, or the reason of the
             refusal.
+        permissions: those of the sender, written by the door that takes the command in; the lowest
+            in a row of a program of an earlier version.
     """
 
     run_id: str = msgspec.field(name="run")
@@ -154,6 +157,7 @@ class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
     body: str
     at: float
     verdict: str = ""
+    permissions: Permissions = LOWEST
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):

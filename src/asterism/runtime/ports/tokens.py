@@ -6,8 +6,11 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from asterism.kernel.permissions import ALL, LOWEST, Permissions
+
 Role = Literal["viewer", "operator", "approver", "admin"]
 """What a token allows; each role includes the ones before it."""
+ROLES: dict[Role, Permissions] = {"viewer": LOWEST, "operator": ALL[:4], "approver": ALL[:5], "admin": ALL}
 TokenKind = Literal["token", "link", "session"]
 """``link``: exchanged once for a ``session``, which a browser presents as a cookie."""
 
@@ -39,6 +42,11 @@ class TokenRow(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     expires_at: float = 0.0
     revoked_at: float = 0.0
+
+    @property
+    def permissions(self) -> Permissions:
+        """Return what the token allows."""
+        return ROLES[self.role]
 
     def usable(self, now: float) -> bool:
         """Return True if the token is neither revoked nor expired."""

@@ -77,7 +77,7 @@ async def sent(context: ApiContext, row: RunRow, event: Event, sender: TokenRow,
         raise Refused(f"run {row.run_id} has ended already ({row.outcome})")
     if machine := context.client.machines.get(row.machine):
         check_known(row.run_id, row.version, machine)
-    there = await context.client.post(row.run_id, event, actor=actor_of(sender), key=inbox_key)
+    there = await context.acting_as(sender).post(row.run_id, event, actor=actor_of(sender), key=inbox_key)
     if (there.kind, there.body) != (kind_of(event), event_body(event)):
         raise Problem(422, "this Idempotency-Key was used with another body; use a new key for a new command")
     if verdict := await verdict_within(context, row.run_id, inbox_key):
@@ -99,13 +99,14 @@ async def verdict_within(context: ApiContext, run_id: str, key: str) -> str:
 
 
 async def _copied(context: ApiContext, row: RunRow, given: ForkCommand | RetryCommand, sender: TokenRow, new_id: str) -> None:
+    client = context.acting_as(sender)
     try:
         await context.store.run(new_id)
     except RunNotFound:
         if isinstance(given, ForkCommand):
-            await context.client.fork(row.run_id, given.at, actor=actor_of(sender), new_id=new_id)
+            await client.fork(row.run_id, given.at, actor=actor_of(sender), new_id=new_id)
         else:
-            await retry_ended(context.client, row.run_id, tuple(given.tasks), actor=actor_of(sender), new_id=new_id)
+            await retry_ended(client, row.run_id, tuple(given.tasks), actor=actor_of(sender), new_id=new_id)
 
 
 def _event_of(given: Command) -> Event:

@@ -10,11 +10,13 @@ from fastapi import Depends, Request
 
 from asterism.devices.places import Places
 from asterism.flows.agent import StandardAgent
+from asterism.kernel.permissions import LOWEST
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import RunRow, Store
+from asterism.runtime.ports.tokens import TokenRow
 from asterism.servers.api.attempt_history import AttemptHistory
 from asterism.servers.api.feeds import Feeds
 from asterism.servers.api.limits import Limits
@@ -41,7 +43,8 @@ class ApiContext:
     """What the resources of one server share.
 
     Args:
-        client: client of the database, with the fleet of the submitted runs.
+        client: client of the database, with the fleet of the submitted runs. A resource that writes
+            uses ``acting_as``; what forgets it writes with the lowest permissions.
         options: how the server is reached.
         planner: plans requests that are checked without a run; None to check plans only.
         model: plans the requests that are submitted; None for the offline planner.
@@ -61,7 +64,7 @@ class ApiContext:
         drains: Mapping[str, Places] = {},
         is_ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        self.client = client
+        self.client = client.acting_with(LOWEST)
         self.options = options
         self.planner = planner
         self.model = model
@@ -71,6 +74,10 @@ class ApiContext:
         self.limits = Limits(client.clock.now)
         self.feeds = Feeds(client.store, client.machines)
         self.attempts = AttemptHistory(client.store, client.machines)
+
+    def acting_as(self, sender: TokenRow) -> Client:
+        """Return the client with the permissions of a sender, for everything that this sender writes."""
+        return self.client.acting_with(sender.permissions)
 
     @property
     def store(self) -> Store:

@@ -142,7 +142,7 @@ async def start_conversation(
         response.status_code = 200
     else:
         try:
-            await talk.begin(context.client, given.text, given.values)
+            await talk.begin(context.acting_as(sender), given.text, given.values)
         except InvalidInput:  # the same request may have come twice at once
             if not run_id or not await _started_before(context, talk, given):
                 raise
@@ -194,7 +194,7 @@ async def send_message(
     key = f"{owner_of(sender)}:{hashlib.sha256((idempotency_key or context.clock.new_id()).encode()).hexdigest()[:32]}"
     sent_to = await _sent_before(context, row, key) if idempotency_key else ""
     if not sent_to:
-        sent = await talk.put(context.client, given.text, given.values, key=key)
+        sent = await talk.put(context.acting_as(sender), given.text, given.values, key=key)
         if sent is None:
             shown = (await _shown(context, row)).model_dump()
             language = live.memory.language or talk.language

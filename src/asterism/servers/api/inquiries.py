@@ -53,7 +53,8 @@ async def answer_inquiry(inquiry_id: str, given: GivenAnswer, context: Context, 
     if asked.answer == CANCELLED or 0 < asked.expires_at <= context.clock.now():
         raise await _gone(context, asked, sender.tenant)
     try:
-        row = await context.client.post_answer(inquiry_id, given.verb, actor=actor_of(sender), value=given.value, reason=given.reason)
+        client = context.acting_as(sender)
+        row = await client.post_answer(inquiry_id, given.verb, actor=actor_of(sender), value=given.value, reason=given.reason)
     except Refused as refused:
         asked = await _inquiry(context, inquiry_id, sender.tenant)
         if asked.answer == CANCELLED:

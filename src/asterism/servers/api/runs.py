@@ -62,8 +62,8 @@ async def submit_run(
         run_id = run_id or context.clock.new_id()
         await add_files(context, files, run_id)
     try:
-        actor, tenant = actor_of(sender), sender.tenant
-        run_id = await submit(context.client, goal, options=options, model=context.model, actor=actor, tenant=tenant, run_id=run_id)
+        actor, tenant, client = actor_of(sender), sender.tenant, context.acting_as(sender)
+        run_id = await submit(client, goal, options=options, model=context.model, actor=actor, tenant=tenant, run_id=run_id)
     except InvalidInput:  # the same request may have come twice at once
         if not run_id or not (row := await _submitted_before(context, run_id, goal, options)):
             raise
