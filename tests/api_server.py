@@ -11,13 +11,14 @@ from typing import Any
 
 import httpx2
 
-from asterism.bootstrap import open_runtime
+from asterism.bootstrap import open_devices, open_runtime
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.constellations.app import App
 from asterism.devices.places import drains_of
 from asterism.flows.agent import StandardAgent
 from asterism.planner.offline.planner import OfflinePlanner
+from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.store import Store
 from asterism.runtime.ports.tokens import Role
 from asterism.servers.api.app import guarded
@@ -91,13 +92,17 @@ async def serving(
     fleet: Sequence[AgentProfile] = (DEVICE,),
     drives: bool = True,
     agents: Mapping[str, type[StandardAgent]] = {},
+    fleet_file: Path | None = None,
 ) -> AsyncIterator[Server]:
-    """Serve a database in a folder."""
+    """Serve a database in a folder, on devices of this process, or on those of a fleet file."""
     store = SqliteStore.open(folder / "runs.db", create=True)
     try:
-        devices = {profile.device_id: HandDevice(profile, work) for profile in fleet}
         news = RunNews()
-        async with open_runtime(store, devices, folder / "runs.db", observers=[news]) as runtime, contextlib.AsyncExitStack() as stack:
+        async with contextlib.AsyncExitStack() as stack:
+            devices: Mapping[str, Device] = {profile.device_id: HandDevice(profile, work) for profile in fleet}
+            if fleet_file:
+                _, devices = await stack.enter_async_context(open_devices(fleet_file, folder / "runs.db"))
+            runtime = await stack.enter_async_context(open_runtime(store, devices, folder / "runs.db", observers=[news]))
             context = ApiContext(
                 runtime, options, planner=OfflinePlanner(), agents=agents, drains=drains_of(runtime.fleet, None, folder / "runs.db")
             )
@@ -111,8 +116,8 @@ async def serving(
                 try:
                     while not listener.started:  # noqa: ASYNC110 - uvicorn has no event for it
                         await asyncio.sleep(0.01)
-                    async with stack:
-                        yield Server(runtime, context, url, stack)
+                    async with contextlib.AsyncExitStack() as clients:
+                        yield Server(runtime, context, url, clients)
                 finally:
                     context.feeds.stop()
                     listener.should_exit = True

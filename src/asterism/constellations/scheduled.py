@@ -19,7 +19,7 @@ from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.planner.model_choice import ModelChoice
 from asterism.reading.setting import zone_of
-from asterism.runtime.client import Client
+from asterism.runtime.client import NETWORKED, Client
 from asterism.runtime.ports.schedules import Firing, Schedule
 
 _DUE = re.compile(r"\$\{due\.([^}]*)\}")
@@ -103,7 +103,11 @@ async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *
     goal = at_due_time(with_texts(await _goal_of(schedule.what), schedule.params), schedule.zone, firing.due_at)
     options = msgspec.convert(schedule.options, RunOptions)
     actor = f"schedule {schedule.name}"
-    await submit(client, goal, options=options, model=model, actor=actor, run_id=firing.run_id, tenant=schedule.tenant)
+    token = NETWORKED.set(_read(schedule.what) is not None)
+    try:
+        await submit(client, goal, options=options, model=model, actor=actor, run_id=firing.run_id, tenant=schedule.tenant)
+    finally:
+        NETWORKED.reset(token)
 
 
 async def _goal_of(what: str) -> Goal:

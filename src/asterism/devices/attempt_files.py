@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -42,15 +42,35 @@ class AttemptFiles:
         files: the files of all runs.
         root: returns the root of the attempt's run.
         folder: the folder of the attempt; made when the first file needs it.
+        is_networked: returns True if a part of what its tree works on came over the network.
     """
 
-    def __init__(self, files: Files, root: Callable[[], Awaitable[str]], folder: Path) -> None:
+    def __init__(
+        self, files: Files, root: Callable[[], Awaitable[str]], folder: Path, is_networked: Callable[[], Awaitable[bool]] | None = None
+    ) -> None:
         self._files = files
         self._root = root
+        self._is_networked = is_networked
         self.folder = folder
 
+    @classmethod
+    def of(cls, effect_id: str, files: Files, store: Store, folder: Path) -> Self:
+        """Return the files of an effect of a run in a store."""
+
+        async def root() -> str:
+            return (await store.run(run_id_of(effect_id))).root
+
+        async def networked() -> bool:
+            return (await store.run(await root())).via == "network"
+
+        return cls(files, root, folder, networked)
+
+    async def is_networked(self) -> bool:
+        """Return True if a text may come from another computer."""
+        return self._is_networked is not None and await self._is_networked()
+
     async def with_paths(self, attempt: Attempt) -> Attempt:
-        """Return an attempt whose files are in its folder: each argument that names one has its ``path``.
+        """Return an attempt whose files are in its folder: each argument that names one has its ``path``. A text may be none.
 
         Raises:
             InvalidInput: a file is missing, damaged, or of another run.
@@ -58,7 +78,8 @@ class AttemptFiles:
         """
         named = {(it[FILE], safe_name(it.get("name"))) for it in files_in(attempt.arguments)}
         paths = {key: str(await self._written(*key)) for key in sorted(named)}
-        return msgspec.structs.replace(attempt, arguments=_with_paths(attempt.arguments, paths)) if paths else attempt
+        arguments = _with_paths(attempt.arguments, paths) if paths else attempt.arguments
+        return msgspec.structs.replace(attempt, arguments=arguments, networked=bool(arguments) and await self.is_networked())
 
     async def read(self, value: Mapping[str, Any]) -> AsyncIterator[bytes]:
         """Yield the content of a file, checked at its end; the errors are those of ``with_paths``."""
@@ -98,6 +119,12 @@ async def with_paths(attempt: Attempt) -> Attempt:
     """Return an attempt whose files are in its folder. Raises as ``AttemptFiles.with_paths``."""
     current = CURRENT.get()
     return await current.with_paths(attempt) if current else attempt
+
+
+async def is_networked() -> bool:
+    """Return True if a text that the current effect works with may come from another computer."""
+    current = CURRENT.get()
+    return current is not None and await current.is_networked()
 
 
 async def put_all(produced: Sequence[ProducedFile]) -> None:
@@ -195,11 +222,8 @@ class FilePerformer:
         if refusal := self._refusal(request):
             return AttemptEnded(effect_id=effect_id, error=TaskError(code="bad_arguments", message=refusal))
 
-        async def root() -> str:
-            return (await self._store.run(run_id_of(effect_id))).root
-
         folder = self._folder / hashlib.sha256(request.key.encode()).hexdigest()[:32]
-        token = CURRENT.set(AttemptFiles(self._files, root, folder))
+        token = CURRENT.set(AttemptFiles.of(effect_id, self._files, self._store, folder))
         _performing[self._folder] += 1
         try:
             return await self._performer.perform(effect_id, request, report)

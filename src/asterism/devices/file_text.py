@@ -10,7 +10,7 @@ from typing import Any
 from asterism.devices.attempt_files import CURRENT, AttemptFiles
 from asterism.errors import InvalidInput
 from asterism.kernel.file_value import is_file, safe_name
-from asterism.kernel.machine import Effect, EffectResult, run_id_of
+from asterism.kernel.machine import Effect, EffectResult
 from asterism.runtime.ports.files import Files
 from asterism.runtime.ports.performer import Performer, Report
 from asterism.runtime.ports.store import Store
@@ -62,11 +62,7 @@ class ReadingPerformer:
 
     async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
         """Perform an effect."""
-
-        async def root() -> str:
-            return (await self._store.run(run_id_of(effect_id))).root
-
-        token = CURRENT.set(AttemptFiles(self._files, root, Path()))
+        token = CURRENT.set(AttemptFiles.of(effect_id, self._files, self._store, Path()))
         try:
             return await self._performer.perform(effect_id, request, report)
         finally:

@@ -7,12 +7,13 @@ them.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 
@@ -21,6 +22,8 @@ from asterism.errors import InvalidInput
 from asterism.kernel.file_value import FILE, FILE_SCHEMA, is_file
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Paths = Literal["texts", "files", "none"]
+"""What becomes a ``Path`` or ``File``: also a text; only a file that the device has put there; nothing."""
 
 _MARK = "__asterism_skill__"
 _PLANNED = frozenset({"retry", "retries", "max_attempts", "backoff_s", "timeout", "timeout_s", "priority", "deadline_s"})
@@ -148,12 +151,12 @@ class Contract(msgspec.Struct, frozen=True):
         if self.returns is not None:
             msgspec.json.decode(packed, type=self.returns, dec_hook=_revive)
 
-    def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def values(self, arguments: Mapping[str, Any], paths: Paths = "texts") -> dict[str, Any]:
         """Return the arguments by name, converted to the function's types.
 
         Raises msgspec.ValidationError.
         """
-        given = msgspec.convert(arguments, self.arguments, strict=False, dec_hook=_revive)
+        given = msgspec.convert(arguments, self.arguments, strict=False, dec_hook=functools.partial(_revive, paths=paths))
         values = {name: getattr(given, name) for name in self.arguments.__struct_fields__}
         return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
@@ -287,10 +290,12 @@ def _path_schema(hint: type) -> JsonSchema:
     raise TypeError(f"{hint.__qualname__}; use str, int, float, bool, list, dict, Path, File, a dataclass, a TypedDict or a Struct")
 
 
-def _revive(hint: type, value: Any) -> Any:
+def _revive(hint: type, value: Any, paths: Paths = "texts") -> Any:
     if hint is Path and isinstance(value, str):
+        if paths != "texts":
+            raise ValueError("a text is no path in a run that has something from another computer; give it a file")
         return Path(value)
-    if hint in (Path, File) and is_file(value):
+    if hint in (Path, File) and is_file(value) and paths != "none":
         path = Path(value.get("path", value[FILE]))
         return path if hint is Path else File(path, value.get("name", ""), value.get("media_type", ""))
     raise ValueError(f"expected {hint.__qualname__}")

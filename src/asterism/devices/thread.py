@@ -139,7 +139,7 @@ class _Thread:
             contract = contract_of(self._function)
             if contract.context and self._folder != Path():
                 make_folder(self._folder)
-            result = call(self._function, contract, attempt.arguments, self._context())
+            result = call(self._function, contract, attempt, self._context())
             if inspect.iscoroutine(result):
                 result = asyncio.run(self._awaited(result))
             packed, files = pack_result(result, self._limit_bytes)

@@ -49,6 +49,7 @@ from asterism.devices.worker_protocol import (
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.kernel.data import json_bytes
 from asterism.kernel.file_value import FILE, safe_name
+from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.files import media_type_of
 from asterism.runtime.private_files import make_folder
 
@@ -246,7 +247,7 @@ class WorkRunner:
             results=attempt.results,
             sink=lambda fraction, message: self._say(WorkProgress(fraction, self._hidden(message))),
         )
-        result = call(self._function(job), contract, attempt.arguments, context)
+        result = call(self._function(job), contract, attempt, context)
         if inspect.iscoroutine(result):
             import asyncio  # noqa: PLC0415  only async skills pay for the import
 
@@ -254,10 +255,10 @@ class WorkRunner:
         return result
 
 
-def call(function: Callable[..., Any], contract: Contract, arguments: dict[str, Any], context: SkillContext) -> Any:
+def call(function: Callable[..., Any], contract: Contract, attempt: Attempt, context: SkillContext) -> Any:
     """Call a function with the arguments of an attempt. Raises AttemptError ``bad_arguments``."""
     try:
-        values = contract.values(arguments)
+        values = contract.values(attempt.arguments, "files" if attempt.networked else "texts")
     except msgspec.ValidationError as error:
         names = ", ".join(contract.skill.parameter_names()) or "none"
         raise AttemptError("bad_arguments", f"skill {contract.skill.name}: {error}; its arguments are: {names}") from error

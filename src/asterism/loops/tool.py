@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from asterism.devices.attempt_files import is_networked
 from asterism.devices.skill import contract_of, is_skill, skill
 from asterism.errors import InvalidInput
 from asterism.loops.scope import Scope, scoped
@@ -58,7 +59,7 @@ def tool(function: Callable[..., Any], /, *, idempotent: bool = False, gate: Gat
     contract = contract_of(function if is_skill(function) else skill(function))
 
     async def call(arguments: dict[str, Any], key: str) -> Any:  # noqa: ARG001 - write a worker to use the key
-        values = contract.values(arguments)
+        values = contract.values(arguments, "none" if await is_networked() else "texts")
         if inspect.iscoroutinefunction(function):
             return await function(**values)
         return await asyncio.to_thread(function, **values)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, Self
 
 import msgspec
@@ -38,6 +39,10 @@ MAX_ANSWERS = 20
 """Refused answers to one inquiry after which no further answer is written."""
 VERDICT_POLL_S = 0.05
 """Seconds between two looks for a verdict."""
+NETWORKED: ContextVar[bool] = ContextVar("asterism_networked", default=False)
+"""True while a request of another computer is answered: what is submitted or sent then marks its tree (``RunRow.via``)."""
+_PLAIN = frozenset({"effect_id", "verb", "cancelled", "tasks", "max_tokens", "max_cost_usd"})
+"""Fields of events that no task receives."""
 
 
 class Client:
@@ -116,6 +121,7 @@ class Client:
             updated_at=at,
             fleet=self.fleet_name,
             due_at=self._due_at(at),
+            via="network" if NETWORKED.get() else "",
         )
         live, entries = await submit_first(self.store, machine, row, first, self.permissions)
         self._submitted(live, entries)
@@ -153,7 +159,8 @@ class Client:
         for event in (forked, first) if first is not None else (forked,):
             entries += filter(None, [live.take(event, at=now, actor=actor, permissions=self.permissions)])
         times = {"created_at": now, "updated_at": now, "due_at": self._due_at(now)}
-        fresh = msgspec.structs.replace(row, run_id=new_id, actor=actor, parent="", root="", **times)
+        via = (await self.store.run(row.root)).via
+        fresh = msgspec.structs.replace(row, run_id=new_id, actor=actor, parent="", root="", via=via, **times)
         await self.store.copy_files(row.root, new_id)  # first: the fork must find what its copied results name
         await submit_whole(self.store, fresh, live, entries)
         self._forked(new_id, entries[at:])
@@ -244,9 +251,15 @@ class Client:
 
     async def post(self, run_id: str, event: Event, *, actor: str, key: str) -> InboxRow:
         """Put an event into a run's inbox; return its row, or the earlier one with the same key."""
-        row = await self.store.send(self._row(run_id, event, actor=actor, key=key))
+        row = await self._send(self._row(run_id, event, actor=actor, key=key), event)
         self._sent()
         return row
+
+    async def _send(self, row: InboxRow, event: Event) -> InboxRow:
+        """Put a row into an inbox; first mark its tree if its event brings data from another computer."""
+        if NETWORKED.get() and any(value for name, value in msgspec.structs.asdict(event).items() if name not in _PLAIN):
+            await self.store.mark_networked(row.run_id)
+        return await self.store.send(row)
 
     def _row(self, run_id: str, event: Event, *, actor: str, key: str) -> InboxRow:
         body, at = event_body(event), self.clock.now()
@@ -312,7 +325,7 @@ class Client:
         for number in range(1, MAX_ANSWERS + 1):
             default = inquiry_id if number == 1 else f"{inquiry_id}#{number}"
             row = self._row(asked.run_id, event, actor=actor, key=key or default)
-            there = await self.store.send(row)
+            there = await self._send(row, event)
             self._sent()
             if msgspec.structs.replace(there, verdict="", permissions=row.permissions) == row:
                 return there

@@ -110,7 +110,7 @@ def _called(function: Callable[..., Any], attempt: Attempt) -> Behaviour:
         return Behaviour(breaks=f"{attempt.skill} is async, and a script cannot await it; return a Behaviour for each attempt")
     context = SkillContext(key=attempt.key, attempt=attempt.number, task_id=attempt.task_id, results=attempt.results)
     try:
-        packed, _ = pack_result(call(function, contract_of(function), attempt.arguments, context), RESULT_BYTES)
+        packed, _ = pack_result(call(function, contract_of(function), attempt, context), RESULT_BYTES)
     except AttemptError as error:
         return Behaviour(error=TaskError(code=error.code, message=error.message))
     return Behaviour(result=msgspec.json.decode(packed))

@@ -296,6 +296,11 @@ class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
         self.memory.wake()
         return self.memory.inbox.setdefault((row.run_id, row.key), msgspec.structs.replace(row, verdict=""))
 
+    async def mark_networked(self, run_id: str) -> None:
+        await self._begin("send")
+        root = self._row(self._row(run_id).root)
+        self.memory.runs[root.run_id] = msgspec.structs.replace(root, via="network")
+
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
         await self._begin()
         wanted = set(runs)

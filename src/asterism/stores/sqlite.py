@@ -276,6 +276,10 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning, SqliteSearch):
             raise RunNotFound(row.run_id)
         return present[0]
 
+    @_writes
+    def mark_networked(self, connection: sqlite3.Connection, run_id: str) -> None:
+        connection.execute("UPDATE runs SET via = 'network' WHERE run = (SELECT root FROM runs WHERE run = ?)", (run_id,))
+
     @_reads
     def inbox(self, connection: sqlite3.Connection, runs: Sequence[str]) -> list[InboxRow]:
         return inbox_rows(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))

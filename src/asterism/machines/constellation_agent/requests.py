@@ -147,6 +147,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         state: the state of that question.
         secrets: paths of the arguments with references to secrets, which only the performing process
             resolves; other arguments may contain the same text as data.
+        networked: True if a text in the arguments may come from another computer, so that it is no path.
     """
 
     key: str
@@ -174,6 +175,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     reply: DeviceReply | None = None
     state: dict[str, Any] = msgspec.field(default_factory=dict)
     secrets: tuple[tuple[str | int, ...], ...] = ()
+    networked: bool = False
 
     @property
     def message_key(self) -> str:

@@ -34,6 +34,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
             while it is owned, and for a child. 0 is at once.
         tries: drives in a row that ended with a problem, or with the process of their owner.
         problem: the problem of the last drive; empty if it ended well.
+        via: of a root, ``network`` if a part of what its tree works on came over the network. Then no
+            text becomes a path of this computer.
     """
 
     run_id: str = msgspec.field(name="run")
@@ -57,6 +59,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     due_at: float | None = None
     tries: int = 0
     problem: str = ""
+    via: Literal["", "network"] = ""
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -322,6 +325,10 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, P
         Raises:
             RunNotFound: there is no such run, or none of this tenant.
         """
+        ...
+
+    async def mark_networked(self, run_id: str) -> None:
+        """Set ``via`` of the root of a run to ``network``, for good."""
         ...
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:

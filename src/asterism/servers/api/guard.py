@@ -17,6 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from asterism.errors import StoreUnavailable
+from asterism.runtime.client import NETWORKED
 from asterism.runtime.ports.files import FILE_BYTES
 from asterism.servers.api import pages
 from asterism.servers.api.context import ApiContext
@@ -79,6 +80,7 @@ class Guard:
                     added["Strict-Transport-Security"] = "max-age=31536000"
             await send(message)
 
+        token = NETWORKED.set(True)
         body = _Body(receive, self._limit(scope), FILE_S if scope["path"] == FILE_PATH else BODY_S)
         try:
             body.check_announced(headers)
@@ -95,6 +97,7 @@ class Guard:
                 raise
             await problem_of(error).response()(scope, receive, answer)
         finally:
+            NETWORKED.reset(token)
             sender = state.get("sender")
             line = {
                 "method": scope["method"],
