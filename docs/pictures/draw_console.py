@@ -31,7 +31,7 @@ class Camera:
 
     def __init__(self, browser: Browser, url: str, cookie: str, scheme: Any) -> None:
         context = browser.new_context(viewport=SIZE, color_scheme=scheme, reduced_motion="reduce")
-        context.add_cookies([{"name": "asterism_session", "value": cookie, "url": url}])
+        context.add_cookies([{"name": f"asterism_session_{url.rpartition(':')[2]}", "value": cookie, "url": url}])
         self._url, self.page = url, context.new_page()
         self.page.set_default_timeout(LIMIT_MS)
 
@@ -60,7 +60,7 @@ def draw(browser: Browser, url: str, token: str) -> None:
         link = http.post("/api/login-links").raise_for_status().json()["link"]
     with httpx2.Client(base_url=url) as nobody:
         nobody.post("/api/login", json={"link": link}).raise_for_status()
-        cookie = nobody.cookies["asterism_session"]
+        cookie = next(iter(nobody.cookies.values()))
     replanned = next(run for title, run in runs.items() if "noise 3" in title)
     light, dark = (Camera(browser, url, cookie, scheme) for scheme in ("light", "dark"))
     for camera, scheme in ((light, "light"), (dark, "dark")):

@@ -105,7 +105,7 @@ class ConsoleSite:
             link = http.post("/api/login-links").raise_for_status().json()["link"]
         with httpx2.Client(base_url=self.url) as nobody:
             nobody.post("/api/login", json={"link": link}).raise_for_status()
-            cookie = nobody.cookies["asterism_session"]
+            cookie = next(iter(nobody.cookies.values()))
         if role == "admin":
             self._cookie = cookie
         return cookie
@@ -166,7 +166,7 @@ class Tab:
             if beside
             else browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if scheme == "dark" else "light")
         )
-        self.context.add_cookies([{"name": "asterism_session", "value": site.cookie(role), "url": site.url}])
+        self.context.add_cookies([{"name": f"asterism_session_{site.url.rpartition(':')[2]}", "value": site.cookie(role), "url": site.url}])
         self.page: Page = self.context.new_page()
         self.page.set_default_timeout(TIMEOUT_MS)
         self.reported: list[str] = []

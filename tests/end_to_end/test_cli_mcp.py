@@ -213,7 +213,7 @@ def test_a_run_that_waits_for_a_person_is_edited_and_driven_by_the_editor(desk: 
 
     asyncio.run(main())
     assert [line.split()[0] for line in desk.performed()] == ["one", "two"]
-    assert desk.runs()[0]["status"] == "waiting"
+    assert (desk.runs()[0]["status"], desk.runs()[0]["via"]) == ("waiting", "network")  # H1: no text is a path from now on
 
 
 def test_a_run_whose_owner_was_killed_is_edited_and_driven_by_the_editor(desk: Desk) -> None:

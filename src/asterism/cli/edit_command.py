@@ -29,7 +29,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.draft import Draft
 from asterism.planner.live_run import LiveRun
 from asterism.planner.plan_file import PlanFile, plan_path
-from asterism.runtime.client import Client
+from asterism.runtime.client import NETWORKED, Client
 from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.store import RunRow
 from asterism.settings import database_path
@@ -93,6 +93,7 @@ def _serving(http: str | None) -> Serve:
             await serve_stdio(server)
             return
         put(listening[1])
+        NETWORKED.set(True)
         await serve_http(server, listening[0], _bound_the_stop)
         raise asyncio.CancelledError  # only a signal ends it; a run that is driven here stops, too
 

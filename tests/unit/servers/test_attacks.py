@@ -163,7 +163,10 @@ def test_a_role_may_do_no_more_than_it_says(tmp_path: Path) -> None:
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://127.0.0.1.evil.example"}, 403),
-        ({"Origin": "http://localhost:1234"}, 200),
+        ({"Origin": "http://localhost:1234"}, 403),
+        ({"Origin": "http://localhost:1234", "Host": "localhost:1234"}, 200),
+        ({"Origin": "http://127.0.0.1:1234", "Host": "localhost:1234"}, 403),
+        ({"Origin": "https://localhost:1234", "Host": "localhost:1234"}, 403),
     ],
 )
 def test_a_foreign_host_or_origin_is_refused(tmp_path: Path, headers: dict[str, str], status: int) -> None:
@@ -174,6 +177,40 @@ def test_a_foreign_host_or_origin_is_refused(tmp_path: Path, headers: dict[str, 
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "access-control-allow-origin" not in answer.headers
         assert "server" not in answer.headers
+
+    play(tmp_path, scenario, drives=False)
+
+
+def test_h2_a_page_on_another_port_of_the_host_cannot_use_the_session_of_a_browser(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        admin, browser = await server.client("admin"), await server.client(None)
+        link = (await admin.post("/api/login-links")).json()["link"]
+        assert (await browser.post("/api/login", json={"link": link}, headers={"Origin": server.url})).status_code == 200
+        assert (await browser.get("/api/session")).status_code == 200
+        host = server.url.rpartition(":")[0]
+        for origin in (f"{host}:1", host, "null", server.url.replace("http", "https")):
+            for method, path in (
+                ("POST", "/api/devices/d/drain"),
+                ("DELETE", "/api/session"),
+                ("POST", "/api/login-links"),
+                ("GET", "/api/runs"),
+            ):
+                assert (await browser.request(method, path, headers={"Origin": origin})).status_code == 403, (origin, path)
+        assert (await browser.post("/api/devices/d/drain")).status_code == 403  # no Origin
+        assert (await browser.post("/api/login-links", headers={"Origin": server.url})).status_code == 201
+
+    play(tmp_path, scenario, drives=False)
+
+
+def test_h2_the_cookie_has_the_port_in_its_name_so_that_two_servers_on_a_host_log_nobody_out(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        admin = await server.client("admin")
+        links = [(await admin.post("/api/login-links")).json()["link"] for _ in range(2)]
+        names = []
+        for link, host in zip(links, ("localhost:1", "localhost"), strict=True):
+            answer = await (await server.client(None)).post("/api/login", json={"link": link}, headers={"Host": host})
+            names.append(answer.headers["set-cookie"].partition("=")[0])
+        assert names == ["asterism_session_1", "asterism_session"]
 
     play(tmp_path, scenario, drives=False)
 

@@ -54,9 +54,7 @@ class Guard:
     def __init__(self, app: ASGIApp, context: ApiContext) -> None:
         self._app = app
         self._context = context
-        scheme = "https" if context.options.secure else "http"
         self._hosts = frozenset(host.lower() for host in context.options.hosts)
-        self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
@@ -110,13 +108,17 @@ class Guard:
             _log.info("%s", msgspec.json.encode(line).decode())  # JSON escapes line breaks
 
     def _check_sent_from(self, scope: Scope, headers: Headers) -> None:
-        """Check the Host and Origin headers: a page of another site cannot change them. Raises Problem."""
+        """Check the Host and Origin headers, which no page can change: only a page of this scheme, host and port may send.
+
+        Raises Problem.
+        """
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _PORT.sub("", hosts[0].lower()) not in self._hosts:
             raise Problem(421, "this server does not answer to this Host; name it with --host-name when you start the server")
         origins = headers.getlist("origin")
-        if any(_PORT.sub("", origin.lower()) not in self._origins for origin in origins):
-            raise Problem(403, "a page of another site may not use this server")
+        own = f"{'https' if self._context.options.secure else 'http'}://{hosts[0].lower()}"
+        if any(origin.lower() != own for origin in origins):
+            raise Problem(403, "a page of another origin may not use this server; a proxy in front of it must pass on the Host header")
         if not origins and "cookie" in headers and "authorization" not in headers and scope["method"] not in ("GET", "HEAD"):
             raise Problem(403, "a browser must send the Origin header")
 

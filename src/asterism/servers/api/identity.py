@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Annotated
@@ -15,9 +16,15 @@ from asterism.servers.api.problems import Problem
 from asterism.servers.tokens import authenticated
 
 COOKIE = "asterism_session"
+"""Name of the cookie, followed by the port of the server: browsers send a cookie to every port of a host."""
 
 _bearer = HTTPBearer(auto_error=False, scheme_name="token", description="A token of `asterism token create`.")
-_cookie = APIKeyCookie(name=COOKIE, auto_error=False, scheme_name="session", description="Set by a login.")
+_cookie = APIKeyCookie(
+    name=COOKIE,
+    auto_error=False,
+    scheme_name="session",
+    description="Set by a login; its name ends with `_PORT` unless the port is that of the scheme.",
+)
 
 
 async def sender_of(rows: TokenRows, headers: Mapping[str, str], now: float) -> TokenRow | None:
@@ -29,10 +36,16 @@ async def sender_of(rows: TokenRows, headers: Mapping[str, str], now: float) -> 
     return await authenticated(rows, cookie, "session", now) if cookie else None
 
 
+def cookie_name(headers: Mapping[str, str]) -> str:
+    """Return the name of the session's cookie for the server that a request names as its host."""
+    port = re.search(r":([0-9]{1,5})$", headers.get("host", ""))
+    return f"{COOKIE}_{port[1]}" if port else COOKIE
+
+
 def cookie_of(headers: Mapping[str, str]) -> str:
     """Return the session in the cookies of a request; empty if there is none."""
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        found = SimpleCookie(headers.get("cookie", "")).get(cookie_name(headers))
     except CookieError:
         return ""
     return found.value if found else ""

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from asterism.runtime.ports.tokens import Role
 from asterism.servers.api.context import Context
-from asterism.servers.api.identity import COOKIE, Reader
+from asterism.servers.api.identity import Reader, cookie_name
 from asterism.servers.api.models import Given
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.tokens import SESSION_S, exchange, login_link
@@ -44,7 +44,8 @@ async def log_in(given: Login, context: Context, request: Request, response: Res
     if found is None:
         raise Problem(401, "this login link was used before, or is older than five minutes; make another one")
     cookie, row = found
-    response.set_cookie(COOKIE, cookie, max_age=round(SESSION_S), httponly=True, samesite="strict", secure=context.options.secure, path="/")
+    name, is_secure = cookie_name(request.headers), context.options.secure
+    response.set_cookie(name, cookie, max_age=round(SESSION_S), httponly=True, samesite="strict", secure=is_secure, path="/")
     return Sender(name=row.name, role=row.role, tenant=row.tenant, expires_at=row.expires_at)
 
 
@@ -61,8 +62,8 @@ async def read_session(sender: Reader) -> Sender:
 
 
 @router.delete("/session", status_code=204, responses=documented())
-async def log_out(context: Context, sender: Reader, response: Response) -> None:
+async def log_out(context: Context, sender: Reader, request: Request, response: Response) -> None:
     """Log a browser out; a token is not affected."""
     if sender.kind == "session":
         await context.store.revoke_token(sender.token_id, context.clock.now())
-        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=context.options.secure)
+        response.delete_cookie(cookie_name(request.headers), path="/", httponly=True, samesite="strict", secure=context.options.secure)
