@@ -46,24 +46,25 @@ class DatabaseStatus(msgspec.Struct, frozen=True, kw_only=True):
     schedules: list[DueSchedule]
 
 
-async def read_status(store: Store, now: float) -> DatabaseStatus:
-    """Return the state of a database at an epoch second."""
+async def read_status(store: Store, now: float, *, tenant: str | None = None) -> DatabaseStatus:
+    """Return the state of a database at an epoch second; the runs and schedules that it names are those of a tenant, None for all."""
     work = await store.summarize_work(now=now)
     runs: dict[WorkKind, list[RunRow]] = {}
     for kind, ids in work.oldest.items():
         for run_id in ids:
-            with contextlib.suppress(RunNotFound):  # deleted meanwhile
-                runs.setdefault(kind, []).append(await store.run(run_id))
-    problems = {(it.tenant, it.schedule): it.reason for it in await store.last_firings() if it.status == "failed"}
+            with contextlib.suppress(RunNotFound):  # deleted meanwhile, or of another tenant
+                runs.setdefault(kind, []).append(await store.run(run_id, tenant=tenant))
+    oldest = {kind: [row.run_id for row in rows] for kind, rows in runs.items()}
+    problems = {(it.tenant, it.schedule): it.reason for it in await store.last_firings(tenant) if it.status == "failed"}
     active = [
         DueSchedule(tenant=it.tenant, name=it.name, next_at=it.next_at, problem=problems.get((it.tenant, it.name), ""))
-        for it in await store.schedules()
+        for it in await store.schedules(tenant)
         if not it.paused
     ]
     return DatabaseStatus(
         at=now,
         processes=[it for it in await store.list_processes() if it.serves or it.description in work.driven_by],
-        work=work,
+        work=msgspec.structs.replace(work, oldest=oldest),
         runs=runs,
         schedules=sorted(active, key=lambda it: (not it.problem, it.next_at))[:LISTED_SCHEDULES],
     )

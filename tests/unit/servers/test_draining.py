@@ -53,6 +53,18 @@ def test_a_draining_device_gets_no_new_tasks_and_ends_those_under_way(tmp_path: 
     play(tmp_path, scenario, work=work, fleet=(SHARED,))
 
 
+def test_h3_an_administrator_of_a_tenant_changes_no_device_that_all_tenants_share(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        admin, north = await server.client("admin"), await server.client("admin", "north")
+        assert (await north.post("/api/devices/d/drain")).status_code == 403
+        assert (await admin.post("/api/devices/d/drain")).status_code == 200
+        assert (await north.post("/api/devices/d/undrain")).status_code == 403
+        (device,) = (await north.get("/api/devices")).json()["devices"]
+        assert device["draining"]
+
+    play(tmp_path, scenario, drives=False, fleet=(SHARED,))
+
+
 def test_a_device_without_a_queue_of_its_own_cannot_drain(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
         admin = await server.client("admin")

@@ -367,6 +367,22 @@ def test_the_status_has_servers_and_work_and_needs_a_token_without_a_tenant(tmp_
     play(tmp_path, scenario)
 
 
+def test_h3_the_status_names_what_belongs_to_tenants_only_to_an_administrator_without_one(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        north, viewer, admin = await server.client("admin", "north"), await server.client("viewer"), await server.client("admin")
+        theirs = (await north.post("/api/runs", json={"plan": ASKS, "title": "merger"})).json()["run_id"]
+        await server.waiting(theirs)
+        await north.post("/api/schedules", json={"name": "layoffs", "cron": "@daily", "plan": ASKS})
+        while not (seen := (await admin.get("/api/status")).json())["runs"].get("waiting"):  # noqa: ASYNC110 - the driver may be of another process
+            await asyncio.sleep(0.02)
+        assert ([it["name"] for it in seen["schedules"]], seen["work"]["oldest"]["waiting"]) == (["layoffs"], [theirs])
+        text = (await viewer.get("/api/status")).text
+        assert not [word for word in ("merger", "layoffs", theirs, "north") if word in text]
+        assert (await north.get("/api/status")).status_code == 403
+
+    play(tmp_path, scenario)
+
+
 def test_a_login_link_becomes_a_cookie_once(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
         ada, browser = await server.client("approver", name="ada"), await server.client(None)

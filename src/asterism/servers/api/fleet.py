@@ -15,7 +15,7 @@ from asterism.devices.places import Places
 from asterism.kernel.machine import Machine, kind_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.servers.api.context import ApiContext, Context
-from asterism.servers.api.identity import Manager, Reader, actor_of
+from asterism.servers.api.identity import Reader, ServerManager, actor_of
 from asterism.servers.api.problems import Problem, documented
 
 router = APIRouter(tags=["fleet"])
@@ -81,7 +81,7 @@ async def list_devices(context: Context, sender: Reader) -> DeviceList:  # noqa:
 
 
 @router.post("/devices/{device_id}/drain", responses=documented(404, 409, 422))
-async def drain_device(device_id: DeviceId, context: Context, sender: Manager) -> DeviceModel:
+async def drain_device(device_id: DeviceId, context: Context, sender: ServerManager) -> DeviceModel:
     """Give a device no new tasks; those under way go on, and new ones wait. It holds for all processes of the database."""
     profile, places = _device(context, device_id)
     _changed(lambda: places.drain(actor_of(sender), context.clock.now()))
@@ -90,7 +90,7 @@ async def drain_device(device_id: DeviceId, context: Context, sender: Manager) -
 
 
 @router.post("/devices/{device_id}/undrain", responses=documented(404, 409, 422))
-async def undrain_device(device_id: DeviceId, context: Context, sender: Manager) -> DeviceModel:  # noqa: ARG001 - any administrator
+async def undrain_device(device_id: DeviceId, context: Context, sender: ServerManager) -> DeviceModel:  # noqa: ARG001 - any of the server
     """Give a device new tasks again."""
     profile, places = _device(context, device_id)
     _changed(places.resume)

@@ -81,8 +81,20 @@ class May:
         return sender
 
 
+def is_of_server(sender: TokenRow) -> bool:
+    """Return True for a sender that manages what all tenants share: an administrator without a tenant."""
+    return not sender.tenant and allowed(sender.role, "manage")
+
+
+async def _server_manager(sender: Annotated[TokenRow, Depends(May("manage"))]) -> TokenRow:
+    if not is_of_server(sender):
+        raise Problem(403, "all tenants share this; it takes an admin's token without a tenant")
+    return sender
+
+
 Reader = Annotated[TokenRow, Depends(May("read"))]
 Submitter = Annotated[TokenRow, Depends(May("submit"))]
 Commander = Annotated[TokenRow, Depends(May("command"))]
 Answerer = Annotated[TokenRow, Depends(May("answer"))]
 Manager = Annotated[TokenRow, Depends(May("manage"))]
+ServerManager = Annotated[TokenRow, Depends(_server_manager)]

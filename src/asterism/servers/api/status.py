@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from asterism.runtime.database_status import read_status
 from asterism.runtime.ports.work import WorkKind
 from asterism.servers.api.context import Context
-from asterism.servers.api.identity import Reader
+from asterism.servers.api.identity import Reader, is_of_server
 from asterism.servers.api.models import RunModel, run_model
 from asterism.servers.api.problems import Problem, documented
 
@@ -63,9 +63,12 @@ class StatusModel(BaseModel):
 
 @router.get("/status", responses=documented())
 async def status(context: Context, sender: Reader) -> StatusModel:
-    """Return which servers there are, and what is driven, due, stuck or waiting, to a token without a tenant."""
+    """Return which servers there are, and what is driven, due, stuck or waiting, to a token without a tenant.
+
+    The numbers are of all tenants. Runs and schedules are named only to an administrator, and to others if they have no tenant.
+    """
     if sender.tenant:
         raise Problem(403, "the status counts the runs of all tenants; use a token without a tenant")
-    found = await read_status(context.store, context.clock.now())
+    found = await read_status(context.store, context.clock.now(), tenant=None if is_of_server(sender) else "")
     data: dict[str, Any] = msgspec.to_builtins(found)
     return StatusModel.model_validate({**data, "runs": {kind: [run_model(it) for it in rows] for kind, rows in found.runs.items()}})

@@ -147,7 +147,7 @@ export class DevicesPage extends HTMLElement {
    */
   card(row, now) {
     const { device } = row;
-    const drains = device && canDrain(device) && this.site.may('admin');
+    const drains = device && canDrain(device) && this.site.may('admin') && !this.site.who.tenant;
     const change = async () => {
       try {
         await this.site.api.send('POST', `/api/devices/${encodeURIComponent(row.id)}/${device?.draining ? 'undrain' : 'drain'}`);
