@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 import pytest
 
-from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner
+from asterism.errors import InvalidInput, Refused, RunNewer, RunNotFound, RunOwned, StaleOwner
 from asterism.kernel.journal import Record
 from asterism.kernel.permissions import Permission
 from asterism.kernel.snapshot import Snapshot
@@ -798,6 +798,21 @@ def test_pruning_by_size_forgets_the_oldest_until_it_fits(play: Play) -> None:
             await end(store, f"r{number}", at=float(number))
         assert await store.prune(keep_bytes=10**9) == 0
         assert await store.prune(keep_bytes=0) == 5
+
+    play(scenario)
+
+
+def test_open_runs_that_are_larger_than_the_bound_let_pruning_by_size_delete_nothing(play: Play) -> None:
+    """B1."""
+
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await end(store, "ended", at=1.0)
+        await store.submit(row("open"), msgspec.structs.replace(record("open"), body='"' + "x" * 2_000_000 + '"'))
+        with pytest.raises(Refused, match=r"have not ended have about 2\.0 MB, more than 1 MB: nothing is deleted for size"):
+            await store.prune(keep_bytes=1_000_000)
+        assert len(await store.runs()) == 2
+        assert await store.prune() == 1
 
     play(scenario)
 

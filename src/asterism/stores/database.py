@@ -28,6 +28,9 @@ APPLICATION_ID = 0x41737465
 BUSY_TIMEOUT_S = 60.0
 """Seconds to wait for another process that is writing."""
 
+CHECKPOINT_TIMEOUT_S = 0.2
+"""Seconds for which a checkpoint waits for others that read or write; appends wait as long."""
+
 DRAFT_TRIES = 5
 """Attempts to lock a new folder before another process removes it as abandoned."""
 
@@ -110,6 +113,22 @@ def open_reader(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise unavailable(path, error) from error
     return connection
+
+
+def empty_log(path: Path) -> None:
+    """Write the log of an open database into its file, and cut both to what they need.
+
+    Nothing is cut while another connection reads an older state; a later checkpoint does it then.
+
+    Raises:
+        StoreUnavailable: the disk failed.
+    """
+    with contextlib.closing(open_reader(path)) as connection:
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_TIMEOUT_S * 1000:.0f}")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            raise unavailable(path, error) from error
 
 
 def unavailable(path: Path, error: Exception) -> StoreUnavailable:

@@ -12,7 +12,7 @@ import collections
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -30,6 +30,7 @@ from asterism.runtime.ports.store import (
     RunQuery,
     RunRow,
     RunStatus,
+    check_open_bytes,
     check_rows,
     first_due_at,
 )
@@ -71,9 +72,9 @@ class Memory:
         self.work: dict[str, asyncio.Event] = {}
         self.handles = 0
 
-    def size(self) -> int:
-        """Return the characters of all journals."""
-        return sum(len(record.body) for records in self.records.values() for record in records)
+    def size(self, runs: Iterable[str] | None = None) -> int:
+        """Return the characters of the journals of some runs, or of all."""
+        return sum(len(record.body) for run in (self.records if runs is None else runs) for record in self.records[run])
 
     def tree(self, root: str) -> set[str]:
         """Return the ids of a root and of the runs below it."""
@@ -343,6 +344,9 @@ class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
             if row.root == row.run_id and row.status == "ended" and row.owner not in memory.living
             if (before is None or row.updated_at < before) and (not outcomes or row.outcome in outcomes)
         )
+        if keep_bytes is not None and memory.size() > keep_bytes:
+            open_roots = {row.run_id for row in memory.runs.values() if row.status != "ended" or row.owner in memory.living}
+            check_open_bytes(memory.size({run for run in memory.runs if memory.runs[run].root in open_roots}), keep_bytes)
         pruned = 0
         for root in itertools.islice(oldest, limit):
             if keep_bytes is not None and memory.size() <= keep_bytes:

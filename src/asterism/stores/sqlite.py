@@ -53,7 +53,7 @@ from asterism.stores.sqlite_rows import (
     rows_of,
 )
 from asterism.stores.sqlite_schedules import SqliteSchedules
-from asterism.stores.sqlite_search import SqliteSearch, list_runs, records_after
+from asterism.stores.sqlite_search import list_runs, records_after
 from asterism.stores.sqlite_tokens import REVOKE_TOKEN, SELECT_TOKEN, SELECT_TOKENS, add_token
 from asterism.stores.writer import GroupWriter
 
@@ -108,7 +108,7 @@ def _writes(work: Operation[P, T]) -> Method[P, T]:
     return method
 
 
-class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning, SqliteSearch):
+class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
     """A ``Store`` in a SQLite file.
 
     Use ``open``, and close it: its thread keeps the program from ending.

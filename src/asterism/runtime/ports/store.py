@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from asterism.errors import Refused
 from asterism.kernel.journal import Record
 from asterism.kernel.permissions import LOWEST, Permissions
 from asterism.kernel.snapshot import Snapshot
@@ -369,12 +370,15 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, P
         Args:
             before: only runs that ended before this time, in seconds since the epoch.
             outcomes: only runs with one of these outcomes; all if empty.
-            keep_bytes: stop when the database is no larger than this.
+            keep_bytes: stop when the database, with its log, is no larger than this.
             limit: the most trees to delete; None for all.
 
         Returns:
             The number of trees that were deleted. A run that is owned or has not ended is never
             deleted; a child is deleted with its root.
+
+        Raises:
+            Refused: the runs that may not be deleted are larger than ``keep_bytes``; nothing was deleted.
         """
         ...
 
@@ -396,6 +400,15 @@ def first_due_at(row: RunRow) -> float | None:
     if row.status == "ended" or row.root not in ("", row.run_id):
         return None
     return row.due_at
+
+
+def check_open_bytes(open_bytes: int, keep_bytes: int) -> None:
+    """Refuse to prune by size where that would delete every run that has ended, and not be enough."""
+    if open_bytes > keep_bytes:
+        raise Refused(
+            f"the runs that have not ended have about {open_bytes / 1e6:.1f} MB, more than {keep_bytes / 1e6:g} MB: "
+            "nothing is deleted for size; let some end, or name a larger size"
+        )
 
 
 def check_rows(run_id: str, records: Sequence[Record], first_seq: int, opened: Sequence[InquiryRow]) -> None:
