@@ -46,7 +46,8 @@ class Server:
         runtime: drives its runs.
     """
 
-    def __init__(self, runtime: App, context: ApiContext, url: str, stack: contextlib.AsyncExitStack) -> None:
+    def __init__(self, runtime: App, context: ApiContext, url: str, stack: contextlib.AsyncExitStack, listener: Listener) -> None:
+        self.listener = listener
         self.runtime = runtime
         self.context = context
         self.url = url
@@ -117,7 +118,7 @@ async def serving(
                     while not listener.started:  # noqa: ASYNC110 - uvicorn has no event for it
                         await asyncio.sleep(0.01)
                     async with contextlib.AsyncExitStack() as clients:
-                        yield Server(runtime, context, url, clients)
+                        yield Server(runtime, context, url, clients, listener)
                 finally:
                     context.feeds.stop()
                     listener.should_exit = True

@@ -19,6 +19,8 @@ from asterism.errors import InvalidInput
 
 IDLE_S = 15.0
 """Seconds after which a connection is closed that has no request under way, though it may have sent a part of one."""
+STALLED_S = 60.0
+"""Seconds after which a connection is cut whose client reads nothing of what was written to it."""
 SHUTDOWN_S = 3
 """Seconds that responses under way have when the server stops."""
 SPARE_FILES = 64
@@ -40,6 +42,8 @@ class _Protocol(H11Protocol):
     """A connection that knows since when it has had no request."""
 
     idle_since: float = 0.0
+    unread: int = 0
+    read_at: float = 0.0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -51,6 +55,17 @@ class _Protocol(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self.idle_since = self.loop.time()
+
+    def check(self, now: float) -> None:
+        """Close the connection if it was idle for too long. Cut it if its client does not read: closing would wait for that."""
+        unread = self.transport.get_write_buffer_size()
+        if not unread or unread < self.unread:
+            self.read_at = now
+        self.unread = unread
+        if unread and self.read_at < now - STALLED_S:
+            self.transport.abort()
+        elif _is_idle(self) and self.idle_since < now - IDLE_S:
+            self.transport.close()
 
 
 def _is_idle(connection: _Protocol) -> bool:
@@ -102,12 +117,12 @@ class Listener(uvicorn.Server):
             listening.listen(WAITING)
 
     async def on_tick(self, counter: int) -> bool:
-        """Close the connections that have been idle for too long, about once in a second."""
+        """Close the connections that were idle for too long, or whose client does not read, about once in a second."""
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
-                if isinstance(connection, _Protocol) and _is_idle(connection) and connection.idle_since < now - IDLE_S:
-                    connection.transport.close()
+                if isinstance(connection, _Protocol):
+                    connection.check(now)
         return await super().on_tick(counter)
 
     @contextlib.contextmanager

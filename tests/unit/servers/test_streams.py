@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ import pytest
 
 import asterism
 from asterism.constellation.documents import parse_plan
+from asterism.servers import listener
 from asterism.servers.api import feeds
 from asterism.servers.http_connection import HttpConnection
+from asterism.servers.listener import listening_socket
 from asterism.servers.remote_app import RemoteApp
 from asterism.views.delta import Delta, Rows, fold, is_story
+from tests import api_server
 from tests.api_server import ASKS, Server, plan, serving
 from tests.http_runs import at_once
 from tests.unit.servers.test_resources import play
@@ -182,5 +186,79 @@ def test_a_stream_of_topics_names_the_runs_and_questions_that_changed(tmp_path: 
                 seen[event.data["topic"]] |= set(event.data["ids"])
         assert seen == {"runs": {ours}, "inquiries": {asked}}
         assert (await http.get("/api/stream")).status_code == 422
+
+    play(tmp_path, scenario)
+
+
+async def stalled(server: Server, path: str) -> socket.socket:
+    """A connection that asks for a response and reads nothing of it."""
+    given = socket.socket()
+    given.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    given.settimeout(0)
+    await asyncio.get_running_loop().sock_connect(given, ("127.0.0.1", int(server.url.rpartition(":")[2])))
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {await server.token('viewer')}\r\n\r\n"
+    await asyncio.get_running_loop().sock_sendall(given, head.encode())
+    return given
+
+
+def unread(server: Server) -> list[int]:
+    """The bytes that the server holds for each connection."""
+    return [it.transport.get_write_buffer_size() for it in server.listener.server_state.connections]
+
+
+def test_h5_a_client_that_does_not_read_is_cut_and_little_is_held_for_it_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def small(host: str, port: int) -> socket.socket:
+        made = listening_socket(host, port)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        return made
+
+    monkeypatch.setattr(api_server, "listening_socket", small)
+    monkeypatch.setattr(feeds, "MAX_DELTAS", 5)  # all is read from the journal at once
+    monkeypatch.setattr(listener, "STALLED_S", 1e9)
+
+    async def scenario(server: Server) -> None:
+        http = await server.client()
+        tasks = {**plan(*[f"t{number}" for number in range(300)]), "dependencies": []}
+        run_id = (await http.post("/api/runs", json={"plan": tasks})).json()["run_id"]
+        assert await server.ended(run_id) == "finished"
+        size = len((await http.get(f"/api/runs/{run_id}/deltas")).content)
+        await http.aclose()
+        with contextlib.ExitStack() as stack:
+            for path in (f"/api/stream?run={run_id}", f"/api/runs/{run_id}/stream", f"/api/runs/{run_id}/view"):
+                stack.enter_context(await stalled(server, path))
+            while len([it for it in unread(server) if it > 1 << 15]) < 3:  # noqa: ASYNC110 - it fills as it is written
+                await asyncio.sleep(0.01)
+            assert size > 300_000
+            assert len([it for it in unread(server) if it < 200_000]) >= 2  # the streams
+            assert sum(server.context.limits._streams.values()) == 2
+            monkeypatch.setattr(listener, "STALLED_S", 0.5)
+            while server.listener.server_state.connections or server.context.limits._streams:  # noqa: ASYNC110 - it is cut by the clock
+                await asyncio.sleep(0.01)
+
+    play(tmp_path, scenario)
+
+
+def test_h5_a_stream_of_many_runs_has_all_of_a_large_journal_in_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "BATCH_BYTES", 2000)
+    monkeypatch.setattr(feeds, "MAX_DELTAS", 5)
+
+    async def scenario(server: Server) -> None:
+        http = await server.client()
+        runs = [(await http.post("/api/runs", json={"plan": plan("a", "b", "c")})).json()["run_id"] for _ in range(3)]
+        for run_id in runs:
+            await server.ended(run_id)
+        rows = {run_id: await server.store.run(run_id) for run_id in runs}
+        found = dict[str, list[int]]()
+        batches = server.context.feeds.follow(list(rows.values()), dict.fromkeys(runs, 0), 10.0)
+        async with contextlib.aclosing(batches):
+            async for several in batches:
+                assert sum(len(line.data) for it in several for line in it.lines[:-1]) < 2000 * 2
+                for it in several:
+                    found.setdefault(it.run_id, []).extend(line.seq for line in it.lines)
+                if all(found.get(run_id, [0])[-1] == row.seq for run_id, row in rows.items()):
+                    break
+        assert found == {run_id: list(range(1, row.seq + 1)) for run_id, row in rows.items()}
 
     play(tmp_path, scenario)

@@ -11,7 +11,7 @@ import asyncio
 import collections
 import contextlib
 import itertools
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -38,6 +38,8 @@ PAGE = 200
 """Entries that are folded before other work gets its turn."""
 MAX_BEHIND = 10_000
 """Entries that a watcher may be behind; beyond it, it begins again with the current view."""
+BATCH_BYTES = 1 << 20
+"""Bytes of deltas after which a watcher is given what was found; the rest comes next."""
 FOLDS = 2
 """Journals that are folded from their beginning at once."""
 
@@ -174,14 +176,22 @@ class Feeds:
             reached, quiet_s = dict(cursors), FIRST_QUIET_S
             while not self._stopped:
                 news = self._news  # before looking: none is missed
-                batches = [batch for feed in feeds if (batch := await self._next(feed, reached[feed.row.run_id])) is not None]
+                batches, left = list[Batch](), BATCH_BYTES
+                for looked, feed in enumerate(feeds, 1):
+                    if batch := await self._next(feed, reached[feed.row.run_id]):
+                        batches.append(batch)
+                        left -= sum(len(line.data) for line in batch.lines)
+                    if left <= 0:
+                        feeds = feeds[looked:] + feeds[:looked]  # those that were not looked at come first
+                        break
                 for batch in batches:
                     reached[batch.run_id] = (
                         batch.lines[-1].seq if batch.lines else reached[batch.run_id] if batch.reset is None else batch.reset
                     )
                 if batches:
                     yield batches
-                feeds = [feed for feed in feeds if not feed.problem]
+                ended = {batch.run_id for batch in batches if batch.problem}
+                feeds = [feed for feed in feeds if feed.row.run_id not in ended]
                 if rows and not feeds:
                     return
                 if batches:
@@ -205,7 +215,12 @@ class Feeds:
             return None
         lines = feed.since(after)
         if lines is None:
-            lines = [line async for line in self.history(feed.row, after, until=feed.seq)]
+            lines, left = [], BATCH_BYTES
+            async with contextlib.aclosing(self.history(feed.row, after, until=feed.seq)) as history:
+                async for line in history:
+                    lines.append(line)
+                    if (left := left - len(line.data)) <= 0:
+                        break
         return Batch(run_id=run_id, lines=lines)
 
     @contextlib.contextmanager
@@ -227,7 +242,7 @@ class Feeds:
                 feed.idle_since = asyncio.get_running_loop().time()
             return feed
 
-    async def history(self, row: RunRow, after: int, *, until: int) -> AsyncIterator[EncodedDelta]:
+    async def history(self, row: RunRow, after: int, *, until: int) -> AsyncGenerator[EncodedDelta, None]:
         """Yield the deltas of a run after an entry, up to another one, from its journal.
 
         Raises:

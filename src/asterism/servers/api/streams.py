@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import re
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from asterism.constellations.handle import is_idle
 from asterism.errors import AsterismError
@@ -31,8 +30,8 @@ COMMENT_S = 10.0
 """Seconds after which a silent stream sends a comment, so that no proxy closes it."""
 LISTS_S = 1.0
 """Seconds between two looks at the lists of a stream's topics, at most."""
-SEND_S = 60.0
-"""Seconds after which a stream ends whose client does not read."""
+PART_BYTES = 1 << 16
+"""Bytes that are written at once: the connection holds about as many that the client has not read."""
 MAX_RUNS = 500
 """Runs of one stream."""
 
@@ -96,21 +95,23 @@ def _response(
 
 
 class _Stream(StreamingResponse):
-    """A stream that counts as one of its token, and ends when its client does not read."""
+    """A stream that counts as one of its token until it is closed; the listener closes that of a client that does not read."""
 
     media_type = _SSE
 
     def __init__(self, content: AsyncIterator[bytes], context: ApiContext, sender: TokenRow) -> None:
-        super().__init__(content, headers={"X-Accel-Buffering": "no"})
+        super().__init__(_in_parts(content), headers={"X-Accel-Buffering": "no"})
         self._counted = functools.partial(context.limits.stream, owner_of(sender))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_soon(message: Message) -> None:
-            async with asyncio.timeout(SEND_S):
-                await send(message)
+        with self._counted():
+            await super().__call__(scope, receive, send)
 
-        with self._counted(), contextlib.suppress(TimeoutError):
-            await super().__call__(scope, receive, send_soon)
+
+async def _in_parts(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for chunk in content:
+        for at in range(0, len(chunk), PART_BYTES):
+            yield chunk[at : at + PART_BYTES]
 
 
 async def _events(
