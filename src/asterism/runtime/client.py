@@ -292,21 +292,20 @@ class Client:
         """Answer an open inquiry. The answer is validated first, and the first one written wins.
 
         If the run refuses the answer (an edit of an unknown argument), the inquiry stays open. With a ``key``, which
-        is then that of the inbox row, the run decides between two answers.
+        is then that of the inbox row, the run decides between two answers, and the same answer again returns the same row.
 
         Returns:
             The inbox row of the answer; its verdict will be under its key.
 
         Raises:
             InvalidInput: no such inquiry, or an answer that it does not accept, or one of more than
-                ``MAX_BYTES``. An edit may be larger: it may contain a whole plan.
+                ``MAX_BYTES``. An edit may be larger: it may contain a whole plan. The key was used before with another one.
             Refused: the inquiry is closed or has expired, or another answer was first.
         """
         asked = await self.inquiry(inquiry_id)
-        if asked.answer:
-            raise Refused(f"{inquiry_id} is no longer open: {asked.answer}")
-        if 0 < asked.expires_at <= self.clock.now():
-            raise Refused(f"{inquiry_id} has expired")
+        is_new = not (key and await self.has_sent(asked.run_id, key))
+        if is_new:
+            self._check_open(asked)
         if not asked.verbs and verb != "cancel":
             raise InvalidInput(
                 f"{inquiry_id} asks for a secret, and answers are journaled; type it at a terminal, in `asterism resume {asked.run_id}`"
@@ -321,17 +320,30 @@ class Client:
         if verb != "edit":
             as_json([value, reason], f"the answer to {inquiry_id}")
         event = Answered(effect_id=inquiry_id, verb=verb, value=value, reason=reason)
-        await check_types(self.store, self.machines, asked.run_id, event)
+        if is_new:
+            await check_types(self.store, self.machines, asked.run_id, event)
         for number in range(1, MAX_ANSWERS + 1):
             default = inquiry_id if number == 1 else f"{inquiry_id}#{number}"
             row = self._row(asked.run_id, event, actor=actor, key=key or default)
             there = await self._send(row, event)
             self._sent()
-            if msgspec.structs.replace(there, verdict="", permissions=row.permissions) == row:
+            if key and (there.kind, there.body) != (row.kind, row.body):
+                raise InvalidInput("this key was used with another body; use a new key for a new answer")
+            if key or msgspec.structs.replace(there, verdict="", permissions=row.permissions) == row:
                 return there
             if there.verdict in ("", ACCEPTED):
                 raise Refused(f"{inquiry_id} was answered already: {verb_of(there)} by {there.actor}")
         raise Refused(f"{inquiry_id}: {MAX_ANSWERS} answers were refused, and no more are accepted")
+
+    async def has_sent(self, run_id: str, key: str) -> bool:
+        """Return True if the inbox of a run has a row with a key, or had it."""
+        return bool(await self.store.verdict(run_id, key)) or any(row.key == key for row in await self.store.inbox([run_id]))
+
+    def _check_open(self, asked: InquiryRow) -> None:
+        if asked.answer:
+            raise Refused(f"{asked.inquiry_id} is no longer open: {asked.answer}")
+        if 0 < asked.expires_at <= self.clock.now():
+            raise Refused(f"{asked.inquiry_id} has expired")
 
     # -- reading -----------------------------------------------------------------------------------
 

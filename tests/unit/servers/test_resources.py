@@ -291,6 +291,45 @@ def test_a_question_is_answered_once_and_the_second_answer_learns_who_won(tmp_pa
     play(tmp_path, scenario)
 
 
+def test_h7_the_same_answer_under_the_same_key_is_one_answer_also_after_it_has_won(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        http, other = await server.client("admin"), await server.client("admin")
+        run_id = (await http.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
+        path, headers = f"/api/inquiries/{await server.waiting(run_id)}/answer", {"Idempotency-Key": "one"}
+        async with asyncio.TaskGroup() as group:
+            sent = [group.create_task(http.post(path, json={"verb": "approve"}, headers=headers)) for _ in range(5)]
+        await server.ended(run_id)
+        again = await http.post(path, json={"verb": "approve"}, headers=headers)
+        assert {(it.status_code, it.text) for it in (*(each.result() for each in sent), again)} == {(200, again.text)}
+        assert again.json() == {"verdict": "accepted", "run_id": run_id, "key": "one"}
+        assert (await http.post(path, json={"verb": "reject"}, headers=headers)).status_code == 422
+        theirs = await other.post(path, json={"verb": "approve"}, headers=headers)  # the key of another token
+        assert theirs.status_code == 409
+        records = await server.store.records(run_id)
+        assert [it.kind for it in records].count("answered") == 1
+
+    play(tmp_path, scenario)
+
+
+def test_h7_every_answer_that_loses_a_race_learns_which_one_won(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        clients = [await server.client("admin", name=f"p{number}") for number in range(8)]
+        for keyed in (False, True):
+            run_id = (await clients[0].post("/api/runs", json={"plan": ASKS})).json()["run_id"]
+            path = f"/api/inquiries/{await server.waiting(run_id)}/answer"
+            async with asyncio.TaskGroup() as group:
+                sent = [
+                    group.create_task(it.post(path, json={"verb": "approve"}, headers={"Idempotency-Key": "k"} if keyed else {}))
+                    for it in clients
+                ]
+            answers = [it.result() for it in sent]
+            won = next(number for number, it in enumerate(answers) if it.status_code == 200)
+            assert {it.json()["answer"] for it in answers if it.status_code == 409} == {f"approve by p{won}@admin"}
+            assert sorted(it.status_code for it in answers) == [200] + [409] * 7
+
+    play(tmp_path, scenario)
+
+
 def test_an_answer_to_a_withdrawn_question_is_gone(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
         http = await server.client("approver")

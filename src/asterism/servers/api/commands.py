@@ -72,19 +72,24 @@ async def sent(context: ApiContext, row: RunRow, event: Event, sender: TokenRow,
         RunNewer: a newer program has written to the run.
         Problem: the key was used for another command.
     """
-    inbox_key = f"{owner_of(sender)}:{hashlib.sha256(key.encode()).hexdigest()[:32]}"
-    if row.status == "ended" and not await context.store.verdict(row.run_id, inbox_key):
+    sent_key = inbox_key(sender, key)
+    if row.status == "ended" and not await context.store.verdict(row.run_id, sent_key):
         raise Refused(f"run {row.run_id} has ended already ({row.outcome})")
     if machine := context.client.machines.get(row.machine):
         check_known(row.run_id, row.version, machine)
-    there = await context.acting_as(sender).post(row.run_id, event, actor=actor_of(sender), key=inbox_key)
+    there = await context.acting_as(sender).post(row.run_id, event, actor=actor_of(sender), key=sent_key)
     if (there.kind, there.body) != (kind_of(event), event_body(event)):
         raise Problem(422, "this Idempotency-Key was used with another body; use a new key for a new command")
-    if verdict := await verdict_within(context, row.run_id, inbox_key):
+    if verdict := await verdict_within(context, row.run_id, sent_key):
         accepted(verdict)
         return Verdict(verdict="accepted", run_id=row.run_id, key=key)
     response.status_code = 202
     return Verdict(verdict="pending", run_id=row.run_id, key=key)
+
+
+def inbox_key(sender: TokenRow, key: str) -> str:
+    """Return the key of an inbox row that an idempotency key of a token names."""
+    return f"{owner_of(sender)}:{hashlib.sha256(key.encode()).hexdigest()[:32]}"
 
 
 async def verdict_within(context: ApiContext, run_id: str, key: str) -> str:

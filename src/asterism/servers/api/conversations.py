@@ -7,7 +7,6 @@ a placeholder.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from typing import Annotated, Any
 
 import msgspec
@@ -28,7 +27,7 @@ from asterism.runtime.client import VERDICT_POLL_S, polls
 from asterism.runtime.ports.store import RunQuery, RunRow
 from asterism.runtime.ports.tokens import TokenRow
 from asterism.runtime.verdicts import accepted
-from asterism.servers.api.commands import VERDICT_S, verdict_within
+from asterism.servers.api.commands import VERDICT_S, inbox_key, verdict_within
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Answerer, Reader, Submitter, actor_of, owner_of
 from asterism.servers.api.models import Given, GivenObject, RunList
@@ -191,7 +190,7 @@ async def send_message(
         tenant=sender.tenant,
         shown={run_id: given.inquiry_id or "nothing"},
     )
-    key = f"{owner_of(sender)}:{hashlib.sha256((idempotency_key or context.clock.new_id()).encode()).hexdigest()[:32]}"
+    key = inbox_key(sender, idempotency_key or context.clock.new_id())
     sent_to = await _sent_before(context, row, key) if idempotency_key else ""
     if not sent_to:
         sent = await talk.put(context.acting_as(sender), given.text, given.values, key=key)

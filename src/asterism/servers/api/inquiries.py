@@ -8,15 +8,17 @@ from fastapi import APIRouter, Query, Response
 
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.kernel.machine import run_id_of
+from asterism.runtime.client import VERDICT_POLL_S, polls
 from asterism.runtime.ports.cursors import inquiry_cursor
 from asterism.runtime.ports.store import InquiryRow
 from asterism.runtime.run_status import CANCELLED
 from asterism.runtime.verdicts import accepted
-from asterism.servers.api.commands import verdict_within
+from asterism.servers.api.commands import VERDICT_S, inbox_key, verdict_within
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Answerer, Reader, actor_of
 from asterism.servers.api.models import GivenAnswer, InquiryList, InquiryModel, Verdict, inquiry_model
 from asterism.servers.api.problems import Problem, documented
+from asterism.servers.api.runs import IdempotencyKey
 
 router = APIRouter(tags=["inquiries"])
 
@@ -47,25 +49,48 @@ async def read_inquiry(inquiry_id: str, context: Context, sender: Reader) -> Inq
     "/inquiries/{inquiry_id}/answer",
     responses={202: {"model": Verdict, "description": "Sent, without a verdict yet."}, **documented(404, 409, 410, 413, 422)},
 )
-async def answer_inquiry(inquiry_id: str, given: GivenAnswer, context: Context, sender: Answerer, response: Response) -> Verdict:
+async def answer_inquiry(
+    inquiry_id: str, given: GivenAnswer, context: Context, sender: Answerer, response: Response, idempotency_key: IdempotencyKey = None
+) -> Verdict:
     """Answer a question. 409 has the answer that was first; 410 has the questions that are open instead."""
-    asked = await _inquiry(context, inquiry_id, sender.tenant)
-    if asked.answer == CANCELLED or 0 < asked.expires_at <= context.clock.now():
+    asked, client = await _inquiry(context, inquiry_id, sender.tenant), context.acting_as(sender)
+    key = inbox_key(sender, idempotency_key) if idempotency_key else ""
+    is_gone = asked.answer == CANCELLED or 0 < asked.expires_at <= context.clock.now()
+    if is_gone and not (key and await client.has_sent(asked.run_id, key)):
         raise await _gone(context, asked, sender.tenant)
     try:
-        client = context.acting_as(sender)
-        row = await client.post_answer(inquiry_id, given.verb, actor=actor_of(sender), value=given.value, reason=given.reason)
-    except Refused as refused:
-        asked = await _inquiry(context, inquiry_id, sender.tenant)
-        if asked.answer == CANCELLED:
-            raise await _gone(context, asked, sender.tenant) from None
-        raise Problem(409, str(refused), answer=asked.answer) from None
+        row = await client.post_answer(inquiry_id, given.verb, actor=actor_of(sender), value=given.value, reason=given.reason, key=key)
+    except Refused as refused:  # another answer was first, and may not have been taken yet
+        raise await _lost(context, await _closed(context, asked, sender.tenant), sender.tenant, refused) from None
     verdict = await verdict_within(context, row.run_id, row.key)
     if not verdict:
         response.status_code = 202
-        return Verdict(verdict="pending", run_id=row.run_id, key=row.key)
-    accepted(verdict)
-    return Verdict(verdict="accepted", run_id=row.run_id, key=row.key)
+        return Verdict(verdict="pending", run_id=row.run_id, key=idempotency_key or row.key)
+    try:
+        accepted(verdict)
+    except Refused as refused:
+        asked = await _inquiry(context, inquiry_id, sender.tenant)
+        if not asked.answer:
+            raise  # the question is open for another answer
+        raise await _lost(context, asked, sender.tenant, refused) from None
+    return Verdict(verdict="accepted", run_id=row.run_id, key=idempotency_key or row.key)
+
+
+async def _closed(context: ApiContext, asked: InquiryRow, tenant: str) -> InquiryRow:
+    """Return a question once the run has taken an answer to it, or after ``VERDICT_S`` seconds."""
+    for _ in range(polls(VERDICT_S)):
+        asked = await _inquiry(context, asked.inquiry_id, tenant)
+        if asked.answer or not context.is_ready():
+            break
+        await context.feeds.changes.wait(asked.run_id, VERDICT_POLL_S)
+    return asked
+
+
+async def _lost(context: ApiContext, asked: InquiryRow, tenant: str, refused: Refused) -> Problem:
+    """Return the problem of an answer that lost, with the one that won."""
+    if asked.answer == CANCELLED:
+        return await _gone(context, asked, tenant)
+    return Problem(409, str(refused), answer=asked.answer)
 
 
 async def _inquiry(context: ApiContext, inquiry_id: str, tenant: str) -> InquiryRow:
