@@ -27,7 +27,7 @@ def answer(value: int = 42) -> Answer:
 
 @skill
 def pid() -> int:
-    return os.getpid()
+    return os.getppid()  # the worker, of which each attempt is a copy
 
 
 @skill
@@ -97,7 +97,7 @@ def leave_the_group(*, session: bool) -> int:
 @skill
 def leave_a_child_behind(context: SkillContext) -> int:
     subprocess.run(["sh", "-c", 'sleep 1000 & echo "child $!"'], check=True)
-    return os.getpid()
+    return os.getppid()
 
 
 @skill

@@ -391,4 +391,4 @@ def test_a_list_that_cannot_be_written_costs_no_finished_attempt(tmp_path: Path,
         assert done.error is None
         assert (await call(pool, "answer")).error is None
 
-    play(tmp_path, scenario)
+    play(tmp_path, scenario, start_within_s=0)

@@ -21,6 +21,7 @@ from asterism.constellation.profile import JsonSchema, has_json_type
 from asterism.devices.skill import File
 from asterism.devices.worker_protocol import AttemptError, CommandJob, FieldType
 from asterism.kernel.file_value import FILE_SCHEMA, path_of
+from asterism.runtime.ports.device import Attempt
 from asterism.runtime.private_files import make_folder
 
 TEXT_OUTPUT: JsonSchema = {
@@ -69,8 +70,8 @@ def filled(argv: tuple[str, ...], arguments: dict[str, Any]) -> list[str]:
     return [_PLACEHOLDER.sub(lambda match: match[1] or texts[match[2]], part) for part in argv]
 
 
-def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_bytes: int, scratch: str = "") -> object:
-    """Run the program to its end and return its output.
+def perform(job: CommandJob, attempt: Attempt, folder: Path, limit_bytes: int, scratch: str = "") -> object:
+    """Run the program of an attempt to its end and return its output.
 
     ``scratch`` is the folder in which a program whose output is a file writes it.
 
@@ -79,7 +80,7 @@ def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_byte
             too large or not JSON as declared, ``bad_arguments`` for
             arguments that do not fit ``argv``.
     """
-    target = Path(scratch, "out", job.file)
+    target, arguments = Path(scratch, "out", job.file), attempt.arguments
     if job.output == "file":
         make_folder(target.parent)
         arguments = {**arguments, OUTPUT: str(target)}
@@ -87,7 +88,11 @@ def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_byte
     program = argv[0]
     try:
         process = subprocess.Popen(  # noqa: S603  argv comes from the fleet file, and no shell reads it
-            [program_path(program, folder), *argv[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [program_path(program, folder), *argv[1:]],
+            env={**os.environ, **attempt.env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
     except OSError as error:
         raise AttemptError("raised", f"{program} cannot be started: {error.strerror or error}") from error

@@ -21,7 +21,19 @@ from asterism.devices.log_relay import LogReader, RateLimit
 from asterism.devices.process import start_mark
 from asterism.devices.source import DEPTH_VARIABLE, worker_depth
 from asterism.devices.task_log import CURRENT
-from asterism.devices.worker_protocol import Order, Report, SkillsDescribed, WorkDone, WorkerExited, WorkFailed, WorkProgress, WorkStarted
+from asterism.devices.worker_protocol import (
+    DescribeSkills,
+    FunctionJob,
+    Order,
+    Report,
+    SkillsDescribed,
+    Work,
+    WorkDone,
+    WorkerExited,
+    WorkFailed,
+    WorkProgress,
+    WorkStarted,
+)
 from asterism.runtime.ports.device import Signs
 
 GONE_WITHIN_S = 5.0
@@ -36,7 +48,11 @@ class NeverStarted(Exception):
 
 
 class WorkerHandle:
-    """A running worker process with its socket and its log. Create one with :meth:`spawn`."""
+    """A running worker process with its socket and its log. Create one with :meth:`spawn`.
+
+    Attributes:
+        reusable: True if it can take another order: nothing of an earlier one is left in it.
+    """
 
     def __init__(
         self,
@@ -55,6 +71,8 @@ class WorkerHandle:
         self._reader = reader
         self._writer = writer
         self._decoder: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+        self._imported: set[FunctionJob] = set()
+        self.reusable = False
         self.pid = process.pid
         self.birth = start_mark(process.pid) or "unknown"
 
@@ -90,49 +108,80 @@ class WorkerHandle:
             ours.pop_all()
         return cls(process, lifeline_write, (out_read, error_read), here, reader=reader, writer=writer)
 
-    async def describe(self, order: Order) -> SkillsDescribed | WorkerExited:
+    async def describe(self, order: DescribeSkills) -> SkillsDescribed | WorkerExited:
         """Return the answer to a DescribeSkills."""
+        self.reusable = False
         await self._send(order)
         report = await self._report()
-        return report if isinstance(report, (SkillsDescribed, WorkerExited)) else WorkerExited(None)
+        if not isinstance(report, SkillsDescribed):
+            return report if isinstance(report, WorkerExited) else WorkerExited(None)
+        self._imported |= {FunctionJob(source, order.plain) for source in order.sources}
+        self.reusable = True
+        return report
 
-    async def perform(self, order: Order, signs: Signs) -> WorkDone | WorkFailed | WorkerExited:
+    async def perform(self, order: Work, signs: Signs) -> WorkDone | WorkFailed | WorkerExited:
         """Return the end of a Work; meanwhile report its begin, its progress and its log lines.
 
         Raises:
             NeverStarted: the worker process ended before the attempt started.
         """
         await signs.begun()
+        self.reusable = False
         clock = asyncio.get_running_loop().time
         progress, lines = RateLimit(signs.progress, clock, "progress report"), RateLimit(signs.progress, clock, "log line")
         attempt_log = CURRENT.get()
         for each in self._logs:
             each.hold()
-        trace = ""
+        end: WorkDone | WorkFailed | WorkerExited | None = None
         try:
             if signs.place:
                 self._send_descriptor(signs.place.hand_to(self.pid, self.birth))
+            if exited := await self._import(order, lines):
+                return exited
             await self._send(order)
             if not isinstance(started := await self._report(), WorkStarted):
                 raise NeverStarted("the worker ended before it began")
             for each in self._logs:
                 each.begin(lines, attempt_log, started.secrets.values())
-            while True:
-                match await self._report():
-                    case WorkProgress(fraction, message):
-                        progress.say(fraction, message)
-                    case (WorkDone() | WorkFailed() | WorkerExited()) as end:
-                        trace = end.trace if isinstance(end, WorkFailed) else ""
-                        return end
-                    case _:
-                        return WorkerExited(None)
+            end = await self._end(progress)
+            if signs.place and self.reusable:
+                signs.place.returned()
+            return end
         finally:
             for each in self._logs:
                 each.end()
-            if attempt_log and trace:
-                attempt_log.write("stderr", trace.encode(errors="backslashreplace"))
+            if attempt_log and isinstance(end, WorkFailed) and end.trace:
+                attempt_log.write("stderr", end.trace.encode(errors="backslashreplace"))
             progress.note()
             lines.note()
+
+    async def _import(self, order: Work, lines: RateLimit) -> WorkerExited | None:
+        """Have the worker import the function of an attempt, once; return its end if it ended over that."""
+        if not isinstance(order.job, FunctionJob) or order.job in self._imported:
+            return None
+        attempt_log = CURRENT.get()
+        for each in self._logs:
+            each.begin(lines, attempt_log, attempt_log.values.values() if attempt_log else ())
+        imported = await self.describe(DescribeSkills((order.job.source,), order.job.plain, order.attempt.folder))
+        self.reusable = False
+        for each in self._logs:
+            each.hold()
+        return imported if isinstance(imported, WorkerExited) else None
+
+    async def _end(self, progress: RateLimit) -> WorkDone | WorkFailed | WorkerExited:
+        """Return the end of an attempt, once its process has ended; meanwhile report its progress."""
+        end: WorkDone | WorkFailed | None = None
+        while True:
+            match await self._report():
+                case WorkProgress(fraction, message):
+                    progress.say(fraction, message)
+                case (WorkDone() | WorkFailed()) as reported:
+                    end = reported
+                case WorkerExited() as exited:
+                    self.reusable = exited.reusable and not (isinstance(end, WorkFailed) and end.missing)
+                    return end or exited
+                case _:
+                    return end or WorkerExited(None)
 
     def kill_group(self) -> None:
         """Send SIGKILL to the worker and its processes; :meth:`kill` also waits and cleans up."""

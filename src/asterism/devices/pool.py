@@ -1,8 +1,9 @@
-"""The pool of warm workers: one attempt at a time each, grouped by the sources they may import.
+"""The pool of warm workers: one attempt at a time each, grouped by tenant and by the sources they may import.
 
 A worker returns to the pool only if its attempt left nothing behind. Otherwise, and whenever an
-attempt is cancelled, its whole process group is killed, and nothing else. The dispatcher limits the
-concurrency of a device, and the time of an attempt.
+attempt is cancelled, its whole process group is killed, and nothing else. An attempt waits while no
+worker can be started: it has not begun. The dispatcher limits the concurrency of a device, and the
+time of an attempt.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from asterism.devices.worker_ledger import WorkerLedger
 from asterism.devices.worker_protocol import DescribeSkills, FunctionJob, Job, SkillsDescribed, Work, WorkDone, WorkerExited, WorkFailed
 from asterism.errors import InvalidInput, StoreUnavailable
 from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
+from asterism.runtime.ports.performer import TENANT
 
 LINGER_S = 1.0
 RESULT_BYTES = 1 << 20
 IMPORT_TIMEOUT_S = 120.0
 
 _START_TRIES = 3
+_START_WITHIN_S = 600.0
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.5, 30.0
-"""Seconds between two looks for a function that cannot be imported: at first, and at most."""
+"""Seconds between two looks for a worker that cannot be started, or a function that cannot be imported: at first, and at most."""
+_MOST_IDLE_IN_ALL = 32
 
 _AttemptEnd = WorkDone | WorkFailed | WorkerExited
 End = TypeVar("End", bound=SkillsDescribed | WorkDone | WorkFailed | WorkerExited)
@@ -51,26 +55,41 @@ class WorkerSettings(msgspec.Struct, frozen=True):
     env: tuple[tuple[str, str], ...] = ()
 
 
+_Group = tuple[WorkerSettings, str | None]
+"""The settings of workers, and the tenant that they serve; None for those that have served none yet."""
+
+
 class WorkerPool:
     """Workers of this process. ``async with`` it, or call :meth:`close`.
 
     Args:
         ledger: directory where this process lists its workers, for ``reap_orphans``.
-        idle: number of idle workers that stay warm, for each settings.
+        idle: number of idle workers that stay warm, for each tenant and settings.
         limit: number of workers that work at a time, in all groups; further attempts wait.
         result_bytes: size limit of a result, as JSON.
         linger_s: seconds that an idle worker beyond those stays: a busy device frees many workers for a moment.
+        start_within_s: seconds after which an attempt fails for which no worker can be started.
     """
 
     def __init__(
-        self, ledger: Path, *, idle: int = 2, limit: int = 64, result_bytes: int = RESULT_BYTES, linger_s: float = LINGER_S
+        self,
+        ledger: Path,
+        *,
+        idle: int = 2,
+        limit: int = 64,
+        result_bytes: int = RESULT_BYTES,
+        linger_s: float = LINGER_S,
+        start_within_s: float = _START_WITHIN_S,
     ) -> None:
         self._ledger = WorkerLedger(ledger)
         self._most_idle = idle
         self._slots = asyncio.Semaphore(limit)
         self._result_bytes = result_bytes
         self._linger_s = linger_s
-        self._idle: dict[WorkerSettings, list[tuple[float, WorkerHandle]]] = {}  # with the time since when, longest first
+        self._start_within_s = start_within_s
+        self._starting = asyncio.Lock()
+        self._freed = asyncio.Event()
+        self._idle: dict[_Group, list[tuple[float, WorkerHandle]]] = {}  # with the time since when, longest first
         self._trimming: asyncio.TimerHandle | None = None
         self._workers: set[WorkerHandle] = set()
         self._open = True
@@ -104,7 +123,7 @@ class WorkerPool:
         order = DescribeSkills(tuple(sources), plain)
         try:
             async with asyncio.timeout(IMPORT_TIMEOUT_S):
-                end = await self._lend(settings, lambda worker: worker.describe(order))
+                end = await self._lend((settings, None), lambda worker: worker.describe(order))
         except TimeoutError:
             return (f"its import took longer than {IMPORT_TIMEOUT_S:g} s",) * len(sources)
         except NeverStarted as error:
@@ -126,13 +145,11 @@ class WorkerPool:
         if self._slots.locked():
             signs.queued()
         try:
-            end = await self._lend(settings, lambda worker: worker.perform(order, signs))
+            end = await self._performed((settings, TENANT.get()), order, signs)
             if isinstance(job, FunctionJob) and job.plain:
-                end = await self._waited(end, settings, order, signs)
+                end = await self._waited(end, (settings, TENANT.get()), order, signs)
         except NeverStarted as error:
             return AttemptResult(error=TaskError(code="crashed", message=f"it was not started: {error}"))
-        if signs.place and isinstance(end, WorkDone | WorkFailed) and end.reusable:
-            signs.place.returned()
         if isinstance(end, WorkDone) and end.files:
             try:
                 await put_all(end.files)
@@ -140,7 +157,30 @@ class WorkerPool:
                 return AttemptResult(error=TaskError(code="bad_result", message=str(error)))
         return _ended(end)
 
-    async def _waited(self, end: _AttemptEnd, settings: WorkerSettings, order: Work, signs: Signs) -> _AttemptEnd:
+    async def _performed(self, group: _Group, order: Work, signs: Signs) -> _AttemptEnd:
+        """Have a worker carry out an attempt; while none can be started, it waits as one that has not begun.
+
+        Raises:
+            NeverStarted: none could be started within ``start_within_s``.
+        """
+        loop, wait_s, said = asyncio.get_running_loop(), _FIRST_LOOK_S, ""
+        until = loop.time() + self._start_within_s
+        while True:
+            self._freed.clear()
+            try:
+                return await self._lend(group, lambda worker: worker.perform(order, signs))
+            except NeverStarted as error:
+                if not self._open or loop.time() + wait_s > until:
+                    raise
+                if str(error) != said:
+                    said = str(error)
+                    signs.queued(said)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._freed.wait()
+            wait_s = min(2 * wait_s, _LAST_LOOK_S)
+
+    async def _waited(self, end: _AttemptEnd, group: _Group, order: Work, signs: Signs) -> _AttemptEnd:
         """Wait while the function of an attempt cannot be imported: its file may have been moved, or be half written.
 
         No fleet declares such a function, so nothing else notices this before the attempt.
@@ -152,33 +192,40 @@ class WorkerPool:
                 signs.progress(message=f"waits, as its function cannot be imported: {said}")
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LAST_LOOK_S)
-            end = await self._lend(settings, lambda worker: worker.perform(order, signs))
+            end = await self._performed(group, order, signs)
         return end
 
-    async def _lend(self, settings: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
+    async def _lend(self, group: _Group, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
         """Use a worker. Raises NeverStarted if none can be started."""
         for _ in range(_START_TRIES - 1):
             with contextlib.suppress(NeverStarted):  # an idle worker may have died unnoticed
-                return await self._lend_once(settings, use)
-        return await self._lend_once(settings, use)
+                return await self._lend_once(group, use)
+        return await self._lend_once(group, use)
 
-    async def _lend_once(self, settings: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
+    async def _lend_once(self, group: _Group, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
         async with self._slots:
-            worker = await self._take(settings)
-            reusable = False
+            worker = await self._take(group)
             try:
                 end = await use(worker)
-                reusable = isinstance(end, SkillsDescribed) or (not isinstance(end, WorkerExited) and end.reusable)
             finally:
-                await self._put_back(settings, worker, reusable=reusable)
+                await self._put_back(group, worker)
+            self._freed.set()
             return end
 
-    async def _take(self, settings: WorkerSettings) -> WorkerHandle:
-        if not self._open:
-            raise NeverStarted("the pool of workers is closed")
-        idle = self._idle.get(settings)
-        if idle:
-            return idle.pop()[1]
+    async def _take(self, group: _Group) -> WorkerHandle:
+        async with self._starting:  # one after the other, since a start needs more descriptors than a worker
+            while True:
+                if not self._open:
+                    raise NeverStarted("the pool of workers is closed")
+                if idle := self._idle.get(group) or self._idle.get((group[0], None)):
+                    return idle.pop()[1]
+                try:
+                    return await self._spawn(group[0])
+                except NeverStarted:
+                    if not self._end_longest_idle():
+                        raise
+
+    async def _spawn(self, settings: WorkerSettings) -> WorkerHandle:
         try:
             worker = await WorkerHandle.spawn(settings.folder, self._result_bytes, dict(settings.env))
         except OSError as error:
@@ -191,26 +238,41 @@ class WorkerPool:
             raise NeverStarted(str(error)) from error
         return worker
 
-    async def _put_back(self, settings: WorkerSettings, worker: WorkerHandle, *, reusable: bool) -> None:
-        if not (reusable and self._open):
+    async def _put_back(self, group: _Group, worker: WorkerHandle) -> None:
+        if not (worker.reusable and self._open):
             await self._discard(worker)
             return
-        idle, loop = self._idle.setdefault(settings, []), asyncio.get_running_loop()
+        idle, loop = self._idle.setdefault(group, []), asyncio.get_running_loop()
         idle.append((loop.time(), worker))
-        if len(idle) > self._most_idle and self._trimming is None:
+        if self._are_too_many(idle) and self._trimming is None:
             self._trimming = loop.call_later(self._linger_s, self._trim)
 
+    def _are_too_many(self, idle: list[tuple[float, WorkerHandle]]) -> bool:
+        return len(idle) > self._most_idle or sum(map(len, self._idle.values())) > _MOST_IDLE_IN_ALL
+
     def _trim(self) -> None:
-        """End the idle workers beyond the limit that have been idle for a while, and look again if some have not."""
+        """End the idle workers beyond the limits that have been idle for a while, and look again if some have not."""
         loop = asyncio.get_running_loop()
         self._trimming, before = None, loop.time() - self._linger_s / 2
-        for idle in self._idle.values():
-            while len(idle) > self._most_idle and idle[0][0] < before:
-                _, worker = idle.pop(0)
-                worker.clear_away()
-                self._forget(worker)
-            if len(idle) > self._most_idle and self._trimming is None:
+        for group, idle in sorted(self._idle.items(), key=lambda it: it[1][0][0] if it[1] else 0.0):
+            while idle and self._are_too_many(idle) and idle[0][0] < before:
+                self._end_idle(idle)
+            if not idle:
+                del self._idle[group]
+            elif self._are_too_many(idle) and self._trimming is None:
                 self._trimming = loop.call_later(self._linger_s, self._trim)
+
+    def _end_longest_idle(self) -> bool:
+        """End the worker that has been idle for longest, for another group to start one; return False if there is none."""
+        longest = min(filter(None, self._idle.values()), key=lambda it: it[0][0], default=None)
+        if longest is not None:
+            self._end_idle(longest)
+        return longest is not None
+
+    def _end_idle(self, idle: list[tuple[float, WorkerHandle]]) -> None:
+        _, worker = idle.pop(0)
+        worker.clear_away()
+        self._forget(worker)
 
     async def _discard(self, worker: WorkerHandle) -> None:
         try:

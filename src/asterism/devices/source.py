@@ -158,9 +158,10 @@ def imported(place: str, folder: Path) -> ModuleType:
 
 
 def _import_file(path: Path) -> ModuleType:
-    for module in tuple(sys.modules.values()):
-        if getattr(module, "__file__", None) == str(path):
-            return module
+    for modules in (lambda: map(sys.modules.get, (path.stem, str(path))), lambda: tuple(sys.modules.values())):
+        for module in modules():  # all of them only if it must be: a process that was just forked copies each that it looks at
+            if module is not None and getattr(module, "__file__", None) == str(path):
+                return module
     # Pickle and multiprocessing find a module under its plain name; if that is in use, its path
     # becomes the name.
     name = str(path) if _is_taken(path) else path.stem

@@ -2,15 +2,17 @@
 
 It is two processes in one process group. The *guardian*, its leader, runs no user code: it waits
 for the end of its parent (the lifeline closes, or it is adopted) and then kills the whole group,
-itself included. The *performer*, its child, imports skills and performs one attempt after the
-other. A guardian in a thread of the performer would not do: a skill that never releases the
-interpreter lock would outlive its parent.
+itself included. The *performer*, its child, imports skills, and forks a copy of itself for each
+attempt. So an attempt leaves nothing behind, and needs no imports of its own. A guardian in a
+thread of the performer would not do: a skill that never releases the interpreter lock would outlive
+its parent.
 
 The ``pool`` decides what is performed, and when a worker is killed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import hashlib
@@ -21,7 +23,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -100,16 +103,16 @@ def _guard(performer: int, parent: int, talk: socket.socket, lifeline_fd: int, w
             _say(talk, WorkerExited(os.waitstatus_to_exitcode(status)), before=b"\n")
 
 
-def _die_with(guardian: int) -> None:
-    """Let this process end with the guardian, and adopt orphaned descendants, on Linux.
+def _die_with(parent: int) -> None:
+    """Let this process end with its parent, and adopt orphaned descendants, on Linux.
 
-    The guardian has one thread; so the signal, which follows the thread, follows the process.
+    The parent has one thread; so the signal, which follows the thread, follows the process.
     """
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    if os.getppid() != guardian:
+    if os.getppid() != parent:
         os._exit(1)
 
 
@@ -122,7 +125,7 @@ class _Missing(InvalidInput):
 
 
 class WorkRunner:
-    """Processes orders one at a time and reports on them."""
+    """Processes orders one at a time and reports on them: imports here, and each attempt in a copy of this process."""
 
     def __init__(self, talk: socket.socket, folder: Path) -> None:
         self._talk = talk
@@ -138,15 +141,52 @@ class WorkRunner:
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
         decoder: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+        descriptors = _open_descriptors()
         for line in self._lines():
             match decoder.decode(line):
-                case DescribeSkills(sources, plain_too):
+                case DescribeSkills(sources, plain_too, folder):
+                    with contextlib.suppress(OSError):  # the attempt that comes next reports it
+                        os.chdir(self._home / folder)
                     self._say(SkillsDescribed(tuple(self._described(FunctionJob(each, plain_too)) for each in sources)))
                 case Work() as work:
-                    end = self._with_secrets(work)
+                    # A thread ends in a copy, and a connection or a file would be shared by all copies.
+                    is_plain = threading.active_count() == 1 and _open_descriptors() - len(self._places) <= descriptors
+                    if isinstance(work.job, CommandJob):
+                        exited = self._performed_here(work, reusable=True)
+                    elif is_plain and sys.platform == "linux":
+                        exited = self._performed_by_copy(work)
+                    else:
+                        exited = self._performed_here(work, reusable=False)
                     while self._places:
                         os.close(self._places.pop())
-                    self._say(end)
+                    self._say(exited, before=b"\n")  # the copy may have died in the middle of a line
+
+    def _performed_by_copy(self, work: Work) -> WorkerExited:
+        """Carry out one attempt in a copy of this process, and wait for its end."""
+        _flush()
+        performer = os.getpid()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads of C libraries, which prepare for this themselves
+            copy = os.fork()
+        if copy:
+            _, status = os.waitpid(copy, 0)
+            return WorkerExited(os.waitstatus_to_exitcode(status), reusable=not _has_children())
+        code = 1
+        try:
+            _die_with(performer)
+            for stream in (1, 2):
+                os.set_blocking(stream, True)
+            if reseed := getattr(sys.modules.get("numpy.random"), "seed", None):
+                reseed()  # as `random` does: else all copies draw the same numbers
+            self._performed_here(work, reusable=False)
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _performed_here(self, work: Work, *, reusable: bool) -> WorkerExited:
+        """Carry out one attempt in this process; it is ``reusable`` if none of the user's code runs in it."""
+        self._say(self._with_secrets(work))
+        return WorkerExited(0, reusable=reusable and not _has_children())
 
     def _with_secrets(self, work: Work) -> WorkDone | WorkFailed:
         """Resolve the secrets of an attempt and carry it out; its texts have the values masked before they are cut."""
@@ -155,7 +195,7 @@ class WorkRunner:
             attempt, self._secrets = secrets.with_values(work.attempt)
         except (InvalidInput, MissingExtra) as error:
             self._say(WorkStarted())
-            return WorkFailed("bad_arguments", str(error), reusable=True)
+            return WorkFailed("bad_arguments", str(error))
         self._say(WorkStarted(self._secrets))
         return self._performed(msgspec.structs.replace(work, attempt=attempt))
 
@@ -179,9 +219,9 @@ class WorkRunner:
                     yield line
                 parts = [part]
 
-    def _say(self, report: Report) -> None:
+    def _say(self, report: Report, *, before: bytes = b"") -> None:
         with self._send_lock:
-            _say(self._talk, report)
+            _say(self._talk, report, before=before)
 
     def _described(self, job: FunctionJob) -> Skill | str:
         try:
@@ -204,29 +244,26 @@ class WorkRunner:
         """Carry out one attempt and return its end."""
         performer = os.getpid()
         try:
-            # An earlier skill may have changed the working directory.
             _go_to(str(self._home.joinpath(work.attempt.folder, work.attempt.task_folder)))
-            with _environment(work.attempt.env):
-                if isinstance(work.job, CommandJob):
-                    result = command.perform(work.job, work.attempt.arguments, self._folder, work.limit_bytes, work.scratch)
-                else:
-                    result = self._called(work, work.job)
+            if isinstance(work.job, CommandJob):
+                result = command.perform(work.job, work.attempt, self._folder, work.limit_bytes, work.scratch)
+            else:
+                os.environ.update(work.attempt.env)
+                result = self._called(work, work.job)
             packed, files = pack_result(result, work.limit_bytes)
             self._check_secrets(packed)
             if not isinstance(work.job, CommandJob):
                 check_promise(packed, self._contract(work.job))
-            end: WorkDone | WorkFailed = WorkDone(packed, reusable=not _has_children(), files=files)
+            end: WorkDone | WorkFailed = WorkDone(packed, files=files)
         except AttemptError as error:
-            end = WorkFailed(error.code, self._hidden(error.message), reusable=error.code == "bad_arguments")
+            end = WorkFailed(error.code, self._hidden(error.message))
         except InvalidInput as error:
             end = WorkFailed("raised", self._hidden(str(error)), missing=isinstance(error, _Missing))
         except BaseException as error:  # boundary: user code; SystemExit and the like are failures of the skill too
             end = WorkFailed("raised", source.error_with_line(error, self._hidden), trace=self._hidden(source.trace_of(error)))
         if os.getpid() != performer:
             os._exit(0)  # a process that the skill forked, and that returned into our code
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
+        _flush()
         return end
 
     def _check_secrets(self, packed: msgspec.Raw) -> None:
@@ -249,8 +286,6 @@ class WorkRunner:
         )
         result = call(self._function(job), contract, attempt, context)
         if inspect.iscoroutine(result):
-            import asyncio  # noqa: PLC0415  only async skills pay for the import
-
             return asyncio.run(result)
         return result
 
@@ -270,21 +305,6 @@ def _go_to(folder: str) -> None:
         os.chdir(folder)
     except OSError as error:
         raise AttemptError("raised", f"its working folder {folder}: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def _environment(env: Mapping[str, str]) -> Iterator[None]:
-    """Set the variables of a task; the next task of this process has them as they were."""
-    before = {name: os.environ.get(name) for name in env}
-    os.environ.update(env)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def pack_result(result: object, limit_bytes: int) -> tuple[msgspec.Raw, tuple[ProducedFile, ...]]:
@@ -330,6 +350,16 @@ def check_promise(packed: msgspec.Raw, contract: Contract) -> None:
     except msgspec.ValidationError as error:
         message = f"skill {contract.skill.name} declares that it returns {type_name(contract.returns)}, and did not: {error}"
         raise AttemptError("bad_result", message) from error
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # user code may have closed or replaced it
+            stream.flush()
+
+
+def _open_descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir()) if sys.platform == "linux" else 0
 
 
 def _has_children() -> bool:

@@ -47,15 +47,16 @@ Job = FunctionJob | CommandJob
 class DescribeSkills(msgspec.Struct, frozen=True, tag="describe"):
     """Requests the skills of these sources; answered by one SkillsDescribed.
 
-    ``plain`` accepts functions without ``@skill``.
+    ``plain`` accepts functions without ``@skill``; ``folder`` is the working folder of the import.
     """
 
     sources: tuple[str, ...]
     plain: bool = False
+    folder: str = ""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, tag="work"):
-    """Requests one attempt; answered by WorkStarted, WorkProgress, and one WorkDone or WorkFailed.
+    """Requests one attempt; answered by WorkStarted, WorkProgress, one WorkDone or WorkFailed, and WorkerExited.
 
     Attributes:
         limit_bytes: size limit of the result, as JSON.
@@ -109,12 +110,10 @@ class WorkDone(msgspec.Struct, frozen=True, tag="done"):
     """The attempt returned.
 
     Attributes:
-        reusable: True if nothing that it started still runs in the worker.
         files: the files that the result names.
     """
 
     result: msgspec.Raw
-    reusable: bool
     files: tuple[ProducedFile, ...] = ()
 
 
@@ -128,15 +127,20 @@ class WorkFailed(msgspec.Struct, frozen=True, tag="failed"):
 
     code: ErrorCode
     message: str
-    reusable: bool = False
     missing: bool = False
     trace: str = ""
 
 
 class WorkerExited(msgspec.Struct, frozen=True, tag="exited"):
-    """The performing process ended: its exit code, or minus its signal; None if unknown."""
+    """The process of an attempt ended, or that of its worker.
+
+    Attributes:
+        code: its exit code, or minus its signal; None if unknown.
+        reusable: True if the worker is as it was before the attempt, and nothing that the attempt started still runs.
+    """
 
     code: int | None
+    reusable: bool = False
 
 
 Report = SkillsDescribed | WorkStarted | WorkProgress | WorkDone | WorkFailed | WorkerExited

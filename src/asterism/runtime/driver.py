@@ -21,7 +21,7 @@ from asterism.machines.children import SignalChild, StartChild
 from asterism.runtime.children import ChildPerformer, SignalPerformer
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports.observer import Observer
-from asterism.runtime.ports.performer import Performer
+from asterism.runtime.ports.performer import TENANT, Performer
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.problems import problem_of
 from asterism.runtime.registration import Registration, machine_of, registered
@@ -355,6 +355,7 @@ class Driver:
     async def _drive(
         self, row: RunRow, live: Run[Any], epoch: int, snapshot_policy: SnapshotPolicy, *, park: bool, on_blocked: Callable[[bool], None]
     ) -> tuple[Run[Any], bool]:
+        TENANT.set(row.tenant)
         async with task_group() as group:
             executor = RunExecutor(
                 live,

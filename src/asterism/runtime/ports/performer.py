@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from asterism.kernel.machine import EffectResult, Event
@@ -10,6 +11,9 @@ from asterism.kernel.machine import EffectResult, Event
 Report = Callable[[Event], Awaitable[None] | None]
 """Sends a run an event that is not the effect's result, such as the progress of an attempt. A driver's
 returns an awaitable, which returns when the event is in the journal, and never if the effect is cancelled."""
+
+TENANT: ContextVar[str] = ContextVar("asterism_tenant", default="")
+"""The tenant of the run whose effect is being performed."""
 
 
 class Performer(Protocol):
