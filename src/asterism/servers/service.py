@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import hashlib
 import os
+import re
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -36,7 +38,8 @@ PORT = 8642
 LOCK_S, LOCK_PAUSE_S = 10.0, 0.05
 """Seconds for which a server waits for another one that makes the token, and between two tries."""
 LOCAL = "local"
-"""Name of the token in the token file."""
+"""Name of the token in the token file; of a second file, followed by a hash of its place."""
+_IS_LOCAL = re.compile(f"{LOCAL}(-[0-9a-f]{{8}})?")
 START_S = 0.02
 
 _LOOPBACK_ADDRESSES = ("127.0.0.1", "::1", "localhost")
@@ -155,7 +158,7 @@ async def open_api(
                     await asyncio.sleep(START_S)
                 url = _url(options, listening)
                 await client.store.announce_server(client.fleet_name, url, fleet_file=client.fleet_file)
-                token_file, row = await local_token(client.store, database, client.clock.now())
+                token_file, row = await local_token(client.store, database, client.clock.now(), url)
                 yield ApiService(url, token_file, await login_link(client.store, row, client.clock.now()))
             finally:
                 is_open = False
@@ -183,15 +186,17 @@ def token_path(database: Path) -> Path:
     return Path(f"{os.path.realpath(database)}.token")
 
 
-async def local_token(store: Store, database: Path, now: float) -> tuple[Path, TokenRow]:
+async def local_token(store: Store, database: Path, now: float, url: str = "") -> tuple[Path, TokenRow]:
     """Return the file with a token of the role ``admin``, and its row; the file is written if its token cannot be used.
+
+    Earlier ones are then revoked, unless a server with another ``url`` is live, which may use them in another folder.
 
     Raises:
         InvalidInput: the file cannot be written.
     """
     path = token_path(database)
     async with _held(path.parent):
-        return path, await _usable_token(store, path, now)
+        return path, await _usable_token(store, path, now, url)
 
 
 @contextlib.asynccontextmanager
@@ -209,14 +214,17 @@ async def _held(folder: Path) -> AsyncIterator[None]:
         yield
 
 
-async def _usable_token(store: Store, path: Path, now: float) -> TokenRow:
+async def _usable_token(store: Store, path: Path, now: float, url: str) -> TokenRow:
     with contextlib.suppress(OSError, UnicodeError):
         if row := await authenticated(store, path.read_text(encoding="ascii").strip(), "token", now):  # noqa: ASYNC240 - before it serves
             return row
-    for row in await store.tokens():
-        if row.name == LOCAL and row.usable(now):
+    own = f"{LOCAL}-{hashlib.sha256(f'{socket.gethostname()}:{path}'.encode()).hexdigest()[:8]}"
+    shared = any(it.serves and it.url not in ("", url) for it in await store.list_processes())
+    earlier = [it for it in await store.tokens() if it.usable(now) and _IS_LOCAL.fullmatch(it.name)]
+    for row in earlier:
+        if row.name == own or not shared:
             await store.revoke_token(row.token_id, now)
-    token, row = new_token(LOCAL, "admin", now)
+    token, row = new_token(own if shared and earlier else LOCAL, "admin", now)
     draft = Path(f"{path}.new")
     try:
         with open(draft, "w", encoding="ascii", opener=opener) as file:  # noqa: ASYNC230 - before it serves
