@@ -21,15 +21,15 @@ from asterism.flows import agent_state, performer
 from asterism.flows.performer import NotifyPerformer
 from asterism.kernel.machine import StepContext
 from asterism.kernel.run import Run
-from asterism.machines import common_rows
+from asterism.machines import common_rows, inquiries
 from asterism.machines.children import ChildSignaled, child_run_id, signal_children
 from asterism.machines.constellation_agent import planner_requests, planning, questions, table, tasks
-from asterism.machines.constellation_agent.events import AttemptEnded, RunOptions
-from asterism.machines.constellation_agent.memory import AttemptInquiry, ConstellationMemory
+from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch, RunOptions
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.flow_agent import moves
 from asterism.machines.flow_agent import table as flow_table
 from asterism.machines.flow_agent.events import HandlerEnded, HandlerNotified
-from asterism.machines.flow_agent.memory import FlowMemory, NoQuestion
+from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.orchestration_loop import reflection
 from asterism.machines.orchestration_loop import steps as loop_steps
 from asterism.machines.orchestration_loop import table as loop_table
@@ -79,7 +79,7 @@ def test_an_effect_performed_before_its_append_is_found(monkeypatch: pytest.Monk
 
 def test_an_approval_accepted_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real_take, real_answer = Run.take, tasks.take_answer
-    said_yes: dict[int, dict[str, AttemptInquiry]] = {}
+    said_yes: dict[int, dict[str, Dispatch]] = {}
     alive: list[ConstellationMemory] = []  # no two may have one id()
 
     def take(self: Run[Any], event: Any, *, at: float, actor: str, key: str = "") -> Any:
@@ -95,7 +95,7 @@ def test_an_approval_accepted_twice_is_found(monkeypatch: pytest.MonkeyPatch) ->
         alive.append(memory)
         known = said_yes.setdefault(id(memory), {})
         if event.effect_id in known:
-            context.schedule(known[event.effect_id].attempt)
+            context.schedule(known[event.effect_id])
             return
         question = memory.questions.get(event.effect_id)
         real_answer(memory, schedule, event, context)
@@ -261,15 +261,15 @@ def test_a_planner_request_over_the_limit_is_found(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_inquiry_open_after_its_expiry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = questions.ask_person
+    real = inquiries.open_inquiry
 
-    def unwoken(memory: ConstellationMemory, *about: Any) -> str:
+    def unwoken(memory: ConstellationMemory, *what: Any, **more: Any) -> str:
         before = list(memory._timers)
-        inquiry = real(memory, *about)
+        inquiry: str = real(memory, *what, **more)
         memory._timers = before
         return inquiry
 
-    monkeypatch.setattr(questions, "ask_person", unwoken)
+    monkeypatch.setattr(questions, "open_inquiry", unwoken)
     asks = {"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}
     works = {"task_id": "b", "device": "d", "skill": "once"}  # else no process would drive the run
     fleet = [AgentProfile(device_id="d", skills=(Skill(name="once"),))]
@@ -363,10 +363,10 @@ def test_a_conversation_that_acts_again_after_an_interruption_is_found(monkeypat
 
 
 def test_an_inquiry_open_after_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgotten(memory: FlowMemory, context: StepContext) -> None:
-        memory.question = NoQuestion()
+    def forgotten(memory: FlowMemory, inquiry_id: str, context: StepContext) -> None:
+        memory.inquiries.clear()
 
-    monkeypatch.setattr(moves, "cancel_question", forgotten)
+    monkeypatch.setattr(moves, "close_inquiry", forgotten)
     found({8}, "conversations")
 
 

@@ -108,7 +108,7 @@ async def stops_elsewhere(client: Client, root: RunRow) -> bool:
             run = await client.load(row.run_id)
             if (
                 any(isinstance(effect, StopAttempt) for effect in run.outstanding.values())
-                or any(question.asked is not None for question in run.memory.questions.values())
+                or any(run.memory.asked_by_device(inquiry) for inquiry in run.memory.questions)
                 or any(may_run_elsewhere(run.memory, effect_id, attempt) for effect_id, attempt in run.memory.attempts.items())
                 or any(outlives_cancel(run.memory, effect_id, attempt) for effect_id, attempt in run.memory.attempts.items())
             ):

@@ -241,9 +241,9 @@ class OrchestrationLoop:
         run_id = self._named(run_id)
         async with _runtime_of(self._runtime) as runtime:
             memory = await memory_of(runtime, run_id)
-            for activity in memory.active.values():
-                if activity.question.about == "later" and activity.question.awaits == key:
-                    await runtime.post_answer(activity.question.inquiry_id, "respond", actor=actor, value=value)
+            for inquiry_id, inquiry in memory.inquiries.items():
+                if inquiry.kind == "later" and inquiry.asked.subject["awaits"] == key:
+                    await runtime.post_answer(inquiry_id, "respond", actor=actor, value=value)
                     return
         raise Refused(f"run {run_id} waits for no result {key!r}")
 

@@ -201,6 +201,7 @@ def cancel_effect(effect_id: str, context: StepContext, why: str = "") -> None:
 def _give_up(memory: RunMemory, code: str, reason: str, context: StepContext) -> None:
     """Record the end of a run and cancel all its effects."""
     memory.code, memory.reason = code, reason
+    memory.inquiries.clear()
     for effect_id, effect in tuple(context.outstanding.items()):
         if effect_id != context.settles and effect_id not in context.abandoned and not isinstance(effect, CancelEffect | SignalChild):
             cancel_effect(effect_id, context, reason)

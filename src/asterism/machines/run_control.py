@@ -136,6 +136,20 @@ class AskPerson(Effect, tag="ask_person", frozen=True, kw_only=True):
         return Answered(effect_id=effect_id, reason=why, cancelled=True)
 
 
+class OpenInquiry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A question to a person that is open; ``inquiries`` has the functions for it.
+
+    Attributes:
+        kind: what is asked, such as ``approval``; a word of the machine.
+        about: id of the task or step that it is about; empty for none.
+        asked: the question as shown.
+    """
+
+    kind: str
+    about: str = ""
+    asked: AskPerson
+
+
 class CancelEffect(Effect, tag="cancel_effect", frozen=True, kw_only=True):
     """Cancel another effect.
 
@@ -183,18 +197,27 @@ class RunMemory(msgspec.Struct, kw_only=True):
 
     Attributes:
         paused: True while nothing new is started.
+        inquiries: open questions to people, by effect id, oldest first.
         blocked_children: ids of the ``StartChild`` effects whose child waits only for people, or is
             paused.
         code, reason: code and reason of the end; empty while the run has not ended.
     """
 
     paused: bool = False
+    inquiries: dict[str, OpenInquiry] = {}
     blocked_children: set[str] = set()
     code: str = ""
     reason: str = ""
 
     def wake_at(self) -> float | None:
         """Return the epoch seconds at which a ``BatchEnded`` is due; None without a timer."""
+        return None
+
+    def wake_up_at(self, at: float) -> None:
+        """Note that a question expires at ``at``, in epoch seconds, if ``wake_at`` does not read the open questions."""
+
+    def inquiry_limit_s(self, kind: str) -> float | None:
+        """Return the seconds after which a question of a kind expires; None for never."""
         return None
 
     def has_pending_work(self) -> bool:

@@ -79,10 +79,9 @@ def check_types_in(memory: ConstellationMemory, given: Answered) -> None:
     Raises:
         InvalidInput: as ``check_types``.
     """
-    question = memory.questions.get(given.effect_id)
-    if question is None or question.asked is not None:
+    attempt = memory.questions.get(given.effect_id)
+    if attempt is None or memory.asked_by_device(given.effect_id):
         return  # it is about a plan, or a device has asked and checks the answer; or it has just been closed
-    attempt = question.attempt
     skill = skill_of(memory.fleet, attempt.device, attempt.skill)
     if skill is None:
         return

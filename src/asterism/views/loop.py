@@ -93,7 +93,7 @@ class LoopRunView(BaseView):
         }
 
     def _activity_row(self, activity: Activity, order: int | None) -> dict[str, Any]:
-        asks = [question.inquiry_id for question in activity.questions()]
+        asks = list(activity.questions())
         status = "waiting" if asks else "running" if activity.under_way else "ready"
         row = step_row(activity.step, order, activity.finding, status=status)
         child = child_run_id(activity.effect_id) if isinstance(self.run.outstanding.get(activity.effect_id), StartChild) else None

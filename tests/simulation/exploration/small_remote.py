@@ -90,7 +90,7 @@ class RemoteSpace(AgentSpace):
 def _under_way(memory: ConstellationMemory) -> dict[str, str]:
     """Return the keys of the attempts that have begun, by the effect that continues them."""
     begun = {effect_id: it.key(effect_id) for effect_id, it in memory.attempts.items() if effect_id not in memory.queued or it.leg > 1}
-    return {**begun, **{effect_id: it.attempt.first for effect_id, it in memory.questions.items() if it.asked is not None}}
+    return {**begun, **{effect_id: it.first for effect_id, it in memory.questions.items() if memory.asked_by_device(effect_id)}}
 
 
 def _is_detached(event: AttemptEnded) -> bool:

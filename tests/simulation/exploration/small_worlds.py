@@ -184,7 +184,7 @@ class AgentSpace(SmallRun[ConstellationMemory]):
                 held_by(memory) if isinstance(event, BatchEnded) else set()
             )  # an answer releases what it had held: only BatchEnded starts anything
             _check_tasks(run, running, held, frozen if memory.restarts == generation else {})
-            asked = [question.task_id for question in memory.questions.values() if question.kind == "interruption"]
+            asked = [it.about for it in memory.inquiries.values() if it.kind == "interruption"]
             if isinstance(event, AttemptEnded) and queued.get(event.effect_id) in asked:
                 raise InvariantViolated(13, f"{event.effect_id} never began", run.history)
 

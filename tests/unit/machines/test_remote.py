@@ -21,7 +21,7 @@ from asterism.machines.constellation_agent.events import (
     Dispatch,
     StopAttempt,
 )
-from asterism.machines.constellation_agent.legs import MAX_LEGS
+from asterism.machines.constellation_agent.questions import MAX_LEGS
 from asterism.machines.constellation_agent.requests import Attempt
 from asterism.machines.constellation_agent.stopping import STOP_TIMEOUT_S
 from asterism.machines.run_control import AskPerson, Cancel, Forked, OwnershipAcquired

@@ -20,15 +20,11 @@ from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
 from asterism.machines.constellation_agent.memory import AwaitingApproval, AwaitingPlanner, ConstellationMemory, PlanRequest
-from asterism.machines.run_control import Answered, Verb, check_verb
+from asterism.machines.inquiries import check_answer, open_inquiry
+from asterism.machines.run_control import Answered
 
 Kind = Literal["plan", "edits", "restart"]
 
-_VERBS: dict[Kind, tuple[Verb, ...]] = {
-    "plan": ("approve", "edit", "reject"),
-    "edits": ("approve", "edit", "reject"),
-    "restart": ("approve", "reject"),
-}
 _PROMPTS: dict[Kind, str] = {
     "plan": "Run this plan?",
     "edits": "Change the plan so, while it runs?",
@@ -62,23 +58,14 @@ def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepCo
         result=proposed.result,
     )
     planner = memory.planning if isinstance(memory.planning, AwaitingPlanner) else AwaitingPlanner(request=PlanRequest(), effect_id="")
-    effect, expires_at = put_to_person(memory, subject, context)
     memory.planning = AwaitingApproval(
         request=planner.request,
-        effect_id=effect,
+        effect_id=open_inquiry(memory, kind, _PROMPTS[kind], subject, context, verbs=("approve", "reject") if kind == "restart" else None),
         asked_at=planner.asked_at,
         moved=planner.moved,
         ended_since=planner.ended_since,
         proposed=essential,
-        subject=subject,
-        expires_at=expires_at,
     )
-
-
-def put_to_person(memory: ConstellationMemory, subject: dict[str, Any], context: StepContext) -> tuple[str, float]:
-    """Ask about a proposal; return the id of the question and its expiry."""
-    kind: Kind = subject["kind"]
-    return memory.ask(_PROMPTS[kind], subject, _VERBS[kind], context)
 
 
 def kind_of(proposed: Planned) -> Kind:
@@ -88,15 +75,14 @@ def kind_of(proposed: Planned) -> Kind:
     return "edits" if proposed.plan is None else "plan"
 
 
-def decided(proposed: Planned, event: Answered) -> Planned:
+def decided(memory: ConstellationMemory, proposed: Planned, event: Answered) -> Planned:
     """Return the proposal as a person decided, with their edit if they edited it.
 
     Raises:
         Refused: the question does not accept this answer, or the edit is malformed; the question
             stays open.
     """
-    kind = kind_of(proposed)
-    check_verb(event, _VERBS[kind])
+    kind = check_answer(memory, event).kind
     if event.verb != "edit":
         return proposed
     if kind == "plan":
@@ -104,7 +90,7 @@ def decided(proposed: Planned, event: Answered) -> Planned:
             return msgspec.structs.replace(proposed, plan=parse_plan(event.value))
         except InvalidInput as error:
             raise Refused(f"an edit must be the whole plan: {error}") from None
-    actions = event.value.get("actions") if isinstance(event.value, dict) else None
+    actions = event.value.get("actions")
     if not isinstance(actions, list) or not all(isinstance(action, dict) for action in actions):
         raise Refused('an edit must be {"actions": [{"tool": …, "parameters": {…}}]}')
     return msgspec.structs.replace(proposed, actions=tuple(actions))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import StepContext
 from asterism.machines.common_rows import cancel_effect
-from asterism.machines.constellation_agent.approval import put_to_person
 from asterism.machines.constellation_agent.events import Dispatch, StopAttempt
-from asterism.machines.constellation_agent.memory import AwaitingApproval, ConstellationMemory
-from asterism.machines.constellation_agent.questions import ask_person
+from asterism.machines.constellation_agent.memory import DEVICE, AwaitingApproval, ConstellationMemory
+from asterism.machines.constellation_agent.questions import await_answer, may_have_happened, where
 from asterism.machines.constellation_agent.stopping import drop_effect
+from asterism.machines.inquiries import ask_again
 from asterism.machines.run_control import Forked
 from asterism.machines.task_coupling import TaskSchedule, move_task
-from asterism.machines.task_lifecycle import Continued, Retried
+from asterism.machines.task_lifecycle import Retried
 
 
 def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None:
@@ -29,8 +29,7 @@ def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> Non
     """Ask again, under this run's id, about a proposal that awaits approval in the original."""
     asked = memory.planning
     if isinstance(asked, AwaitingApproval):
-        drop_effect(memory, asked.effect_id, context)
-        asked.effect_id, asked.expires_at = put_to_person(memory, asked.subject, context)
+        asked.effect_id = ask_again(memory, asked.effect_id, context)
 
 
 def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: Forked, context: StepContext) -> None:
@@ -39,6 +38,7 @@ def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: For
     The copied effects are cancelled: their ids are not those of the original's effects, so no
     performer knows them.
     """
+    open_there = tuple(memory.questions.items())
     for effect, attempt in tuple(memory.attempts.items()):
         never_began = memory.never_began(effect)
         if effect in context.abandoned:  # a child run's, cancelled already
@@ -51,20 +51,14 @@ def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: For
             _ask_about(memory, schedule, attempt, f"was under way when {event.origin} was forked, and may have finished", context)
         else:
             move_task(schedule, task, Retried(error=error, not_before=context.at), context)
-    for effect, question in tuple(memory.questions.items()):
-        if effect.startswith(f"{context.run_id}:{context.seq}."):
-            continue  # asked above
-        drop_effect(memory, effect, context)
-        task = schedule.constellation.tasks[question.task_id]
-        if question.kind == "device":
-            happened = f"was waiting for an answer when {event.origin} was forked, and has begun there"
-            _ask_about(memory, schedule, question.attempt, happened, context)
-            continue
-        inquiry = ask_person(memory, question.kind, question.attempt, question.prompt, context)
-        move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
+    for inquiry, attempt in open_there:
+        if memory.inquiries[inquiry].kind == DEVICE:
+            drop_effect(memory, inquiry, context)
+            _ask_about(memory, schedule, attempt, f"was waiting for an answer when {event.origin} was forked, and has begun there", context)
+        else:
+            del memory.questions[inquiry]
+            await_answer(memory, schedule, attempt, ask_again(memory, inquiry, context), context)
 
 
 def _ask_about(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, happened: str, context: StepContext) -> None:
-    where = f" on {attempt.device}" if attempt.device else ""
-    inquiry = ask_person(memory, "interruption", attempt, f"{attempt.task_id}{where} {happened}. Run it here?", context)
-    move_task(schedule, schedule.constellation.tasks[attempt.task_id], Continued(effect_id=inquiry, inquiry_id=inquiry), context)
+    may_have_happened(memory, schedule, attempt, f"{attempt.task_id}{where(attempt)} {happened}. Run it here?", context)

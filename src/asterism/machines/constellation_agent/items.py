@@ -13,8 +13,8 @@ from asterism.constellation.resolution import failed_items, items_of
 from asterism.constellation.specs import unstarted
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.kernel.machine import Event, StepContext
-from asterism.machines import common_rows
 from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.inquiries import close_inquiry
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Completed, Failed, FannedOut, Released, Skipped, Unblocked
 
@@ -132,7 +132,7 @@ def _skip_unbegun(memory: ConstellationMemory, schedule: TaskSchedule, failed: T
         if item.settled or item.attempts:
             continue
         if item.effect_id:
-            common_rows.cancel_effect(item.effect_id, context, error.message)
+            close_inquiry(memory, item.effect_id, context)
             del memory.questions[item.effect_id]
             move_task(schedule, item, Released(), context)
         move_task(schedule, item, Skipped(error=error), context)

@@ -6,7 +6,7 @@ All of it can be converted to data, for snapshots.
 from __future__ import annotations
 
 import heapq
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -16,22 +16,19 @@ from asterism.constellation.fan_out import items_words
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import Role, TaskStar, TaskStatus
 from asterism.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
-from asterism.machines.constellation_agent.device_question import DeviceQuestion
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
-from asterism.machines.run_control import AskPerson, Risk, RunMemory, Verb, expiry
+from asterism.machines.run_control import RunMemory
 from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
 
 EXTENDED = 4
 """Rules from which on plans have reserved ids and ``${task.error}``, and live edits exact names."""
+DEVICE = "device"
+"""Kind of a question that the device of an attempt asks."""
 NAMED = 10
 """Number of tasks that a summary names."""
 UNLIMITED = 2**53
 """Remaining budget where there is no limit: beyond any real usage, and exact as a float."""
-
-
-About = Literal["approval", "interruption", "device"]
-"""Kind of a question about an attempt; ``device`` is one that its device asks."""
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,16 +88,9 @@ class AwaitingPlanner(Awaiting, kw_only=True, tag=True):
 
 
 class AwaitingApproval(Awaiting, kw_only=True, tag=True):
-    """A person is asked to approve a proposal of the planner, or a plan that came with the request.
-
-    Attributes:
-        subject: the proposal as shown to the person.
-        expires_at: expiry of the question, in seconds since the epoch; 0 for never.
-    """
+    """A person is asked to approve a proposal of the planner, or a plan that came with the request."""
 
     proposed: Planned
-    subject: dict[str, Any]
-    expires_at: float = 0.0
 
 
 PlanningState = NotPlanning | Deferred | AwaitingPlanner | AwaitingApproval
@@ -116,21 +106,6 @@ PlanningState = NotPlanning | Deferred | AwaitingPlanner | AwaitingApproval
 The tasks that ``hold`` names stay on hold until the decision is made. A cancel, an expiry, a fork or
 a crash finds one decision to handle.
 """
-
-
-class AttemptInquiry(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to a person about an attempt that waits for the answer.
-
-    Attributes:
-        asked: the question of the device; None for one of another kind.
-    """
-
-    kind: About
-    task_id: str
-    attempt: Dispatch
-    prompt: str
-    expires_at: float
-    asked: DeviceQuestion | None = None
 
 
 class DecidedEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +139,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         attempts: running attempts by effect id, including those of child runs.
         queued: ids of the attempts that no device has begun.
         busy: number of begun attempts, by device.
-        questions: open questions to people, by effect id.
+        questions: attempts that wait for the answer of a person, by the id of the question.
         handles: handles that devices have reported, by the key of the attempt, until it ends.
         recovered: ids of the running attempts that this owner performs again.
         still_running: what may still run although it was to be stopped, in words, by the key of the
@@ -194,7 +169,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     attempts: dict[str, Dispatch] = {}
     queued: dict[str, None] = {}
     busy: dict[str, int] = {}
-    questions: dict[str, AttemptInquiry] = {}
+    questions: dict[str, Dispatch] = {}
     handles: dict[str, str] = {}
     recovered: dict[str, None] = {}
     still_running: dict[str, str] = {}
@@ -227,25 +202,14 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         """Schedule a `BatchEnded` event at ``at``, in seconds since the epoch."""
         heapq.heappush(self._timers, at)
 
-    def ask(
-        self,
-        prompt: str,
-        subject: dict[str, Any],
-        verbs: tuple[Verb, ...],
-        context: StepContext,
-        *,
-        schema: dict[str, Any] | None = None,
-        risk: Risk = "high",
-    ) -> tuple[str, float]:
-        """Ask a person; return the id of the question and its expiry, 0 for never."""
-        # Nothing else bounds the question of a handler.
-        expires_at = expiry(context, self.options.inquiry_timeout_s or (self.options.wall_limit_s if self.ending else None))
-        inquiry = context.schedule(
-            AskPerson(prompt=prompt, subject=subject, verbs=verbs, schema=schema or {}, risk=risk, expires_at=expires_at)
-        )
-        if expires_at:
-            self.wake_up_at(expires_at)
-        return inquiry, expires_at
+    def inquiry_limit_s(self, kind: str) -> float | None:
+        """Return the seconds after which a question expires: nothing else bounds that of a handler."""
+        return self.options.inquiry_timeout_s or (self.options.wall_limit_s if self.ending else None)
+
+    def asked_by_device(self, inquiry_id: str) -> Dispatch | None:
+        """Return the attempt whose device has asked an open question; None for any other id."""
+        inquiry = self.inquiries.get(inquiry_id)
+        return self.questions[inquiry_id] if inquiry is not None and inquiry.kind == DEVICE else None
 
     def timers_due(self, at: float) -> bool:
         """Remove the timers that are due; return True if there were any."""

@@ -34,6 +34,7 @@ from asterism.machines.constellation_agent.planner_requests import ask_again, ma
 from asterism.machines.constellation_agent.run_end import finish, give_up, why_not_finished
 from asterism.machines.constellation_agent.stopping import cancel_attempt
 from asterism.machines.constellation_agent.tasks import skip_unsatisfiable, stop_all
+from asterism.machines.inquiries import is_expired
 from asterism.machines.run_control import Answered
 from asterism.machines.task_coupling import TaskSchedule, settle
 
@@ -271,15 +272,7 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
         Refused: the question does not accept this answer, or the person's edit is invalid; the
             question stays open.
     """
-    chosen = decided(proposed, event)
-    if event.cancelled or event.verb == "cancel":
-        return not_approved(memory, f"{context.actor} called it off" + (f": {event.reason}" if event.reason else ""), context)
-    if event.verb == "reject":
-        why = f"{context.actor} said no" + (f": {event.reason}" if event.reason else "")
-        if not proposed.effect_id or not may_ask_again(memory):
-            return not_approved(memory, why, context)
-        ask_again(memory, context, feedback_on(proposed, why), rejection=why)
-        return CONTINUE if memory.schedule else START
+    chosen = decided(memory, proposed, event)
     if event.verb == "edit":
         try:
             if memory.schedule is not None:
@@ -288,6 +281,15 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
                 drafted(memory, chosen.plan, context)
         except EditRefused as refused:
             raise Refused(f"this edit is invalid: {refused}") from None
+    del memory.inquiries[event.effect_id]
+    if event.cancelled or event.verb == "cancel":
+        return not_approved(memory, f"{context.actor} called it off" + (f": {event.reason}" if event.reason else ""), context)
+    if event.verb == "reject":
+        why = f"{context.actor} said no" + (f": {event.reason}" if event.reason else "")
+        if not proposed.effect_id or not may_ask_again(memory):
+            return not_approved(memory, why, context)
+        ask_again(memory, context, feedback_on(proposed, why), rejection=why)
+        return CONTINUE if memory.schedule else START
     if memory.schedule is None:
         return take_creation(memory, chosen, context, approved=True)
     return take_edit(memory, memory.schedule, chosen, context, approved=True)
@@ -309,7 +311,7 @@ def not_approved(memory: ConstellationMemory, why: str, context: StepContext) ->
 def expire_approval(memory: ConstellationMemory, context: StepContext) -> ConstellationAgentStatus | None:
     """Handle an expired question about a proposal; return None if there is none."""
     asked = memory.planning
-    if not isinstance(asked, AwaitingApproval) or not 0 < asked.expires_at <= context.at:
+    if not isinstance(asked, AwaitingApproval) or not is_expired(memory, asked.effect_id, context):
         return None
     cancel_attempt(memory, asked.effect_id, context)
     return not_approved(memory, "nobody answered in time", context)

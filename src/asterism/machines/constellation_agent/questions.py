@@ -1,4 +1,7 @@
-"""Questions to people about attempts: asking them, and checking the answers."""
+"""Questions to people about attempts, those of devices included: asking them, and checking the answers.
+
+A question of a device ends a leg of its attempt, and the answer begins the next.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,19 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.edits import EditRefused
-from asterism.constellation.profile import skill_of
+from asterism.constellation.profile import Skill, skill_of
 from asterism.constellation.references import references
 from asterism.constellation.resolution import check_inputs
 from asterism.constellation.task import TaskStar
 from asterism.errors import Refused
 from asterism.kernel.machine import StepContext
+from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.constellation_agent.events import Dispatch
-from asterism.machines.constellation_agent.legs import check_reply
-from asterism.machines.constellation_agent.memory import About, AttemptInquiry, ConstellationMemory
-from asterism.machines.run_control import Answered, Verb, check_verb
+from asterism.machines.constellation_agent.memory import DEVICE, ConstellationMemory
+from asterism.machines.inquiries import INTERRUPTION, check_answer, open_inquiry
+from asterism.machines.run_control import Answered, OpenInquiry
+from asterism.machines.task_coupling import TaskSchedule, move_task
+from asterism.machines.task_lifecycle import Continued, LegStarted, Started
 
 EDITS_CHECKED = 3
 """Rules from which on the types of a person's arguments are checked, as those of a plan are."""
@@ -25,52 +31,83 @@ REJECTS_HOLD = 5
 """Rules from which on a retry asks again about work that may have finished."""
 INTERRUPTED = "interrupted"
 """``TaskStar.approved`` of a task that may have finished; no approval has this text."""
-
-_VERBS: dict[About, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject"), "interruption": ("approve", "respond", "reject")}
-
-
-def ask_person(memory: ConstellationMemory, kind: About, attempt: Dispatch, prompt: str, context: StepContext) -> str:
-    """Ask a person about an attempt; return the id of the question."""
-    inquiry, expires_at = memory.ask(prompt, subject_of(attempt), _VERBS[kind], context)
-    if kind == "interruption" and context.rules >= REJECTS_HOLD:
-        memory.constellation.tasks[attempt.task_id].approved = INTERRUPTED
-    memory.questions[inquiry] = AttemptInquiry(kind=kind, task_id=attempt.task_id, attempt=attempt, prompt=prompt, expires_at=expires_at)
-    return inquiry
+MAX_LEGS = 20
+"""Legs of one attempt."""
 
 
-def ask_to_start(memory: ConstellationMemory, task: TaskStar, attempt: Dispatch, context: StepContext) -> str:
-    """Ask a person whether to start an attempt; return the id of the question.
+# -- asking ----------------------------------------------------------------------------------------
+
+
+def ask_to_start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, attempt: Dispatch, context: StepContext) -> None:
+    """Ask a person whether to start an attempt.
 
     A task whose last question about an interrupted attempt was not approved is asked about again.
     """
+    kind, prompt = "approval", f"Run {named(task)}{where(attempt)}?"
     if task.approved == INTERRUPTED:
+        kind = INTERRUPTION
         prompt = f"{named(task)}{where(attempt)} was interrupted before this retry and may have finished. Run it again?"
-        return ask_person(memory, "interruption", attempt, prompt, context)
-    return ask_person(memory, "approval", attempt, f"Run {named(task)}{where(attempt)}?", context)
+    inquiry = open_inquiry(memory, kind, prompt, subject_of(attempt), context, about=task.task_id)
+    await_answer(memory, schedule, attempt, inquiry, context, by=Started)
 
 
-def check_answer(memory: ConstellationMemory, question: AttemptInquiry, event: Answered) -> None:
-    """Check that a question accepts an answer.
+def may_have_happened(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, prompt: str, context: StepContext) -> None:
+    """Ask a person whether an attempt that may have finished is to run again."""
+    inquiry = open_inquiry(memory, INTERRUPTION, prompt, subject_of(attempt), context, about=attempt.task_id)
+    await_answer(memory, schedule, attempt, inquiry, context)
+
+
+def put_device_question(
+    memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, asked: DeviceQuestion, context: StepContext
+) -> None:
+    """Ask a person the question of a device. The attempt has the key of its first leg in ``first``."""
+    subject = {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "question": asked.prompt, "leg": attempt.leg}
+    shape: dict[str, Any] = {"verbs": asked.verbs, "schema": asked.schema, "risk": asked.risk}
+    inquiry = open_inquiry(memory, DEVICE, asked.prompt, subject, context, about=attempt.task_id, **shape)
+    await_answer(memory, schedule, msgspec.structs.replace(attempt, reply=None, state=asked.state), inquiry, context)
+
+
+def await_answer(
+    memory: ConstellationMemory,
+    schedule: TaskSchedule,
+    attempt: Dispatch,
+    inquiry_id: str,
+    context: StepContext,
+    *,
+    by: type[Started | Continued] = Continued,
+) -> None:
+    """Let the task of an attempt wait for the answer to an open question."""
+    task = schedule.constellation.tasks[attempt.task_id]
+    if memory.inquiries[inquiry_id].kind == INTERRUPTION and context.rules >= REJECTS_HOLD:
+        task.approved = INTERRUPTED
+    memory.questions[inquiry_id] = attempt
+    move_task(schedule, task, by(effect_id=inquiry_id, inquiry_id=inquiry_id), context)
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def checked_answer(memory: ConstellationMemory, event: Answered) -> OpenInquiry:
+    """Return the question that an answer is for.
 
     Raises:
-        Refused: it does not; the question stays open.
+        Refused: the question is not open, or does not accept the answer; it stays open.
     """
-    asked = question.asked
-    check_verb(event, asked.verbs if asked is not None else _VERBS[question.kind])
-    if asked is not None:
-        check_reply(asked, event, question.attempt.device)
+    inquiry = check_answer(memory, event)
+    attempt = memory.questions[event.effect_id]
+    if event.verb == "respond" and inquiry.kind == DEVICE:
+        _check_reply(inquiry.asked.schema, event.value, attempt.device)
     elif event.verb == "respond":
-        _check_result(memory, question.attempt, event.value)
+        _check_result(memory, attempt, event.value)
+    return inquiry
 
 
-def edited(memory: ConstellationMemory, attempt: Dispatch, value: Any, context: StepContext) -> Dispatch:
+def edited(memory: ConstellationMemory, attempt: Dispatch, value: dict[str, Any], context: StepContext) -> Dispatch:
     """Return an attempt with the arguments that a person has given.
 
     Raises:
         Refused: its skill does not accept them.
     """
-    if not isinstance(value, dict):
-        raise Refused("an edit must be the new arguments, as a JSON object")
     if next(references(value), None):
         raise Refused("an edit must give values, not references ${…}, because only the arguments shown are approved")
     skill = skill_of(memory.fleet, attempt.device, attempt.skill)
@@ -84,6 +121,33 @@ def edited(memory: ConstellationMemory, attempt: Dispatch, value: Any, context: 
     return msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
 
 
+def begin_leg(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, event: Answered, context: StepContext) -> None:
+    """Begin the next leg of an attempt with a person's answer. A pause of the run does not delay it: the attempt is under way."""
+    attempt = msgspec.structs.replace(
+        attempt,
+        leg=attempt.leg + 1,
+        reply=DeviceReply(verb=event.verb, value=event.value, reason=event.reason),
+        queued=not memory.has_free_place(attempt.device),
+    )
+    effect = context.schedule(attempt)
+    memory.add_attempt(effect, attempt)
+    move_task(schedule, schedule.constellation.tasks[attempt.task_id], LegStarted(effect_id=effect), context)
+
+
+def _check_reply(schema: dict[str, Any], value: Any, device: str) -> None:
+    """Check the value of an answer against the schema of a device's question."""
+    if schema.get("type") != "object":
+        return
+    if not isinstance(value, dict):
+        raise Refused(f"{device} asks for an object with {', '.join(schema.get('properties', {})) or 'any fields'}; give one as JSON")
+    if missing := [name for name in schema.get("required", ()) if name not in value]:
+        raise Refused(f"the answer lacks {', '.join(map(str, missing))}")
+    try:
+        check_inputs(device, value, Skill(name=f"the question of {device}", parameters=schema))
+    except EditRefused as refused:
+        raise Refused(refused.refusal.why) from None
+
+
 def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) -> None:
     """Check that a person's result has the fields of the skill's output, as later tasks expect."""
     skill = skill_of(memory.fleet, attempt.device, attempt.skill)
@@ -92,6 +156,9 @@ def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) ->
         return
     if not isinstance(value, dict) or value.keys() - fields or set(skill.output.get("required", ())) - value.keys():
         raise Refused(f"{skill.name} returns an object with {', '.join(skill.output['properties'])}; give such an object")
+
+
+# -- what is shown ---------------------------------------------------------------------------------
 
 
 def shown(attempt: Dispatch) -> str:

@@ -20,19 +20,20 @@ def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepCon
 
     Any other effect is cancelled, too.
     """
-    attempt, question = memory.attempts.get(effect_id), memory.questions.get(effect_id)
+    attempt, asked_by_device = memory.attempts.get(effect_id), memory.asked_by_device(effect_id)
     may_run = attempt is not None and (may_run_elsewhere(memory, effect_id, attempt) or outlives_cancel(memory, effect_id, attempt))
     drop_effect(memory, effect_id, context, why)
     if attempt is not None and may_run:
         stop_attempt(memory, attempt.key(effect_id), attempt, context)
-    elif question is not None and question.asked is not None:
-        stop_attempt(memory, question.attempt.first, question.attempt, context)
+    elif asked_by_device is not None:
+        stop_attempt(memory, asked_by_device.first, asked_by_device, context)
 
 
 def drop_effect(memory: ConstellationMemory, effect_id: str, context: StepContext, why: str = "") -> None:
     """Cancel an attempt, a question or another effect in this run only, and ignore its result."""
     common_rows.cancel_effect(effect_id, context, why)
     memory.remove_attempt(effect_id)
+    memory.inquiries.pop(effect_id, None)
     memory.questions.pop(effect_id, None)
 
 

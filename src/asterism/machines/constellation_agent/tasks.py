@@ -21,18 +21,30 @@ from asterism.machines.constellation_agent.child_runs import child_for, is_child
 from asterism.machines.constellation_agent.device_events import check_skill
 from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
 from asterism.machines.constellation_agent.items import count, count_end, fan_out
-from asterism.machines.constellation_agent.legs import MAX_LEGS, begin_leg, put_device_question
 from asterism.machines.constellation_agent.memory import (
+    DEVICE,
     EXTENDED,
     NAMED,
     Awaiting,
     ConstellationMemory,
 )
-from asterism.machines.constellation_agent.questions import ask_person, ask_to_start, check_answer, edited, named, shown, where
+from asterism.machines.constellation_agent.questions import (
+    MAX_LEGS,
+    ask_to_start,
+    begin_leg,
+    checked_answer,
+    edited,
+    may_have_happened,
+    named,
+    put_device_question,
+    shown,
+    where,
+)
 from asterism.machines.constellation_agent.stopping import DETACHED_BY, cancel_attempt, may_run_elsewhere, stop_attempt
-from asterism.machines.run_control import Answered, no_longer_open
+from asterism.machines.inquiries import INTERRUPTION, is_expired
+from asterism.machines.run_control import Answered
 from asterism.machines.task_coupling import TaskSchedule, move_task
-from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
+from asterism.machines.task_lifecycle import Completed, Failed, Released, Retried, Skipped, Started, Stopped
 
 MAX_LOSSES = 10
 """Attempts of one task that may be lost with their device before the task fails."""
@@ -94,8 +106,7 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     attempt = _attempt(memory, task, arguments)
     # An approval holds for exactly what was shown, so not for a fallback device.
     if (task.requires_approval or task.approved) and task.approved != shown(attempt):
-        effect = ask_to_start(memory, task, attempt, context)
-        move_task(schedule, task, Started(effect_id=effect, inquiry_id=effect), context)
+        ask_to_start(memory, schedule, task, attempt, context)
         _note_moved(memory, task, context)
         return True
     if is_child(memory, attempt):
@@ -187,21 +198,17 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     Raises:
         Refused: the question is not open, or does not accept this answer; nothing has changed.
     """
-    question = memory.questions.get(event.effect_id)
-    if question is None:
-        raise no_longer_open(event)
-    check_answer(memory, question, event)
-    task, attempt = schedule.constellation.tasks[question.task_id], question.attempt
-    if question.kind == "device" and event.verb != "cancel":
-        del memory.questions[event.effect_id]
-        begin_leg(memory, schedule, question, event, context)
-        return
-    if event.verb == "edit":
+    kind = checked_answer(memory, event).kind
+    attempt = memory.questions[event.effect_id]
+    task = schedule.constellation.tasks[attempt.task_id]
+    if event.verb == "edit" and kind != DEVICE:
         attempt = edited(memory, attempt, event.value, context)
         task.inputs = {**task.inputs, **event.value}  # a retry uses the approved arguments, too
         schedule.constellation.inputs_changed(task.task_id)
-    del memory.questions[event.effect_id]
-    if event.verb in ("approve", "edit"):
+    del memory.inquiries[event.effect_id], memory.questions[event.effect_id]
+    if kind == DEVICE and event.verb != "cancel":
+        begin_leg(memory, schedule, attempt, event, context)
+    elif event.verb in ("approve", "edit"):
         task.approved = shown(attempt)
         move_task(schedule, task, Released(), context)
     elif event.verb == "respond":
@@ -209,9 +216,9 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     else:
         why = f"{context.actor} said no" + (f": {event.reason}" if event.reason else "")
         error = TaskError(code="rejected", message=why)
-        if question.kind == "device":
+        if kind == DEVICE:
             stop_attempt(memory, attempt.first, attempt, context)
-        settled: Event = Failed(error=error) if question.kind == "interruption" else Stopped(error=error)
+        settled: Event = Failed(error=error) if kind == INTERRUPTION else Stopped(error=error)
         settle_task(memory, schedule, task, settled, context)
 
 
@@ -247,8 +254,7 @@ def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: Attempt
         move_task(schedule, task, Retried(error=error, not_before=not_before), context)
     elif error.code in ("interrupted", "device_lost") and not never_began:
         prompt = f"{named(task)}{where(attempt)} was interrupted and may have finished ({error.message}). Run it again?"
-        inquiry = ask_person(memory, "interruption", attempt, prompt, context)
-        move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
+        may_have_happened(memory, schedule, attempt, prompt, context)
     else:
         settle_task(memory, schedule, task, Failed(error=error), context)
     _wake_at_passed_deadline(memory, attempt, task, context)
@@ -335,12 +341,12 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
 
     A running attempt is ended at its deadline by the dispatcher of its device.
     """
-    for inquiry, question in tuple(memory.questions.items()):
+    for inquiry, attempt in tuple(memory.questions.items()):
         if inquiry not in memory.questions:
             continue  # of an item, after another one has failed
-        task = schedule.constellation.tasks[question.task_id]
-        late = question.attempt.deadline_at is not None and question.attempt.deadline_at <= context.at
-        if late or 0 < question.expires_at <= context.at:
+        task = schedule.constellation.tasks[attempt.task_id]
+        late = attempt.deadline_at is not None and attempt.deadline_at <= context.at
+        if late or is_expired(memory, inquiry, context):
             cancel_attempt(memory, inquiry, context)
             # Without the id of the question: a task can refer to this text, and a fork has other ids
             limit = f"{task.deadline_s or 0:g} s of the start of the run" if late else f"{memory.options.inquiry_timeout_s or 0:g} s"

@@ -61,36 +61,6 @@ LastRunning = Literal["none", "ended", "interrupted", "again"]
 ``interrupted``, and a person must say what happened; ``again``, to be entered once more."""
 
 
-class NoQuestion(msgspec.Struct, frozen=True, tag=True):
-    """No question was asked since the last call of a handler."""
-
-
-class QuestionOpen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A question to the person is open.
-
-    Attributes:
-        expires_at: its expiry, in seconds since the epoch; None for never.
-    """
-
-    inquiry_id: str
-    expires_at: float | None = None
-
-
-class QuestionClosed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The last question is closed; a queued message is its answer only if it names this id."""
-
-    inquiry_id: str
-
-
-QuestionState = NoQuestion | QuestionOpen | QuestionClosed
-"""The question to the person.
-
-NoQuestion ──► QuestionOpen ──► QuestionClosed    by an answer, or the end of the conversation
-  ▲                 │                │
-  └─────────────────┴────────────────┘            a handler is called
-"""
-
-
 class ChildRun(msgspec.Struct, kw_only=True):
     """A child run of a conversation.
 
@@ -121,6 +91,8 @@ class FlowMemory(RunMemory, kw_only=True):
         requested_action, requested_by: pause, resume or cancel requested while a handler ran,
             carried out after it; who requested it, and why.
         before, before_prompt: the state in which the agent was paused, and its message in that state.
+        last_question: id of the last question to the person since a handler was called; empty without
+            one. A queued message is its answer only if it names this id.
         error_reported: True if ``on_error`` was called.
         prompt: the agent's last message.
         data: the data that the agent returned, without the output fields.
@@ -143,7 +115,7 @@ class FlowMemory(RunMemory, kw_only=True):
     queue: list[Message] = msgspec.field(default_factory=list)
     handler: HandlerState = NoHandler()
     last_running: LastRunning = "none"
-    question: QuestionState = NoQuestion()
+    last_question: str = ""
     message: Message = Message()
     transitions: list[AgentStatus] = msgspec.field(default_factory=list)
     requested_action: Literal["", "pause", "resume", "cancel"] = ""
@@ -164,12 +136,7 @@ class FlowMemory(RunMemory, kw_only=True):
     @property
     def open_question(self) -> str:
         """Return the id of the open question to the person; empty without one."""
-        return self.question.inquiry_id if isinstance(self.question, QuestionOpen) else ""
-
-    @property
-    def last_question(self) -> str:
-        """Return the id of the last question since a handler was called; empty without one."""
-        return "" if isinstance(self.question, NoQuestion) else self.question.inquiry_id
+        return self.last_question if self.last_question in self.inquiries else ""
 
     @property
     def interrupted(self) -> bool:
@@ -178,8 +145,13 @@ class FlowMemory(RunMemory, kw_only=True):
 
     def wake_at(self) -> float | None:
         """Return the epoch seconds of the next expiry or limit; 0 with pending transitions."""
-        expires_at = self.question.expires_at if isinstance(self.question, QuestionOpen) else None
-        return 0.0 if self.transitions else min((at for at in (expires_at, self.ends_at) if at is not None), default=None)
+        expiries = [it.asked.expires_at for it in self.inquiries.values() if it.asked.expires_at]
+        return 0.0 if self.transitions else min((*expiries, *(() if self.ends_at is None else (self.ends_at,))), default=None)
+
+    def inquiry_limit_s(self, kind: str) -> float | None:
+        """Return the seconds after which a question expires; None for never."""
+        limits = (self.limits.idle_s, self.limits.approval_s if kind == "approval" else None)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def has_pending_work(self) -> bool:
         """Return True while transitions are pending; otherwise only the person moves it on."""

@@ -10,7 +10,7 @@ import msgspec
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import StepContext
 from asterism.machines.children import ChildBlocked, ChildEnded, signal_children
-from asterism.machines.common_rows import cancel_effect, why_cancelled
+from asterism.machines.common_rows import why_cancelled
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -40,13 +40,13 @@ from asterism.machines.flow_agent.memory import (
     HandlerCalled,
     HandlerRunning,
     NoHandler,
-    NoQuestion,
-    QuestionClosed,
-    QuestionOpen,
 )
-from asterism.machines.run_control import Answered, AskPerson, BatchEnded, Cancel, CancelEffect, Verb, no_longer_open
+from asterism.machines.inquiries import INTERRUPTION, check_answer, close_inquiry, is_expired, open_inquiry
+from asterism.machines.run_control import Answered, BatchEnded, Cancel, CancelEffect, Verb
 
 INTERRUPTED_PROMPT = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
+VERBS_CHECKED = 2
+"""Rules from which on a question accepts only the answers that it names."""
 CANCELLED_PROMPT = "Cancelled."
 TOO_LONG_PROMPT = "It has been too long; this is cancelled."
 
@@ -80,10 +80,7 @@ def enqueue_message(memory: FlowMemory, message: Message) -> None:
 
 def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:
     """Queue an answer to the open question as a message, and close the question."""
-    if event.effect_id != memory.open_question:
-        raise no_longer_open(event)
-    if event.verb == "edit" and not isinstance(event.value, dict):
-        raise Refused("an edit must give fields by name, as a JSON object")
+    check_answer(memory, event, verbs=context.rules >= VERBS_CHECKED)
     if not event.cancelled and event.verb == "cancel":
         request_cancel(memory, event.reason, context)
     elif not event.cancelled:
@@ -92,7 +89,7 @@ def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> St
         enqueue_message(
             memory, Message(text=said, by=context.actor, at=context.at, inquiry_id=event.effect_id, verb=event.verb, values=values)
         )
-    memory.question = QuestionClosed(inquiry_id=event.effect_id)
+    del memory.inquiries[event.effect_id]
     return context.state
 
 
@@ -189,17 +186,10 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, context: Step
         else:
             memory.code = memory.code if memory.code in ("rejected", "expired", "wall_limit") else "cancelled"
             memory.reason = memory.reason or memory.requested_by
-        cancel_question(memory, context)
+        close_inquiry(memory, memory.open_question, context)
         if was is not ERROR:
             signal_children(memory.live_children(), Cancel(reason=f"its conversation is {now}"), context)
     return now
-
-
-def cancel_question(memory: FlowMemory, context: StepContext) -> None:
-    """Cancel the open question, if there is one."""
-    if isinstance(memory.question, QuestionOpen):
-        cancel_effect(memory.question.inquiry_id, context)
-        memory.question = QuestionClosed(inquiry_id=memory.question.inquiry_id)
 
 
 # -- the next handler ------------------------------------------------------------------------------
@@ -215,7 +205,7 @@ def schedule_next(memory: FlowMemory, event: BatchEnded, context: StepContext) -
         run_out(memory, context)
     if memory.handler_effect or not memory.agent or (state is ERROR and _is_handler_ending(context)):
         return state if is_late else None
-    if isinstance(memory.question, QuestionOpen) and memory.question.expires_at is not None and context.at >= memory.question.expires_at:
+    if is_expired(memory, memory.open_question, context):
         memory.requested_action, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"
     if memory.requested_action == "cancel":
         return leave(memory, state, context)
@@ -291,10 +281,10 @@ def call_next(memory: FlowMemory, state: AgentStatus, context: StepContext) -> b
 
 
 def _call(memory: FlowMemory, handler: Handler, message: Message, context: StepContext) -> None:
-    cancel_question(memory, context)
+    close_inquiry(memory, memory.open_question, context)
     if handler == "pause":
         memory.before_prompt = memory.prompt
-    memory.requested_action, memory.question = "", NoQuestion()
+    memory.requested_action, memory.last_question = "", ""
     memory.last_running = "interrupted" if memory.interrupted else "none"
     memory.message = memory.message if handler in ASIDE else message
     memory.handler = HandlerCalled(effect_id=context.schedule(CallHandler(handler=handler, message=message)), handler=handler)
@@ -307,17 +297,16 @@ def _ask(memory: FlowMemory, state: AgentStatus, context: StepContext) -> None:
         verbs = ("approve", "edit", "reject", "respond") if approval else ("approve", "reject", "respond")
     elif memory.view.secret_expected:
         verbs = ()  # a secret is given to the process that owns the conversation, and is never stored
-    limits = [limit for limit in (memory.limits.idle_s, memory.limits.approval_s if approval else None) if limit is not None]
-    expires_at = context.at + min(limits) if limits else 0.0
-    asked = AskPerson(
-        prompt=memory.prompt or f"{memory.agent.rpartition(':')[2]} waits for you.",
-        subject={"agent": memory.agent, "fields": memory.view.shown},
+    memory.last_question = open_inquiry(
+        memory,
+        "approval" if approval else INTERRUPTION if memory.interrupted else "question",
+        memory.prompt or f"{memory.agent.rpartition(':')[2]} waits for you.",
+        {"agent": memory.agent, "fields": memory.view.shown},
+        context,
         verbs=verbs,
         schema={"properties": dict.fromkeys(memory.view.secret_fields, False)} if memory.view.secret_fields else {},
         risk="medium" if approval or memory.interrupted else "low",
-        expires_at=expires_at,
     )
-    memory.question = QuestionOpen(inquiry_id=context.schedule(asked), expires_at=expires_at or None)
 
 
 # -- child runs, one for each key ------------------------------------------------------------------

@@ -41,7 +41,7 @@ from asterism.machines.flow_agent.events import (
     RunningEntered,
     first_event,
 )
-from asterism.machines.flow_agent.memory import FlowMemory, HandlerCalled, HandlerRunning, NoHandler, QuestionOpen
+from asterism.machines.flow_agent.memory import FlowMemory, HandlerCalled, HandlerRunning, NoHandler
 from asterism.machines.flow_agent.moves import (
     ASIDE,
     arrive,
@@ -61,6 +61,7 @@ from asterism.machines.flow_agent.moves import (
     take_view,
 )
 from asterism.machines.flow_agent.requests import REQUESTS
+from asterism.machines.inquiries import postpone
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, Pause, TransitionFailed, Unpause
 
 # -- what handlers did -----------------------------------------------------------------------------
@@ -176,8 +177,7 @@ def _forked(memory: FlowMemory, event: Forked, context: StepContext) -> None:
         memory.handler = NoHandler()
         if was.handler not in (*ASIDE, "on_running"):  # on_running is called again for its state, with the same message
             memory.queue.insert(0, memory.message)
-    if isinstance(memory.question, QuestionOpen) and memory.question.expires_at is not None:
-        memory.question = QuestionOpen(inquiry_id=memory.question.inquiry_id, expires_at=memory.question.expires_at + event.idle_s)
+    postpone(memory, event.idle_s)
     if memory.ends_at is not None:
         memory.ends_at += event.idle_s
 

@@ -9,44 +9,30 @@ import msgspec
 from asterism.constellation.profile import JSON_TYPES, has_json_type
 from asterism.errors import Refused
 from asterism.kernel.machine import StepContext
-from asterism.machines.common_rows import cancel_effect
-from asterism.machines.orchestration_loop.memory import About, Activity, Call, LoopMemory, StepInquiry
+from asterism.machines.inquiries import INTERRUPTION, check_answer, close_inquiry, is_expired, open_inquiry
+from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, Step, ToolCall
-from asterism.machines.run_control import Answered, AskPerson, Risk, Verb, check_verb, expiry, no_longer_open
-
-_VERBS: dict[About, tuple[Verb, ...]] = {
-    "approval": ("approve", "edit", "reject"),
-    "interruption": ("approve", "respond", "reject"),
-    "later": ("respond", "reject"),
-    "question": ("respond", "reject"),
-    "confirmation": ("approve", "edit", "reject"),
-}
+from asterism.machines.run_control import Answered, Risk
 
 
-def ask_about(memory: LoopMemory, activity: Activity, about: About, prompt: str, context: StepContext, *, awaits: str = "") -> None:
-    """Ask a person (or wait for a program) about a step.
+def ask_about(memory: LoopMemory, activity: Activity, kind: str, prompt: str, context: StepContext, *, awaits: str = "") -> None:
+    """Ask a person about a step, or wait for a program: ``awaits`` is the key of a result that comes later.
 
     The approved subject is everything that the worker will see.
     """
     step = activity.step
     subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
-    if about == "approval" and step.uses:
+    if kind == "approval" and step.uses:
         subject["artifacts"] = memory.handoff(activity).artifacts
-    activity.question = _ask(memory, about, prompt, subject | ({"awaits": awaits} if awaits else {}), context)
-    activity.question.awaits = awaits
+    subject |= {"awaits": awaits} if awaits else {}
+    risk: Risk = "low" if kind in ("later", "question") else "high"
+    activity.inquiry_id = open_inquiry(memory, kind, prompt, subject, context, about=step.step_id, risk=risk)
 
 
-def ask_about_call(memory: LoopMemory, call: Call, about: About, prompt: str, context: StepContext) -> None:
+def ask_about_call(memory: LoopMemory, activity: Activity, call: Call, prompt: str, context: StepContext, *, kind: str) -> None:
     """Ask a person about a tool call; the subject is exactly the call."""
     subject = {"tool": call.asked.tool, "arguments": call.asked.arguments}
-    call.question = _ask(memory, about, prompt, subject, context)
-
-
-def _ask(memory: LoopMemory, about: About, prompt: str, subject: dict[str, Any], context: StepContext) -> StepInquiry:
-    risk: Risk = "low" if about in ("later", "question") else "high"
-    expires_at = expiry(context, memory.options.inquiry_timeout_s)
-    inquiry = context.schedule(AskPerson(prompt=prompt, subject=subject, verbs=_VERBS[about], risk=risk, expires_at=expires_at))
-    return StepInquiry(inquiry_id=inquiry, about=about, prompt=prompt, expires_at=expires_at)
+    call.inquiry_id = open_inquiry(memory, kind, prompt, subject, context, about=activity.step.step_id)
 
 
 def take_answer(memory: LoopMemory, event: Answered, context: StepContext) -> None:
@@ -55,40 +41,28 @@ def take_answer(memory: LoopMemory, event: Answered, context: StepContext) -> No
     Raises:
         Refused: the question is not open, or does not accept this answer; nothing has changed.
     """
-    for step_id, activity in memory.active.items():
-        if activity.question.inquiry_id == event.effect_id:
-            _check(activity.question, event)
-            _about_step(activity, event, context)
-            context.touch("task", step_id)
-            return
-        for call in activity.calls:
-            if call.question.inquiry_id == event.effect_id:
-                _check(call.question, event)
-                _about_call(memory, activity, call, event, context)
-                context.touch("task", step_id)
-                return
-    raise no_longer_open(event)
+    inquiry = check_answer(memory, event)
+    activity = memory.active[inquiry.about]
+    call = next((call for call in activity.calls if call.inquiry_id == event.effect_id), None)
+    if call is None:
+        _about_step(activity, inquiry.kind, event, context)
+    else:
+        _about_call(memory, activity, call, event, context)
+    del memory.inquiries[event.effect_id]
+    context.touch("task", inquiry.about)
 
 
-def _check(question: StepInquiry, event: Answered) -> None:
-    check_verb(event, _VERBS[question.about])
-    if event.verb == "edit" and not isinstance(event.value, dict):
-        raise Refused("an edit must be a JSON object with the changes")
-
-
-def _about_step(activity: Activity, event: Answered, context: StepContext) -> None:
-    edited = _edited(activity.step, event.value) if event.verb == "edit" else activity.step
-    about, activity.question = activity.question.about, StepInquiry()
+def _about_step(activity: Activity, kind: str, event: Answered, context: StepContext) -> None:
+    activity.step = _edited(activity.step, event.value) if event.verb == "edit" else activity.step
+    activity.inquiry_id = ""
     if event.verb in ("approve", "edit"):
-        if event.verb == "edit":
-            activity.step = edited
         activity.approved = True
-        if about == "interruption":
+        if kind == INTERRUPTION:
             activity.attempt += 1
     elif event.verb == "respond":
         activity.settle(Finding(output=event.value))
     else:
-        activity.settle(Finding(status="denied", reason=_why_not(about, f"{context.actor} said no"), feedback=event.reason))
+        activity.settle(Finding(status="denied", reason=_why_not(kind, f"{context.actor} said no"), feedback=event.reason))
 
 
 def _edited(step: Step, given: dict[str, Any]) -> Step:
@@ -109,7 +83,7 @@ def _edited(step: Step, given: dict[str, Any]) -> Step:
 def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered, context: StepContext) -> None:
     if event.verb == "edit":
         _check_arguments(call.asked, event.value)
-    about, call.question = call.question.about, StepInquiry()
+    call.inquiry_id = ""
     if event.verb in ("approve", "edit"):
         if event.verb == "edit":
             call.asked = msgspec.structs.replace(call.asked, arguments={**call.asked.arguments, **event.value})
@@ -119,7 +93,7 @@ def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answe
     elif event.verb == "respond":
         call.done, call.result = True, event.value
     else:
-        call.done, call.result = True, _not_called(about, f"{context.actor} said no", event.reason)
+        call.done, call.result = True, _not_called(memory.inquiries[event.effect_id].kind, f"{context.actor} said no", event.reason)
 
 
 def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
@@ -141,35 +115,35 @@ def denied(reason: str, feedback: str = "") -> dict[str, str]:
     return {"status": "denied", "reason": reason, "feedback": feedback}
 
 
-def _not_called(about: About, why: str, feedback: str = "") -> dict[str, str]:
+def _not_called(kind: str, why: str, feedback: str = "") -> dict[str, str]:
     # An interrupted call may have been made
-    result = denied(_why_not(about, why), feedback)
-    return {**result, "status": "interrupted"} if about == "interruption" else result
+    result = denied(_why_not(kind, why), feedback)
+    return {**result, "status": "interrupted"} if kind == INTERRUPTION else result
 
 
-def _why_not(about: About, why: str) -> str:
-    return f"it was interrupted, may have been carried out, and is not repeated: {why}" if about == "interruption" else why
+def _why_not(kind: str, why: str) -> str:
+    return f"it was interrupted, may have been carried out, and is not repeated: {why}" if kind == INTERRUPTION else why
 
 
 def expire(memory: LoopMemory, context: StepContext) -> bool:
     """Handle expired questions like rejected ones; return True if there were any."""
     changed = False
     for activity in memory.active.values():
-        for question in tuple(activity.questions()):
-            if 0 < question.expires_at <= context.at:
-                _expired(memory, activity, question.inquiry_id, context)
+        for inquiry_id in tuple(activity.questions()):
+            if is_expired(memory, inquiry_id, context):
+                _expired(memory, activity, inquiry_id, context)
                 changed = True
     return changed
 
 
 def _expired(memory: LoopMemory, activity: Activity, inquiry_id: str, context: StepContext) -> None:
-    cancel_effect(inquiry_id, context)
+    kind, why = memory.inquiries[inquiry_id].kind, "nobody answered in time"
+    close_inquiry(memory, inquiry_id, context)
     context.touch("task", activity.step.step_id)
-    why = "nobody answered in time"
-    if activity.question.inquiry_id == inquiry_id:
-        about, activity.question = activity.question.about, StepInquiry()
-        activity.settle(Finding(status="timeout" if about == "later" else "denied", reason=_why_not(about, why)))
+    if activity.inquiry_id == inquiry_id:
+        activity.inquiry_id = ""
+        activity.settle(Finding(status="timeout" if kind == "later" else "denied", reason=_why_not(kind, why)))
     for call in activity.calls:
-        if call.question.inquiry_id == inquiry_id:
-            about, call.question = call.question.about, StepInquiry()
-            call.done, call.result = True, _not_called(about, why)
+        if call.inquiry_id == inquiry_id:
+            call.inquiry_id = ""
+            call.done, call.result = True, _not_called(kind, why)

@@ -15,25 +15,6 @@ from asterism.machines.run_control import RunMemory
 SUPERVISOR = "supervisor"
 """Sender of every handoff."""
 
-About = Literal["", "approval", "interruption", "later", "question", "confirmation"]
-"""Kind of a question to a person or, for ``later``, to a program."""
-
-
-class StepInquiry(msgspec.Struct, kw_only=True):
-    """An open question.
-
-    Attributes:
-        inquiry_id: id of the effect that asked it; empty if no question is open.
-        awaits: key of a result that comes later, for a question of that kind.
-        expires_at: seconds since the epoch; 0 for never.
-    """
-
-    inquiry_id: str = ""
-    about: About = ""
-    prompt: str = ""
-    awaits: str = ""
-    expires_at: float = 0.0
-
 
 class Call(msgspec.Struct, kw_only=True):
     """A tool call of a conversation with a model.
@@ -41,14 +22,14 @@ class Call(msgspec.Struct, kw_only=True):
     Attributes:
         asked: the call as the model requested it, or as a person edited it.
         effect_id: id of its effect while it is outstanding.
-        question: question to a person about it.
+        inquiry_id: id of the open question to a person about it; else empty.
         confirmed: True if a person approved exactly these arguments.
         result: JSON for the model.
     """
 
     asked: ToolCall
     effect_id: str = ""
-    question: StepInquiry = msgspec.field(default_factory=StepInquiry)
+    inquiry_id: str = ""
     confirmed: bool = False
     done: bool = False
     result: Any = None
@@ -69,7 +50,8 @@ class Activity(msgspec.Struct, kw_only=True):
         step: the step, with the intent and context that a person may have edited.
         effect_id: id of its outstanding effect (a worker's attempt, a model's reply, a child); else
             empty.
-        question: question to a person about it.
+        inquiry_id: id of the open question about it to a person or, for ``later``, to a program; else
+            empty.
         rounds: the conversation with a worker that is a model.
         finding: its result; None until then.
     """
@@ -78,7 +60,7 @@ class Activity(msgspec.Struct, kw_only=True):
     worker: str
     attempt: int = 1
     effect_id: str = ""
-    question: StepInquiry = msgspec.field(default_factory=StepInquiry)
+    inquiry_id: str = ""
     approved: bool = False
     rounds: list[ModelRound] = []
     finding: Finding | None = None
@@ -109,14 +91,14 @@ class Activity(msgspec.Struct, kw_only=True):
         """Record the finding, with step, worker and attempt."""
         self.finding = msgspec.structs.replace(finding, step_id=self.step.step_id, worker=self.worker, attempt=self.attempt)
 
-    def questions(self) -> Iterator[StepInquiry]:
-        """Yield its open questions."""
-        return (it for it in (self.question, *(call.question for call in self.calls)) if it.inquiry_id)
+    def questions(self) -> Iterator[str]:
+        """Yield the ids of its open questions."""
+        return filter(None, (self.inquiry_id, *(call.inquiry_id for call in self.calls)))
 
     def effects(self) -> Iterator[str]:
         """Yield the ids of its outstanding effects, including questions."""
         yield from filter(None, (self.effect_id, *(call.effect_id for call in self.calls)))
-        yield from (question.inquiry_id for question in self.questions())
+        yield from self.questions()
 
 
 Stage = Literal["reflect", "synthesize", "critique"]
@@ -231,6 +213,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
                 cancel_effect(effect, context, self.reason)
         context.touch("task", *self.active)
         self.active.clear()
+        self.inquiries.clear()
         return State.FAILED
 
     def past_bound(self, context: StepContext) -> tuple[str, str] | None:
@@ -244,6 +227,10 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
 
     # -- overrides of RunMemory --------------------------------------------------------------------
 
+    def inquiry_limit_s(self, kind: str) -> float | None:
+        """Return the seconds after which every question expires; None for never."""
+        return self.options.inquiry_timeout_s or None
+
     def count_usage(self, event: EffectResult) -> None:
         """Add the tokens that a model used."""
         self.tokens += getattr(event, "tokens", 0)
@@ -254,7 +241,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
             return None
         if not (self.paused or self.open_call or any(any(activity.effects()) for activity in self.active.values())):
             return 0.0
-        expiries = [it.expires_at for activity in self.active.values() for it in activity.questions() if it.expires_at]
+        expiries = [it.asked.expires_at for it in self.inquiries.values() if it.asked.expires_at]
         return min([self.started_at + self.options.wall_limit_s, *expiries])
 
     def result(self) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def start_ready(memory: LoopMemory, context: StepContext) -> bool:
     at_once = sum(activity.under_way for activity in memory.active.values())
     changed = False
     for activity in memory.active.values():
-        if activity.settled or activity.effect_id or activity.question.inquiry_id:
+        if activity.settled or activity.effect_id or activity.inquiry_id:
             continue
         if not activity.under_way and at_once >= memory.options.max_parallel:
             continue
@@ -114,8 +114,8 @@ def state_now(memory: LoopMemory) -> State:
     waits = [activity.effect_id in memory.blocked_children or any(activity.questions()) for activity in unsettled]
     if not all(waits) or any(memory.is_busy(activity) for activity in unsettled):
         return memory.home
-    about = {question.about for activity in unsettled for question in activity.questions()}
-    return State.CONFIRMING if "confirmation" in about else State.WAITING
+    kinds = {memory.inquiries[inquiry].kind for activity in unsettled for inquiry in activity.questions()}
+    return State.CONFIRMING if "confirmation" in kinds else State.WAITING
 
 
 def handle_result(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, context: StepContext) -> None:
@@ -210,14 +210,14 @@ def make_calls(memory: LoopMemory, activity: Activity, context: StepContext) -> 
 
     Return True if anything changed.
     """
-    pending = [call for call in activity.calls if not (call.done or call.effect_id or call.question.inquiry_id)]
+    pending = [call for call in activity.calls if not (call.done or call.effect_id or call.inquiry_id)]
     for call in pending:
         asked = call.asked
         if asked.denied:
             call.done, call.result = True, denied(asked.denied)
         elif (why := _gate(memory, activity, call)) and not call.confirmed:
             prompt = f"Let {activity.worker} call {asked.tool}? ({why})"
-            ask_about_call(memory, call, "confirmation", prompt, context)
+            ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
         else:
             memory.used[activity.tool(call)] = None
             call.effect_id = context.schedule(
@@ -247,6 +247,6 @@ def take_return(memory: LoopMemory, activity: Activity, event: ToolReturned, con
     call.effect_id = ""
     if event.interrupted:
         prompt = f"{activity.worker} was interrupted while it called {call.asked.tool}, which may have been carried out. Call it again?"
-        ask_about_call(memory, call, "interruption", prompt, context)
+        ask_about_call(memory, activity, call, prompt, context, kind="interruption")
     else:
         call.done, call.result = True, event.result

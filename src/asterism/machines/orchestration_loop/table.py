@@ -14,6 +14,7 @@ from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.machines.children import ChildBlocked, ChildEnded, note_blocked
 from asterism.machines.common_rows import RunControl, cancel_effect, cancels_to, define_machine, fails_to
+from asterism.machines.inquiries import ask_again
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
@@ -28,7 +29,7 @@ from asterism.machines.orchestration_loop.events import (
     first_event,
 )
 from asterism.machines.orchestration_loop.inquiries import ask_about, ask_about_call, expire, take_answer
-from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory, StepInquiry
+from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory
 from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflection import ask_supervisor, take_reply
@@ -185,10 +186,8 @@ def _decide_step_again(memory: LoopMemory, activity: Activity, event: Forked, co
         if not profile.idempotent and not profile.converses:
             prompt = f"{activity.step.step_id} was under way when {event.origin} was forked, and may have finished. Run it here?"
             ask_about(memory, activity, "interruption", prompt, context)
-    elif activity.question.inquiry_id:
-        asked, activity.question = activity.question, StepInquiry()
-        cancel_effect(asked.inquiry_id, context)
-        ask_about(memory, activity, asked.about, asked.prompt, context, awaits=asked.awaits)
+    elif activity.inquiry_id:
+        activity.inquiry_id = ask_again(memory, activity.inquiry_id, context)
 
 
 def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event: Forked, context: StepContext) -> None:
@@ -197,15 +196,12 @@ def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event
         was_confirmed, call.effect_id, call.confirmed = call.confirmed, "", False
         if not call.asked.idempotent:
             prompt = f"{call.asked.tool} was under way when {event.origin} was forked, and may have been carried out. Call it here?"
-            ask_about_call(memory, call, "interruption", prompt, context)
+            ask_about_call(memory, activity, call, prompt, context, kind="interruption")
         elif was_confirmed:
-            ask_about_call(
-                memory, call, "confirmation", f"Let {activity.worker} call {call.asked.tool}? (it is a fork's own call)", context
-            )
-    elif call.question.inquiry_id:
-        asked, call.question = call.question, StepInquiry()
-        cancel_effect(asked.inquiry_id, context)
-        ask_about_call(memory, call, asked.about, asked.prompt, context)
+            prompt = f"Let {activity.worker} call {call.asked.tool}? (it is a fork's own call)"
+            ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
+    elif call.inquiry_id:
+        call.inquiry_id = ask_again(memory, call.inquiry_id, context)
 
 
 # -- in more than one state ------------------------------------------------------------------------

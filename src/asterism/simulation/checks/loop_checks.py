@@ -120,7 +120,7 @@ class LoopChecks(RunChecks[LoopMemory]):
         self._approvals[canonical(_approved(subject, changes))] += 1
         if "tool" in subject and event.verb == "approve" and isinstance(event.value, dict) and event.value.get("always") is True:
             for activity in self.replayed.memory.active.values():
-                if any(call.question.inquiry_id == event.effect_id for call in activity.calls):
+                if any(call.inquiry_id == event.effect_id for call in activity.calls):
                     self._trusted.add((activity.worker, subject["tool"]))
 
     def _track_fork(self) -> None:

@@ -51,7 +51,7 @@ class RemoteChecks:
         """Return what is wrong with the jobs of the run at the end of its world; empty if nothing is."""
         memory = run.memory
         named = {effect.key(effect_id) for effect_id, effect in memory.attempts.items()} | memory.still_running.keys()
-        named |= {question.attempt.first for question in memory.questions.values()}
+        named |= {attempt.first for attempt in memory.questions.values()}
         named |= {effect.of for effect in run.outstanding.values() if isinstance(effect, StopAttempt)}
         named |= {key for key, end in self._ends.items() if end.error is not None and end.error.code == "interrupted"}
         for job in jobs:
