@@ -476,6 +476,16 @@ def test_a_restart_does_not_take_the_constellation_that_comes_with_it() -> None:
     ]
 
 
+def test_a_restart_records_the_notes_of_its_edits_beside_its_own() -> None:
+    """B9: the second list of notes of one step was lost."""
+    agent = Agent(plan("a"), replan="always")
+    agent.ends("a")
+    agent.plans({"tool": "add_task", "parameters": plan("a")["tasks"][0]}, status="START", plan=plan("z"))
+    assert [entry.side_effects["notes"] for entry in agent.entries if "notes" in entry.side_effects] == [
+        ["the plan is not taken: a restart asks for a new one", "add_task a: it is there already"]
+    ]
+
+
 def test_a_refusal_lists_tasks_that_moved_since_the_request() -> None:
     agent = Agent(plan("a b c", "b>c"), replan="when_needed")
     agent.ends("a", {"replan": True})

@@ -6,7 +6,7 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -46,6 +46,9 @@ SKILLS_RESTORED = 2
 
 PARAMS_IN_CONDITIONS = 5
 """Rules version since which conditions and ``when`` use the plan's parameters."""
+
+NOTES_JOINED = 7
+"""Rules version since which the notes of one step are recorded together; before, only the first ones were."""
 
 
 # -- creation --------------------------------------------------------------------------------------
@@ -191,7 +194,7 @@ def _as_edits(event: Planned, context: StepContext) -> Planned:
     if event.plan is None:
         return event
     if event.status is START:
-        context.side_effect("notes", lambda: ["the plan is not taken: a restart asks for a new one"])
+        _note(["the plan is not taken: a restart asks for a new one"], context)
         return Planned(effect_id=event.effect_id, thought=event.thought, status=START, actions=event.actions, result=event.result)
     merge = {"tool": "build_constellation", "parameters": {**round_trip(event.plan), "clear": False}}
     actions = (merge, *event.actions)
@@ -211,12 +214,19 @@ def _change(memory: ConstellationMemory, schedule: TaskSchedule, edits: list[Edi
     applied = _checked(memory, schedule.constellation, edits, context, exact=exact)
     _wake_at_deadlines(memory, schedule.constellation, applied.tasks)
     if applied.notes:
-        context.side_effect("notes", lambda: list(applied.notes))
+        _note(applied.notes, context)
     if applied.changed:
         context.touch("task", *applied.tasks, *applied.removed_tasks)
         context.touch("line", *applied.lines, *applied.removed_lines)
         schedule.forget_removed()
         settle(schedule, context)
+
+
+def _note(notes: Sequence[str], context: StepContext) -> None:
+    """Record what the users of the plan should know about a proposal, after what is recorded in this step already."""
+    noted = context.side_effect("notes", list[str])
+    if not context.replayed and (context.rules >= NOTES_JOINED or not noted):
+        noted += notes
 
 
 def _take_status(memory: ConstellationMemory, schedule: TaskSchedule, event: Planned, context: StepContext) -> ConstellationAgentStatus:
