@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.errors import IllegalTransition as IllegalTransition
     from asterism.errors import Interrupted as Interrupted
     from asterism.errors import InvalidInput as InvalidInput
+    from asterism.errors import LimitReached as LimitReached
     from asterism.errors import MissingExtra as MissingExtra
     from asterism.errors import Refused as Refused
     from asterism.errors import RunFailed as RunFailed
@@ -126,6 +127,7 @@ _PUBLIC = {
         "IllegalTransition",
         "Interrupted",
         "InvalidInput",
+        "LimitReached",
         "MissingExtra",
         "Refused",
         "RunFailed",

@@ -165,6 +165,18 @@ class StoreUnavailable(AsterismError):
     """The database cannot be read or written: disk full, no permission, or not asterism's."""
 
 
+class LimitReached(AsterismError):
+    """A server has a limit on how often it is asked, and it was reached.
+
+    Attributes:
+        retry_after_s: seconds after which it may be asked again.
+    """
+
+    def __init__(self, text: str, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(text)
+
+
 class Refused(AsterismError):
     """A run refuses a command."""
 

@@ -40,6 +40,7 @@ class ApiFlags:
         ),
     ] = ()
     open: Annotated[str, Parameter(help="Run or conversation whose page the login link opens: its id, or the beginning of it.")] = ""
+    submissions: Annotated[int, Parameter(help="Runs, conversations and files that one token may submit in a minute.")] = 60
     no_api: Annotated[bool, Parameter(negative=(), help="Only drive runs, without the HTTP API.")] = False
 
 
@@ -67,6 +68,7 @@ class Api:
             behind_tls=flags.behind_tls,
             certificate=Certificate(flags.cert, flags.key) if flags.cert else None,
             host_names=flags.host_name,
+            submissions=flags.submissions,
         )
         check_options(self._options)
         self._news = RunNews()

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from asterism.errors import AsterismError, InvalidInput, Refused, RunNotFound, StoreUnavailable
+from asterism.errors import AsterismError, InvalidInput, LimitReached, Refused, RunNotFound, StoreUnavailable
 
 TIMEOUT_S = 30.0
 """Seconds for one response, and for the silence of a stream, which sends a comment every 10 s."""
@@ -18,6 +18,8 @@ TRIES = 8
 """Times that a request is sent whose response was cut off, or that the server had no time for."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 """Seconds before a request is sent again, doubled each time."""
+LONGEST_RETRY_AFTER_S = 60.0
+"""The most seconds that a server may ask a client to wait; it waits no longer, and is then refused again."""
 _BUSY = (429, 502, 503, 504)
 
 
@@ -53,6 +55,7 @@ class HttpConnection:
 
         Raises:
             RunNotFound, InvalidInput, Refused: as the server says.
+            LimitReached: a limit of the server was reached, also after the waits that it asked for.
             StoreUnavailable: the server cannot be reached, or its database cannot be used.
         """
         headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
@@ -76,7 +79,7 @@ class HttpConnection:
         problem: AsterismError = StoreUnavailable("no request was sent")
         for tried in range(TRIES):
             if tried:
-                await asyncio.sleep(wait_s(tried))
+                await asyncio.sleep(wait_s(tried, problem))
             try:
                 content: dict[str, Any] = {"content": content_of()} if content_of else {}
                 response = await self._http.request(method, path, **more, **content)
@@ -86,7 +89,7 @@ class HttpConnection:
                 continue
             if response.status_code not in _BUSY:
                 return _value_of(response.status_code, body)
-            problem = _error_of(response.status_code, body)
+            problem = _error_of(response.status_code, body, response.headers)
         raise problem
 
     async def events(self, path: str, params: Mapping[str, Any]) -> AsyncGenerator[ServerEvent | None, None]:
@@ -119,7 +122,7 @@ class HttpConnection:
                 failed, problem = 1 if has_begun else failed + 1, self._unreachable(error)
             if failed > TRIES:
                 raise problem
-            await asyncio.sleep(wait_s(failed))
+            await asyncio.sleep(wait_s(failed, problem))
 
     def _unreachable(self, error: httpx2.TransportError) -> StoreUnavailable:
         return StoreUnavailable(f"the server {self._http.base_url} cannot be reached: {str(error) or type(error).__name__}; is it running?")
@@ -127,7 +130,7 @@ class HttpConnection:
 
 async def _check_begun(response: httpx2.Response) -> None:
     if response.status_code != 200:  # noqa: PLR2004 - the only success of a stream
-        error = _error_of(response.status_code, await response.aread())
+        error = _error_of(response.status_code, await response.aread(), response.headers)
         raise _Busy(error) if response.status_code in _BUSY else error
 
 
@@ -137,9 +140,11 @@ class _Busy(Exception):
         self.problem = problem
 
 
-def wait_s(tried: int) -> float:
-    """Return the seconds before a request is sent again, a little different for each client."""
-    return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1)) * random.uniform(0.7, 1.0)  # noqa: S311 - chance that protects nothing
+def wait_s(tried: int, problem: AsterismError | None = None) -> float:
+    """Return the seconds before a request is sent again, a little different for each client; at a limit, those that the server names."""
+    asked_s = min(problem.retry_after_s, LONGEST_RETRY_AFTER_S) if isinstance(problem, LimitReached) else 0.0
+    chance = random.uniform(0.7, 1.0)  # noqa: S311 - chance that protects nothing
+    return asked_s + min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1)) * chance
 
 
 async def _events_of(response: httpx2.Response) -> AsyncIterator[ServerEvent]:
@@ -153,7 +158,7 @@ def _value_of(status: int, body: bytes) -> Any:
     return msgspec.json.decode(body) if body else None
 
 
-def _error_of(status: int, body: bytes) -> AsterismError:
+def _error_of(status: int, body: bytes, headers: Mapping[str, str] = {}) -> AsterismError:
     """Return a problem as the error that an embedded program would get."""
     try:
         detail = str(msgspec.json.decode(body)["detail"])
@@ -164,8 +169,11 @@ def _error_of(status: int, body: bytes) -> AsterismError:
             return _NotFound(detail)
         case 409 | 410:
             return Refused(detail)
-        case 400 | 401 | 403 | 413 | 421 | 422 | 429:
+        case 400 | 401 | 403 | 413 | 421 | 422:
             return InvalidInput(detail)
+        case 429:
+            after = headers.get("retry-after", "")
+            return LimitReached(detail, float(after) if after.isdecimal() else 0.0)
         case _:
             return StoreUnavailable(f"the server answers {status}: {detail}")
 

@@ -30,6 +30,7 @@ from asterism.runtime.private_files import opener
 from asterism.servers.api.app import guarded
 from asterism.servers.api.context import LOOPBACK, ApiContext, ApiOptions
 from asterism.servers.api.feeds import Feeds
+from asterism.servers.api.limits import SUBMISSIONS
 from asterism.servers.listener import Certificate, Listener, listening_socket
 from asterism.servers.tokens import authenticated, login_link, new_token
 
@@ -54,6 +55,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         behind_tls: True if a proxy on this address adds TLS.
         certificate: certificate of the server itself.
         host_names: names by which clients reach it, in addition to those of the loopback.
+        submissions: submissions of one token in a minute.
     """
 
     host: str = "127.0.0.1"
@@ -61,6 +63,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     behind_tls: bool = False
     certificate: Certificate | None = None
     host_names: Sequence[str] = ()
+    submissions: int = SUBMISSIONS
 
 
 class ApiService(msgspec.Struct, frozen=True):
@@ -97,11 +100,13 @@ class RunNews:
 
 
 def check_options(options: HttpOptions) -> None:
-    """Check that tokens are not sent in the clear.
+    """Check the limit, and that tokens are not sent in the clear.
 
     Raises:
-        InvalidInput: the address is not of the loopback, and there is no TLS; or clients have no name for it.
+        InvalidInput: the limit is none; or the address is not of the loopback, and there is no TLS, or no name of it for clients.
     """
+    if options.submissions < 1:
+        raise InvalidInput(f"--submissions must be a number from 1, not {options.submissions}")
     if options.host in _LOOPBACK_ADDRESSES:
         return
     if not options.behind_tls and options.certificate is None:
@@ -141,7 +146,7 @@ async def open_api(
     is_open = True
     context = ApiContext(
         client,
-        ApiOptions(hosts=(*LOOPBACK, *options.host_names), secure=secure, fleet=client.fleet_name),
+        ApiOptions(hosts=(*LOOPBACK, *options.host_names), secure=secure, fleet=client.fleet_name, submissions=options.submissions),
         planner=OfflinePlanner(),
         model=model,
         agents=agents,

@@ -12,8 +12,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from asterism.servers import listener
-from asterism.servers.api import guard
+import asterism
+from asterism.constellation.documents import parse_plan
+from asterism.servers import http_connection, listener
+from asterism.servers.api import guard, limits
+from asterism.servers.api.context import ApiOptions
+from asterism.servers.remote_app import open_remote
 from tests.api_server import ASKS, Server, plan
 from tests.unit.servers.test_resources import play
 
@@ -266,6 +270,32 @@ def test_an_idle_connection_is_closed(tmp_path: Path, monkeypatch: pytest.Monkey
         assert time.monotonic() - started < 10
 
     play(tmp_path, scenario, drives=False)
+
+
+def test_d1_the_client_waits_as_long_as_a_limit_asks_and_then_submits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MINUTE_S", 0.5)
+
+    async def scenario(server: Server) -> None:
+        async with open_remote(server.url, await server.token("operator")) as app:
+            runs = [await app.start(parse_plan(plan("a"))) for _ in range(2)]
+            assert len({it.run_id for it in runs}) == 2
+
+    play(tmp_path, scenario, options=ApiOptions(submissions=1))
+
+
+def test_d1_a_limit_that_lasts_is_an_error_of_its_own_with_the_seconds_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "TRIES", 2)
+    monkeypatch.setattr(http_connection, "LONGEST_RETRY_AFTER_S", 0.01)
+
+    async def scenario(server: Server) -> None:
+        async with open_remote(server.url, await server.token("operator")) as app:
+            await app.start(parse_plan(plan("a")))
+            with pytest.raises(asterism.LimitReached, match="more than 1 submissions in a minute") as limit:
+                await app.start(parse_plan(plan("a")))
+            assert 1 < limit.value.retry_after_s <= 60
+            assert not isinstance(limit.value, asterism.InvalidInput)
+
+    play(tmp_path, scenario, options=ApiOptions(submissions=1))
 
 
 def test_more_logins_submissions_or_streams_than_allowed_are_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.ports.tokens import TokenRow
 from asterism.servers.api.attempt_history import AttemptHistory
 from asterism.servers.api.feeds import Feeds
-from asterism.servers.api.limits import Limits
+from asterism.servers.api.limits import SUBMISSIONS, Limits
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """Names of this computer in the Host header."""
@@ -32,11 +32,13 @@ class ApiOptions(msgspec.Struct, frozen=True, kw_only=True):
         hosts: names in the Host header that it answers to.
         secure: True if clients connect over TLS, here or at a proxy in front of it.
         fleet: name of the fleet that it serves.
+        submissions: submissions of one token in a minute.
     """
 
     hosts: Sequence[str] = LOOPBACK
     secure: bool = False
     fleet: str = ""
+    submissions: int = SUBMISSIONS
 
 
 class ApiContext:
@@ -71,7 +73,7 @@ class ApiContext:
         self.agents = agents
         self.drains = drains
         self.is_ready = is_ready
-        self.limits = Limits(client.clock.now)
+        self.limits = Limits(client.clock.now, options.submissions)
         self.feeds = Feeds(client.store, client.machines)
         self.attempts = AttemptHistory(client.store, client.machines)
 

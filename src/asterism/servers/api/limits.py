@@ -12,7 +12,7 @@ from asterism.servers.api.problems import Problem
 LOGINS = 5
 """Logins of one address in a minute."""
 SUBMISSIONS = 60
-"""Runs that one token submits in a minute."""
+"""Runs that one token submits in a minute, by default."""
 STREAMS = 20
 """Open streams of one token."""
 MINUTE_S = 60.0
@@ -57,11 +57,11 @@ class Rate:
 
 
 class Limits:
-    """All limits of one server."""
+    """All limits of one server; ``submissions`` of one token in a minute."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], submissions: int = SUBMISSIONS) -> None:
         self.logins = Rate(LOGINS, "logins", now)
-        self.submissions = Rate(SUBMISSIONS, "submissions", now)
+        self.submissions = Rate(submissions, "submissions", now)
         self._streams: collections.Counter[str] = collections.Counter()
 
     @contextlib.contextmanager
