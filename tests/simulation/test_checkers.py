@@ -82,14 +82,14 @@ def test_an_approval_accepted_twice_is_found(monkeypatch: pytest.MonkeyPatch) ->
     said_yes: dict[int, dict[str, Dispatch]] = {}
     alive: list[ConstellationMemory] = []  # no two may have one id()
 
-    def take(self: Run[Any], event: Any, *, at: float, actor: str, key: str = "") -> Any:
+    def take(self: Run[Any], event: Any, *, at: float, actor: str, key: str = "", **sent: Any) -> Any:
         if (
             isinstance(event, Answered)
             and event.effect_id in said_yes.get(id(self.memory), {})
             and not self.machine.is_terminal(self.state)
         ):
-            return self._step(event, self.context(event, at=at, actor=actor), key)
-        return real_take(self, event, at=at, actor=actor, key=key)
+            return self._step(event, self.context(event, at=at, actor=actor, **sent), key)
+        return real_take(self, event, at=at, actor=actor, key=key, **sent)
 
     def answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answered, context: StepContext) -> None:
         alive.append(memory)
