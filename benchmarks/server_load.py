@@ -209,7 +209,7 @@ class Loaded:
             raise RuntimeError(f"the answer is {verdict['verdict']}")
 
     async def _token(self, number: int) -> str:
-        token, row = new_token(f"bench-{number}", "admin", 0.0)
+        token, row = new_token(f"bench-{number}", ["admin"], 0.0)
         await self._store.add_token(row)
         return token
 

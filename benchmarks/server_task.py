@@ -61,7 +61,7 @@ async def _measured(folder: Path, length: int, rounds: int) -> tuple[list[float]
     plan.write_text(json.dumps(chain(length, device="shop", skill="nothing")), encoding="utf-8")
     store = SqliteStore.open(folder / "served.db", create=True)
     try:
-        token, row = new_token("bench", "admin", 0.0)
+        token, row = new_token("bench", ["admin"], 0.0)
         await store.add_token(row)
         with asterism_server(folder / "served.db", fleet) as server:
             sides: tuple[Callable[[], Awaitable[float]], ...] = (

@@ -84,7 +84,7 @@ async def _median_ms(look: Callable[[], Awaitable[object]]) -> float:
 
 async def _lists(server: Served, store: SqliteStore, runs: int) -> AsyncIterator[str]:
     """Rows about lists that the API returns to one of 50 tenants."""
-    token, row = new_token("reader", "viewer", 0.0, tenant="t1")
+    token, row = new_token("reader", ["viewer"], 0.0, tenant="t1")
     await store.add_token(row)
     async with connected(server.port) as connection:
         for what, path in PATHS.items():

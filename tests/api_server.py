@@ -7,7 +7,7 @@ import contextlib
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 
@@ -57,15 +57,19 @@ class Server:
     def store(self) -> Store:
         return self.runtime.store
 
-    async def token(self, role: Role = "admin", tenant: str = "", *, name: str = "", lasts_s: float = 0.0) -> str:
-        """A new token."""
+    async def token(self, role: str = "admin", tenant: str = "", *, name: str = "", lasts_s: float = 0.0) -> str:
+        """A new token with the roles, separated by commas."""
         token, row = new_token(
-            name or f"{role}-{self.runtime.clock.new_id()}", role, self.runtime.clock.now(), tenant=tenant, lasts_s=lasts_s
+            name or f"{role.replace(',', '-')}-{self.runtime.clock.new_id()}",
+            cast("list[Role]", role.split(",")),
+            self.runtime.clock.now(),
+            tenant=tenant,
+            lasts_s=lasts_s,
         )
         await self.store.add_token(row)
         return token
 
-    async def client(self, role: Role | None = "admin", tenant: str = "", *, name: str = "") -> httpx2.AsyncClient:
+    async def client(self, role: str | None = "admin", tenant: str = "", *, name: str = "") -> httpx2.AsyncClient:
         """A client with a new token; None for one without any."""
         headers = {"Authorization": f"Bearer {await self.token(role, tenant, name=name)}"} if role else {}
         return await self._stack.enter_async_context(httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=30))

@@ -9,6 +9,7 @@ import msgspec
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, Machine
 from asterism.kernel.packing import packer
+from asterism.kernel.permissions import ALL, LOWEST, Permissions
 from asterism.kernel.run import Run
 from asterism.machines.run_control import BatchEnded, CancelEffect, EffectCancelled, RunMemory
 
@@ -39,8 +40,9 @@ class MachineHarness(Generic[M]):
     def memory(self) -> M:
         return self.run.memory
 
-    def take(self, event: Event, actor: str = "me", key: str = "") -> Entry | None:
-        entry = self.run.take(event, at=self.now, actor=actor, key=key)
+    def take(self, event: Event, actor: str = "me", key: str = "", permissions: Permissions | None = None) -> Entry | None:
+        may = (ALL if event.from_outside else LOWEST) if permissions is None else permissions
+        entry = self.run.take(event, at=self.now, actor=actor, key=key, permissions=may)
         if entry:
             self.entries.append(entry)
         return entry

@@ -190,7 +190,7 @@ def test_a_client_of_a_server_says_what_is_wrong_with_its_url_or_token(tmp_path:
                 with pytest.raises(InvalidInput, match="needs a token"):
                     await app.runs()
             async with asterism.connect(url, token=await server.token("viewer")) as app:
-                with pytest.raises(InvalidInput, match="may not submit"):
+                with pytest.raises(InvalidInput, match="takes the permission submit"):
                     await app.start(document(plan("a")))
         async with asterism.connect(url, token="ast_wrong") as app:  # noqa: S106 - nobody answers
             with pytest.raises(StoreUnavailable, match="cannot be reached"):

@@ -12,7 +12,7 @@ from asterism.runtime.ports.tokens import TokenRow
 from tests.contracts.test_stores import Play, World, play
 
 __all__ = ["play"]
-ADA = TokenRow(token_id="a1", hash="00", name="ada", role="operator", tenant="t", created_at=100.0)  # noqa: S106 - public
+ADA = TokenRow(token_id="a1", hash="00", name="ada", roles=("operator", "approver"), tenant="t", created_at=100.0)  # noqa: S106 - public
 
 
 def but(its_id: str = "a1", /, **changes: object) -> TokenRow:

@@ -93,8 +93,8 @@ class ConsoleSite:
         if role == "admin":
             return admin
         with admin:
-            name = f"{role}-{os.urandom(3).hex()}"
-            made = admin.post("/api/tokens", json={"name": name, "role": role}).raise_for_status().json()
+            name = f"{role.replace(',', '-')}-{os.urandom(3).hex()}"
+            made = admin.post("/api/tokens", json={"name": name, "roles": role.split(",")}).raise_for_status().json()
         return httpx2.Client(base_url=self.url, headers={"Authorization": f"Bearer {made['token']}"}, timeout=30)
 
     def cookie(self, role: str = "admin") -> str:

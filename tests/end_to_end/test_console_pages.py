@@ -141,7 +141,7 @@ def test_a_token_is_made_shown_once_and_revoked(browser: Browser, site: ConsoleS
     page.locator(".toast", has_text="refuses to copy").wait_for()
     with httpx2.Client(base_url=site.url, headers={"Authorization": f"Bearer {token}"}) as http:
         session = http.get("/api/session").json()
-        assert (session["name"], session["role"], session["expires_at"] > 0) == ("ci", "operator", True)
+        assert (session["name"], session["roles"], session["expires_at"] > 0) == ("ci", ["operator"], True)
         page.reload()
         page.locator("tr", has_text="ci").wait_for()
         assert token not in page.content()

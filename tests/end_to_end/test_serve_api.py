@@ -17,6 +17,7 @@ import pytest
 
 import asterism
 from asterism.constellation.documents import parse_plan
+from asterism.kernel.permissions import ALL
 from asterism.servers.listener import IDLE_S
 from tests.end_to_end.test_serve import Place
 
@@ -57,7 +58,13 @@ def test_a_run_is_submitted_and_answered_over_http_and_survives_a_restart(place:
             made = http.post("/api/runs", json={"plan": PLAN}, headers={"Idempotency-Key": "one"}).json()
             while not (asked := http.get("/api/inquiries", params={"run": made["run_id"]}).json()["inquiries"]):
                 pass
-            assert http.get("/api/session").json() == {"name": "local", "role": "admin", "tenant": "", "expires_at": 0.0}
+            assert http.get("/api/session").json() == {
+                "name": "local",
+                "roles": ["admin"],
+                "permissions": list(ALL),
+                "tenant": "",
+                "expires_at": 0.0,
+            }
             assert http.get("/api/devices").json()["fleet"] == "shop"
             assert "asterism_runs_started_total" in http.get("/metrics").text
         assert httpx2.post(f"{url}/api/login", json={"link": link}).json()["name"] == "local"

@@ -87,7 +87,7 @@ class Served:
     async def _prepare(self, server: Server) -> None:
         http = await server.client("admin")
         run_id = (await server.runtime.start(parse_plan(ASKS))).run_id
-        token = (await http.post("/api/tokens", json={"name": f"t{server.runtime.clock.new_id()}", "role": "viewer"})).json()
+        token = (await http.post("/api/tokens", json={"name": f"t{server.runtime.clock.new_id()}", "roles": ["viewer"]})).json()
         talk = (await http.post("/api/conversations", json={"agent": "Taxi"})).json()
         await http.delete("/api/schedules/nightly")
         made = await http.post("/api/schedules", json={"name": "nightly", "cron": "0 2 * * *", "request": "tidy up"})

@@ -28,7 +28,10 @@ def create(
     /,
     *,
     role: Annotated[
-        Role, Parameter(help="viewer reads; operator also submits and commands; approver also answers; admin also manages tokens.")
+        list[Role],
+        Parameter(
+            help="viewer reads; operator also submits, commands and edits; approver reads and answers; admin does all. May be repeated."
+        ),
     ],
     days: Annotated[float | None, Parameter(help="Days until it expires [default: never].")] = None,
     tenant: Annotated[str, Parameter(help="Reach only the runs of this tenant [default: the runs without one].")] = "",
@@ -61,7 +64,7 @@ async def _list(database: Path | None, *, as_json: bool) -> int:
         put(json_text.dumps([shown(row) for row in rows], indent=2))
     for row in rows if not as_json else ():
         of = f"  tenant {plain(row.tenant)}" if row.tenant else ""
-        put(f"{row.token_id}  {plain(row.name)}  {row.role}{of}  {_validity(row)}")
+        put(f"{row.token_id}  {plain(row.name)}  {','.join(row.roles)}{of}  {_validity(row)}")
     if not rows and not as_json:
         put("no tokens")
     return FINISHED

@@ -53,6 +53,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     is ``Answered``."""
     adopts_rules: ClassVar[bool] = False
     """True for the acquisition of ownership: from its entry on, the owner's rules apply."""
+    submits: ClassVar[bool] = False
+    """True for an event whose sender submits the run, as that of the first entry does."""
 
 
 class EffectResult(Event, frozen=True, kw_only=True, omit_defaults=True):
@@ -112,6 +114,7 @@ class StepContext(msgspec.Struct):
         run_id, seq, at, actor: those of the entry that this step makes; ``at`` in seconds since the
             epoch.
         permissions: those of the sender of the event; the lowest if no person sent it.
+        submitters: actors of the first entry and of those that submit a copy of the run.
         rules: version of the rules for this entry: that of the program that submitted the run or
             last acquired ownership. A replayed step has the version of its entry, so a corrected
             move asks ``context.rules >= N``.
@@ -133,6 +136,7 @@ class StepContext(msgspec.Struct):
     state: enum.StrEnum
     rules: int = 1
     permissions: Permissions = LOWEST
+    submitters: tuple[str, ...] = ()
     settles: str = ""
     outstanding: Mapping[str, Effect] = {}
     abandoned: set[str] = set()

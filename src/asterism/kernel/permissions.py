@@ -32,7 +32,7 @@ Permissions = tuple[Permission, ...]
 LOWEST: Permissions = (Permission.VIEW,)
 """Those of an event that has none: a program of an earlier version wrote it, or no person sent it."""
 ALL: Permissions = tuple(Permission)
-"""Those of the local user: whoever can write to the database may do everything with it."""
+"""Those of the local user: who can write to the database may do everything with it."""
 
 
 def permissions_of(given: Iterable[Permission]) -> Permissions:

@@ -35,6 +35,7 @@ class Run(Generic[M]):
         seq: number of its last entry; 0 before the first.
         rules: version of its rules, from the last entry that acquired ownership, or else the first
             entry.
+        submitters: actors of the first entry and of those that submit a copy of the run.
         outstanding: effects without an accepted result, by id, oldest first.
         abandoned: ids of the outstanding effects whose result only common rows will handle.
         touched: parts of the memory that the last move may have changed (``StepContext.touched``).
@@ -49,6 +50,7 @@ class Run(Generic[M]):
         self.memory = machine.memory()
         self.seq = 0
         self.rules = 0
+        self.submitters: tuple[str, ...] = ()
         self.outstanding: dict[str, Effect] = {}
         self.abandoned: set[str] = set()
         self.touched: Mapping[tuple[str, str], None] = {}
@@ -103,6 +105,7 @@ class Run(Generic[M]):
             state=self.state,
             rules=self.machine.rules if event.adopts_rules or not self.seq else self.rules,
             permissions=permissions,
+            submitters=self.submitters,
             settles=event.effect_id if isinstance(event, EffectResult) else "",
             outstanding=self.outstanding,
             abandoned=self.abandoned,
@@ -216,6 +219,8 @@ class Run(Generic[M]):
             self.outstanding.pop(entry.event.effect_id, None)
             self.abandoned.discard(entry.event.effect_id)
             self.fixed_requests.pop(entry.event.effect_id, None)
+        if entry.seq == 1 or entry.event.submits:
+            self.submitters = (*self.submitters, entry.actor)
         if not entry.effects:
             return
         issued = dict(zip(entry.effect_ids(), entry.effects, strict=True))

@@ -38,7 +38,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         run_id, seq: the run and the number of the entry.
         code_version: fingerprint of the code that made the snapshot; other code ignores it.
         body: JSON ``{"state": …, "rules": …, "memory": …, "outstanding": …, "abandoned": …,
-            "requests": …}``, as text.
+            "requests": …, "submitters": […]}``, as text.
     """
 
     run_id: str = msgspec.field(name="run")
@@ -54,13 +54,14 @@ class _Body(msgspec.Struct):
     outstanding: dict[str, Any]
     abandoned: list[str]
     requests: dict[str, Any]
+    submitters: tuple[str, ...] = ()
 
 
 def take_snapshot(run: Run[Any], code_version: str) -> Snapshot | None:
     """Return a snapshot of a run by this code version; None if its memory cannot become data."""
     if not isinstance(run.memory, msgspec.Struct):
         return None
-    body = _Body(str(run.state), run.rules, run.memory, run.outstanding, sorted(run.abandoned), run.fixed_requests)
+    body = _Body(str(run.state), run.rules, run.memory, run.outstanding, sorted(run.abandoned), run.fixed_requests, run.submitters)
     try:
         text = msgspec.json.encode(body, enc_hook=_encode_object).decode()
     except (TypeError, ValueError, RecursionError):
@@ -87,7 +88,7 @@ def restore_snapshot(machine: Machine[M], snapshot: Snapshot, code_version: str)
     except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError):
         return None
     run.abandoned = set(body.abandoned)
-    run.seq, run.rules = snapshot.seq, body.rules
+    run.seq, run.rules, run.submitters = snapshot.seq, body.rules, body.submitters
     return run
 
 

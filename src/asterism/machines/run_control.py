@@ -13,6 +13,7 @@ import msgspec
 
 from asterism.errors import Refused
 from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, StepContext
+from asterism.kernel.permissions import Permission, Permissions
 
 Verb = Literal["approve", "edit", "reject", "respond", "cancel"]
 Risk = Literal["low", "medium", "high"]
@@ -76,6 +77,8 @@ class Forked(Event, tag="forked", frozen=True, kw_only=True):
         seq: number of the last copied entry.
         idle_s: seconds between that entry and this one; all timers move later by as much.
     """
+
+    submits: ClassVar[bool] = True
 
     origin: str
     seq: int
@@ -190,6 +193,38 @@ def check_verb(event: Answered, verbs: Sequence[Verb]) -> None:
     """
     if event.verb not in (*verbs, "cancel"):
         raise Refused(f"{event.effect_id} accepts {', '.join(verbs)}, not {event.verb}")
+
+
+def needed_for(verb: Verb, kind: str) -> Permissions:
+    """Return the permissions that an answer takes: an edit of a plan also takes that to edit one."""
+    return (Permission.EDIT, Permission.ANSWER) if verb == "edit" and kind in ("plan", "edits") else (Permission.ANSWER,)
+
+
+def check_sender(event: Answered, kind: str, context: StepContext, *, submitter_may_approve: bool = True) -> None:
+    """Check that the sender of an answer may give it.
+
+    Args:
+        event: the answer.
+        kind: what is asked: ``plan`` or ``edits`` of a planner, ``conversation`` for the question of
+            an agent to the person it talks with, or another word of the machine.
+        context: has the sender, the permissions, and who has submitted or copied the run.
+        submitter_may_approve: False if somebody else than the submitter must approve.
+
+    Raises:
+        Refused: the sender may not; the question stays open.
+    """
+    if event.cancelled:  # nobody has sent it
+        return
+    if missing := [it for it in needed_for(event.verb, kind) if it not in context.permissions]:
+        raise Refused(f"{context.actor} may not {event.verb} {event.effect_id}: that takes the permission {' and '.join(missing)}")
+    is_submitter = _person(context.actor) in map(_person, context.submitters)
+    if is_submitter and not submitter_may_approve and kind != "conversation" and event.verb in ("approve", "edit"):
+        raise Refused(f"{context.actor} has submitted this run and may not {event.verb} {event.effect_id}; somebody else must")
+
+
+def _person(actor: str) -> str:
+    """Return the name in an actor: a token of another role with the same name is the same person."""
+    return actor.partition("@")[0]
 
 
 class RunMemory(msgspec.Struct, kw_only=True):

@@ -229,7 +229,7 @@ async def _usable_token(store: Store, path: Path, now: float, url: str) -> Token
     for row in earlier:
         if row.name == own or not shared:
             await store.revoke_token(row.token_id, now)
-    token, row = new_token(own if shared and earlier else LOCAL, "admin", now)
+    token, row = new_token(own if shared and earlier else LOCAL, ["admin"], now)
     draft = Path(f"{path}.new")
     try:
         with open(draft, "w", encoding="ascii", opener=opener) as file:  # noqa: ASYNC230 - before it serves

@@ -11,11 +11,12 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Iterable
 
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.tokens import Role, TokenKind, TokenRow, TokenRows
+from asterism.runtime.ports.tokens import ROLES, Role, TokenKind, TokenRow, TokenRows
 
 LINK_S = 300.0
 """Seconds for which a login link can be used."""
@@ -27,18 +28,18 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NOBODY = hashlib.sha256(b"").hexdigest()
 
 
-def new_token(name: str, role: Role, now: float, *, tenant: str = "", lasts_s: float = 0.0) -> tuple[str, TokenRow]:
+def new_token(name: str, roles: Iterable[Role], now: float, *, tenant: str = "", lasts_s: float = 0.0) -> tuple[str, TokenRow]:
     """Return a new token, which is shown once, and its row.
 
     Args:
         name: who or what uses it; the journal has it as the actor.
-        role: what it allows.
+        roles: what it allows, together.
         now: seconds since the epoch.
         tenant: its runs are all that the token reaches.
         lasts_s: seconds until it expires; 0 for never.
 
     Raises:
-        InvalidInput: the name or the tenant cannot be used.
+        InvalidInput: the name or the tenant cannot be used, or it has no role.
     """
     if not _NAME.fullmatch(name):
         raise InvalidInput(
@@ -48,10 +49,16 @@ def new_token(name: str, role: Role, now: float, *, tenant: str = "", lasts_s: f
         raise InvalidInput(f"{tenant[:100]!r} cannot be the name of a tenant; use 1 to 64 of A-Z, a-z, 0-9, ., _ and -")
     if not 0 <= lasts_s < 100 * 366 * 86_400:
         raise InvalidInput("a token lasts up to 100 years, or forever")
-    return _made("token", name, role, now, tenant=tenant, expires_at=now + lasts_s if lasts_s else 0.0)
+    given = set(roles)
+    if not given:
+        raise InvalidInput(f"a token has at least one role: {', '.join(ROLES)}")
+    ordered = tuple(role for role in ROLES if role in given)
+    return _made("token", name, ordered, now, tenant=tenant, expires_at=now + lasts_s if lasts_s else 0.0)
 
 
-def _made(kind: TokenKind, name: str, role: Role, now: float, *, tenant: str, expires_at: float, parent: str = "") -> tuple[str, TokenRow]:
+def _made(
+    kind: TokenKind, name: str, roles: tuple[Role, ...], now: float, *, tenant: str, expires_at: float, parent: str = ""
+) -> tuple[str, TokenRow]:
     token_id = secrets.token_hex(6)
     token = f"ast_{token_id}_{secrets.token_hex(32)}"
     row = TokenRow(
@@ -59,7 +66,7 @@ def _made(kind: TokenKind, name: str, role: Role, now: float, *, tenant: str, ex
         kind=kind,
         hash=_hash(token),
         name=name,
-        role=role,
+        roles=roles,
         tenant=tenant,
         parent=parent,
         created_at=now,
@@ -84,7 +91,7 @@ async def authenticated(rows: TokenRows, token: str, kind: TokenKind, now: float
 async def login_link(rows: TokenRows, owner: TokenRow, now: float) -> str:
     """Add a login link for the user of a token, or of a session of it; return the text that is exchanged for a session."""
     parent = owner.parent or owner.token_id
-    token, row = _made("link", owner.name, owner.role, now, tenant=owner.tenant, expires_at=now + LINK_S, parent=parent)
+    token, row = _made("link", owner.name, owner.roles, now, tenant=owner.tenant, expires_at=now + LINK_S, parent=parent)
     await rows.add_token(row)
     return token
 
@@ -94,7 +101,7 @@ async def exchange(rows: TokenRows, link: str, now: float) -> tuple[str, TokenRo
     row = await authenticated(rows, link, "link", now)
     if row is None or not await rows.revoke_token(row.token_id, now):
         return None
-    session = _made("session", row.name, row.role, now, tenant=row.tenant, expires_at=now + SESSION_S, parent=row.parent)
+    session = _made("session", row.name, row.roles, now, tenant=row.tenant, expires_at=now + SESSION_S, parent=row.parent)
     await rows.add_token(session[1])
     return session
 

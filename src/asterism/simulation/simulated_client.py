@@ -99,7 +99,13 @@ class SimulatedClient:
                 event = Answered(effect_id=inquiry.inquiry_id, verb=answer.verb, value=answer.value, reason=answer.reason)
                 key = f"{self._clock.new_id()}-{answer.by}"
                 row = InboxRow(
-                    run_id=inquiry.run_id, key=key, actor=answer.by, kind=kind_of(Answered), body=event_body(event), at=self._clock.now()
+                    run_id=inquiry.run_id,
+                    key=key,
+                    actor=answer.by,
+                    kind=kind_of(Answered),
+                    body=event_body(event),
+                    at=self._clock.now(),
+                    permissions=self.client.permissions,
                 )
                 await self.client.store.send(row)
             else:

@@ -54,7 +54,7 @@ from asterism.stores.sqlite_rows import (
 )
 from asterism.stores.sqlite_schedules import SqliteSchedules
 from asterism.stores.sqlite_search import list_runs, records_after
-from asterism.stores.sqlite_tokens import REVOKE_TOKEN, SELECT_TOKEN, SELECT_TOKENS, add_token
+from asterism.stores.sqlite_tokens import REVOKE_TOKEN, SELECT_TOKEN, SELECT_TOKENS, add_token, token_rows
 from asterism.stores.writer import GroupWriter
 
 INSERT_RUN = f"INSERT INTO runs ({columns_of(RunRow)}) VALUES ({marks_of(RunRow)}) ON CONFLICT (run) DO NOTHING"
@@ -339,11 +339,11 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
 
     @_reads
     def token(self, connection: sqlite3.Connection, token_id: str) -> TokenRow | None:
-        return next(iter(rows_of(TokenRow, connection.execute(SELECT_TOKEN, (token_id,)))), None)
+        return next(iter(token_rows(connection.execute(SELECT_TOKEN, (token_id,)))), None)
 
     @_reads
     def tokens(self, connection: sqlite3.Connection) -> list[TokenRow]:
-        return rows_of(TokenRow, connection.execute(SELECT_TOKENS))
+        return token_rows(connection.execute(SELECT_TOKENS))
 
     @_writes
     def revoke_token(self, connection: sqlite3.Connection, token_id: str, at: float) -> bool:

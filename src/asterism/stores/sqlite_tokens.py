@@ -1,4 +1,4 @@
-"""The rows of tokens in SQLite."""
+"""The rows of tokens in SQLite; the column ``role`` has the roles, separated by commas."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.tokens import MAX_TOKENS, TokenRow
+from asterism.stores.sqlite_rows import fields_of, row_of
 
 _COLUMNS = "id, kind, hash, name, role, tenant, parent, created_at, expires_at, revoked_at"
 _USABLE = "revoked_at = 0 AND (expires_at = 0 OR expires_at > ?2)"
@@ -24,8 +25,13 @@ INSERT INTO tokens ({_COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 W
 def add_token(connection: sqlite3.Connection, row: TokenRow) -> None:
     """Add a token. Raises InvalidInput if its id or its name is taken."""
     connection.execute(FORGET_TOKENS, (row.created_at,))
-    if not connection.execute(INSERT_TOKEN, msgspec.structs.astuple(row)).rowcount:
+    if not connection.execute(INSERT_TOKEN, msgspec.structs.astuple(msgspec.structs.replace(row, roles=",".join(row.roles)))).rowcount:
         raise name_taken(row)
+
+
+def token_rows(cursor: sqlite3.Cursor) -> list[TokenRow]:
+    """Return all tokens of a query."""
+    return [row_of(TokenRow, {**fields, "roles": str(fields["role"]).split(",")}) for fields in fields_of(cursor)]
 
 
 def name_taken(row: TokenRow) -> InvalidInput:

@@ -20,6 +20,7 @@ from asterism.errors import AsterismError, ForbiddenTarget, IllegalTransition, R
 from asterism.kernel.journal import JournalMismatch
 from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, kind_of
 from asterism.kernel.packing import packer
+from asterism.kernel.permissions import ALL
 from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, restore_snapshot, take_snapshot
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, CancelEffect, EffectCancelled, OwnershipAcquired, Pause, Unpause
@@ -299,7 +300,7 @@ class SmallRun(ABC, Generic[M]):
         """Take one event, replay its packed entry on the twin, compare both, and check the invariants."""
         before, look_after = run.state, self.watch(run)
         try:
-            entry = run.take(event, at=at, actor="somebody")
+            entry = run.take(event, at=at, actor="somebody", permissions=ALL)
         except ForbiddenTarget as error:
             raise InvariantViolated(5, f"{kind_of(event)} breaks its move: {error}", run.history) from error
         except (IllegalTransition, Refused) as refused:

@@ -25,7 +25,7 @@ def chats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
 
     async def chat(server: Server, *lines: str, name: str = "ada", agent: str = "Order", options: tuple[str, ...] = ()) -> tuple[int, str]:
         """Chat with an agent; return the exit code, and what is printed."""
-        tokens[name] = tokens.get(name) or await server.token("approver", name=name)
+        tokens[name] = tokens.get(name) or await server.token("operator,approver", name=name)
         monkeypatch.setenv("ASTERISM_TOKEN", tokens[name])
         (tmp_path / "typed").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         with (tmp_path / "typed").open(encoding="utf-8") as typed:

@@ -35,14 +35,13 @@ test('an address has a page by its parts, and a part may be any text', () => {
   assert.equal(match(ROUTES, '/nothing'), null);
 });
 
-test('a role may do what lower ones may, and an unknown role nothing', () => {
-  const may = (role, wanted) => new Site(/** @type {any} */ ({}), /** @type {any} */ ({}), { name: 'a', role, tenant: '' }).may(wanted);
-  assert.deepEqual(['viewer', 'operator', 'approver', 'admin'].map((role) => may('approver', role)), [true, true, true, false]);
-  assert.equal(may('stranger', 'viewer'), false);
+test('who is logged in may do what their permissions say', () => {
+  const site = new Site(/** @type {any} */ ({}), /** @type {any} */ ({}), { name: 'a', roles: ['approver'], permissions: ['view', 'answer'], tenant: '' });
+  assert.deepEqual(['view', 'submit', 'command', 'edit', 'answer', 'admin'].filter((it) => site.may(it)), ['view', 'answer']);
 });
 
 test('the time of a lost server is that of its last sign, and goes on by its clock otherwise', () => {
-  const site = new Site(/** @type {any} */ ({ skew: 100 }), /** @type {any} */ ({ liveness: { state: 'lost', since: 5 } }), { name: '', role: '', tenant: '' });
+  const site = new Site(/** @type {any} */ ({ skew: 100 }), /** @type {any} */ ({ liveness: { state: 'lost', since: 5 } }), { name: '', roles: [], permissions: [], tenant: '' });
   assert.deepEqual([site.now(), site.isLive], [105, false]);
   site.channel.liveness = { state: 'live', since: 5 };
   assert.ok(site.now() > Date.now() / 1000 + 99);

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from asterism.errors import Refused
-from asterism.machines.run_control import AskPerson, Cancel, CancelEffect, Forked
+from asterism.kernel.permissions import LOWEST, Permission
+from asterism.machines.constellation_agent.planning import SENDERS_CHECKED
+from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, Forked
 from tests.constellation_harness import Agent, memory_of
 from tests.constellations import action, plan
 
@@ -101,6 +103,25 @@ def test_a_plan_is_edited_by_hand_as_a_whole() -> None:
     agent = planned()
     agent.answers("edit", value=plan("x y"))
     assert agent.running() == ["x", "y"]
+
+
+def test_an_edit_of_a_plan_by_a_sender_who_may_not_edit_is_refused_and_the_question_stays_open() -> None:
+    """A6: who may only answer would otherwise replace the whole plan; a run under earlier rules takes the answer as before."""
+    may_answer = (Permission.VIEW, Permission.ANSWER)
+    agent = planned()
+    (asked,) = agent.outstanding(AskPerson)
+    by_hand = Answered(effect_id=asked, verb="edit", value=plan("c"))
+    with pytest.raises(Refused, match=r"bob may not edit .* the permission edit"):
+        agent.take(by_hand, actor="bob", permissions=may_answer)
+    with pytest.raises(Refused, match=r"eve may not approve .* the permission answer"):
+        agent.take(Answered(effect_id=asked, verb="approve"), actor="eve", permissions=LOWEST)
+    assert list(agent.outstanding(AskPerson)) == [asked]
+    agent.take(by_hand, actor="bob", permissions=(*may_answer, Permission.EDIT))
+    assert agent.state == "CONTINUE"
+    earlier = planned()
+    earlier.run.rules = SENDERS_CHECKED - 1
+    earlier.take(Answered(effect_id=asked, verb="approve"), permissions=LOWEST)
+    assert earlier.state == "CONTINUE"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import pytest
 
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Effect, EffectResult, Event, StepContext, kind_of, row
+from asterism.kernel.permissions import ALL
+from asterism.kernel.snapshot import restore_snapshot, take_snapshot
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildBlocked, ChildEnded, SignalChild, StartChild
 from asterism.machines.common_rows import RunControl, cancels_to, define_machine, fails_to
@@ -25,6 +27,8 @@ from asterism.machines.run_control import (
     RunMemory,
     TransitionFailed,
     Unpause,
+    Verb,
+    check_sender,
 )
 from tests.machine_harness import MachineHarness
 
@@ -193,3 +197,27 @@ def test_a_replay_gives_the_same_run() -> None:
     run.finish_cancellations()
     again = run.replayed()
     assert (again.memory, again.outstanding, again.abandoned) == (run.memory, run.run.outstanding, run.run.abandoned)
+
+
+def test_who_submits_a_run_or_a_copy_of_it_may_be_barred_from_approving() -> None:
+    """A6: the submitter could approve; the answers to a conversation, a rejection and a cancel stay open to them."""
+    post = courier()
+    post.take(Forked(origin="r0", seq=2, idle_s=0.0), actor="ben@admin")
+    snapshot = take_snapshot(post.run, "code")
+    assert snapshot is not None
+    again = restore_snapshot(post.run.machine, snapshot, "code")
+    assert again is not None
+    assert again.submitters == post.run.submitters == ("me", "ben@admin")
+
+    def refusal(actor: str, verb: Verb, kind: str = "approval", *, may: bool = False) -> str:
+        answer = Answered(effect_id="r:1.0", verb=verb)
+        try:
+            check_sender(answer, kind, again.context(answer, at=1.0, actor=actor, permissions=ALL), submitter_may_approve=may)
+        except Refused as refused:
+            return str(refused)
+        return ""
+
+    assert refusal("ben@operator", "approve").startswith("ben@operator has submitted this run and may not approve r:1.0")
+    assert refusal("me", "edit", "plan")
+    open_to_them = [refusal("me", "reject"), refusal("me", "cancel"), refusal("me", "respond"), refusal("me", "approve", "conversation")]
+    assert [*open_to_them, refusal("ann", "approve"), refusal("me", "approve", may=True)] == [""] * 6

@@ -265,10 +265,10 @@ WITH_PARAMS = {
 
 def submitted(plan: dict[str, Any], **params: Any) -> Agent:
     class Submitted(Agent):
-        def take(self, event: Any, actor: str = "me", key: str = "") -> Any:
+        def take(self, event: Any, actor: str = "me", key: str = "", permissions: Any = None) -> Any:
             if isinstance(event, ConstellationSubmitted):
                 event = msgspec.structs.replace(event, params=params)
-            return super().take(event, actor, key)
+            return super().take(event, actor, key, permissions)
 
     return Submitted(plan)
 

@@ -54,7 +54,7 @@ async def said(http: httpx2.AsyncClient, run_id: str, text: str, key: str = "", 
 
 def test_a_conversation_goes_from_its_first_message_to_its_end_and_a_secret_is_nowhere(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
-        http = await server.client("approver", name="ada")
+        http = await server.client("operator,approver", name="ada")
         begun = await started(http)
         assert (begun["status"], begun["text"], begun["waits"]) == ("WAITING_FOR_INPUT", "What would you like?", True)
         run_id = begun["run_id"]
@@ -81,7 +81,7 @@ def test_a_conversation_goes_from_its_first_message_to_its_end_and_a_secret_is_n
 
 def test_the_same_message_with_the_same_key_is_taken_once(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
-        http = await server.client("approver")
+        http = await server.client("operator,approver")
         body = {"agent": "Order", "text": "", "values": {"pin": PIN}}
         first = await http.post("/api/conversations", json=body, headers={"Idempotency-Key": "a"})
         again = await http.post("/api/conversations", json=body, headers={"Idempotency-Key": "a"})
@@ -102,7 +102,7 @@ def test_the_same_message_with_the_same_key_is_taken_once(tmp_path: Path) -> Non
 
 def test_the_client_of_a_server_has_the_methods_of_a_conversation(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
-        async with open_remote(server.url, await server.token("approver")) as app:
+        async with open_remote(server.url, await server.token("operator,approver")) as app:
             talk = app.conversation("Order")
             assert (await talk.say("")).raw_message == "What would you like?"
             await talk.say("Soup")

@@ -1,4 +1,4 @@
-"""Every path that the OpenAPI states, over real HTTP: without a token, by a viewer, and with the ids of another tenant."""
+"""Every path of the OpenAPI, over real HTTP: without a token, by a viewer, without each permission, with ids of another tenant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
+from asterism.kernel.permissions import Permission
+from asterism.runtime.ports.tokens import ROLES
 from tests.api_server import ASKS, Server
 from tests.unit.servers.test_conversations import Order
 from tests.unit.servers.test_resources import play
@@ -24,7 +27,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/conversations/{run_id}/messages": {"text": "Soup"},
     "/api/schedules": {"name": "n", "cron": "0 2 * * *", "request": "tidy up"},
     "/api/schedules/{name}/commands": {"command": "run"},
-    "/api/tokens": {"name": "x", "role": "admin"},
+    "/api/tokens": {"name": "x", "roles": ["admin"]},
 }
 UNKNOWN = {
     "run_id": "260101-00000000",
@@ -66,6 +69,56 @@ def test_a_viewer_changes_nothing(tmp_path: Path) -> None:
                 assert (await send(viewer, method, path)).status_code == 403, path
 
     play(tmp_path, scenario, drives=False, agents={"Order": Order})
+
+
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "/api/runs/{run_id}/commands": [
+        {"command": "cancel"},
+        {"command": "pause"},
+        {"command": "unpause"},
+        {"command": "raise_limits", "max_tokens": 1},
+        {"command": "retry_failed"},
+        {"command": "fork", "at": 1},
+        {"command": "edit", "actions": [{"tool": "clear_constellation", "parameters": {}}], "version": 1},
+    ],
+    "/api/schedules/{name}/commands": [{"command": "pause"}, {"command": "resume"}, {"command": "run"}],
+    "/api/inquiries/{inquiry_id}/answer": [{"verb": "approve"}, {"verb": "edit", "value": {}}],
+}
+"""Bodies of one path that may take different permissions."""
+ON_A_PLAN = "/api/inquiries/{inquiry_id}/answer"
+
+
+def row_of(method: str, path: str, body: dict[str, Any] | None, needed: list[Permission]) -> str:
+    """The row of the documented table for a request."""
+    said = " ".join(str((body or {}).get(name, "")) for name in ("command", "verb")).strip()
+    name = f"`{method.upper()} {re.sub('(run|inquiry|device|token)_id', 'id', path)}`"
+    of = f" `{said}`{' of a plan or an edit' if (path, said) == (ON_A_PLAN, 'edit') else ''}" if path in VARIANTS else ""
+    return f"| {name}{of} | {', '.join(needed) or 'no token'} |"
+
+
+def test_the_documented_table_has_the_permissions_that_each_route_and_command_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A6: each request is tried with all permissions but one; what is refused then takes that one."""
+    rows: list[str] = []
+
+    async def scenario(server: Server) -> None:
+        admin, tried = await server.client("admin"), await server.client("viewer")
+        run_id = (await admin.post("/api/runs", json={"plan": ASKS, "options": {"approve_plan": True}})).json()["run_id"]
+        asked = await server.waiting(run_id)
+        for method, path in await operations(server):
+            for body in VARIANTS.get(path, [BODIES.get(path)]) if method == "post" else [None]:
+                needed = []
+                for permission in Permission:
+                    monkeypatch.setitem(ROLES, "viewer", tuple(it for it in Permission if it is not permission))
+                    answer = await tried.request(method.upper(), path.format(**UNKNOWN | {"inquiry_id": asked}), json=body)
+                    needed += [permission] if answer.status_code == 403 else []
+                rows.append(row_of(method, path, body, needed))
+
+    play(tmp_path, scenario)
+    page = (Path(__file__).parents[3] / "docs/http-api.md").read_text(encoding="utf-8")
+    missing = [row for row in rows if row not in page]
+    assert not missing, "docs/http-api.md lacks these rows:\n" + "\n".join(missing)
 
 
 def test_an_id_of_another_tenant_in_any_path_is_answered_as_an_unknown_one(tmp_path: Path) -> None:

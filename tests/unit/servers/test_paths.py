@@ -101,7 +101,7 @@ def test_h1_an_edit_or_an_answer_over_http_takes_paths_from_a_local_run(tmp_path
     asks["tasks"][0]["requires_approval"] = True
 
     async def scenario(server: Server) -> None:
-        http = await server.client("approver")
+        http = await server.client("operator,approver")
         plain = await server.runtime.start(parse_plan(reads("read", path=private)))
         assert await server.ended(plain.run_id) == "finished"
         untouched = (await server.runtime.start(parse_plan(asks))).run_id

@@ -271,7 +271,7 @@ def test_the_retry_of_a_cancelled_run_is_a_retry_also_if_none_of_its_tasks_had_f
 
 def test_a_question_is_answered_once_and_the_second_answer_learns_who_won(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
-        ada, bob = await server.client("approver", name="ada"), await server.client("approver", name="bob")
+        ada, bob = await server.client("operator,approver", name="ada"), await server.client("operator,approver", name="bob")
         run_id = (await ada.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
         asked = await server.waiting(run_id)
         (listed,) = (await ada.get("/api/inquiries", params={"run": run_id})).json()["inquiries"]
@@ -332,7 +332,7 @@ def test_h7_every_answer_that_loses_a_race_learns_which_one_won(tmp_path: Path) 
 
 def test_an_answer_to_a_withdrawn_question_is_gone(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
-        http = await server.client("approver")
+        http = await server.client("operator,approver")
         run_id = (await http.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
         asked = await server.waiting(run_id)
         await http.post(f"/api/runs/{run_id}/commands", json={"command": "cancel"})
@@ -424,13 +424,13 @@ def test_h3_the_status_names_what_belongs_to_tenants_only_to_an_administrator_wi
 
 def test_a_login_link_becomes_a_cookie_once(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
-        ada, browser = await server.client("approver", name="ada"), await server.client(None)
+        ada, browser = await server.client("operator,approver", name="ada"), await server.client(None)
         link = (await ada.post("/api/login-links")).json()["link"]
         logged_in = await browser.post("/api/login", json={"link": link})
         assert (logged_in.status_code, logged_in.json()["name"]) == (200, "ada")
         cookie = logged_in.headers["set-cookie"].lower()
         assert all(word in cookie for word in ("httponly", "samesite=strict", "max-age=43200", "path=/"))
-        assert (await browser.get("/api/session")).json()["role"] == "approver"
+        assert (await browser.get("/api/session")).json()["roles"] == ["operator", "approver"]
         assert (await browser.get("/api/runs")).status_code == 200
         origin = {"Origin": server.url}
         assert (await browser.post("/api/login", json={"link": link}, headers=origin)).status_code == 401

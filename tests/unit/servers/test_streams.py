@@ -141,7 +141,7 @@ def test_a_cursor_that_no_journal_has_is_reset(tmp_path: Path, monkeypatch: pyte
     async def scenario(server: Server) -> None:
         run_id = (await server.runtime.start(parse_plan(ASKS))).run_id
         await server.waiting(run_id)
-        async with asterism.connect(server.url, token=await server.token("approver")) as app:
+        async with asterism.connect(server.url, token=await server.token("operator,approver")) as app:
             for cursor in (0, 10**6):
                 async with contextlib.aclosing(app.follow({run_id: cursor})) as stream:  # type: ignore[type-var]
                     it = await anext(stream)

@@ -19,6 +19,7 @@ from asterism.kernel.permissions import ALL, LOWEST
 from asterism.stores import database, sqlite_search
 from asterism.stores.database import newest_version, open_database
 from asterism.stores.sqlite_rows import inbox_rows
+from asterism.stores.sqlite_tokens import token_rows
 
 
 def made(path: Path) -> Path:
@@ -242,6 +243,25 @@ def test_a_command_that_was_pending_before_permissions_has_those_that_the_former
         connection.execute(send.format("later", ""))
         found = {row.key: row.permissions for row in inbox_rows(connection.execute("SELECT * FROM inbox"))}
     assert found == {"done": LOWEST, "pending": ALL[:-1], "later": LOWEST}
+
+
+def test_a_stored_approver_may_do_what_it_could_and_other_tokens_stay_as_they_are(tmp_path: Path) -> None:
+    """A6: an approver could submit and command, and now only answers."""
+    path, add = tmp_path / "runs.db", "INSERT INTO tokens VALUES ('{0}', '{1}', '', '{0}', '{2}', '', '', 0, 0, 0)"
+    stored = [("a", "token", "approver"), ("s", "session", "approver"), ("o", "token", "operator"), ("v", "link", "viewer")]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for script in sorted(database.MIGRATIONS.glob("00*.sql"))[:15]:
+            connection.executescript(script.read_text())
+        for token in stored:
+            connection.execute(add.format(*token))
+        connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 15")
+        connection.execute("PRAGMA journal_mode = WAL")
+    with closing(open_database(path, create=False)) as connection:
+        found = {row.token_id: row for row in token_rows(connection.execute("SELECT * FROM tokens"))}
+    both = ("operator", "approver")
+    assert {name: row.roles for name, row in found.items()} == {"a": both, "s": both, "o": ("operator",), "v": ("viewer",)}
+    assert found["a"].permissions == ALL[:-1]
 
 
 def test_the_log_of_a_removed_database_is_not_applied_to_a_new_one(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from asterism.constellation.resolution import best_match
 from asterism.errors import Refused
 from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
-from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on, shown_plan
+from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on, kind_of, shown_plan
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Edited, Planned
 from asterism.machines.constellation_agent.memory import (
     EXTENDED,
@@ -35,7 +35,7 @@ from asterism.machines.constellation_agent.run_end import finish, give_up, why_n
 from asterism.machines.constellation_agent.stopping import cancel_attempt
 from asterism.machines.constellation_agent.tasks import skip_unsatisfiable, stop_all
 from asterism.machines.inquiries import is_expired
-from asterism.machines.run_control import Answered
+from asterism.machines.run_control import Answered, check_sender
 from asterism.machines.task_coupling import TaskSchedule, settle
 
 START, CONTINUE = ConstellationAgentStatus.START, ConstellationAgentStatus.CONTINUE
@@ -49,6 +49,9 @@ PARAMS_IN_CONDITIONS = 5
 
 NOTES_JOINED = 7
 """Rules version since which the notes of one step are recorded together; before, only the first ones were."""
+
+SENDERS_CHECKED = 7
+"""Rules version since which the sender of an answer must have the permissions for it."""
 
 
 # -- creation --------------------------------------------------------------------------------------
@@ -282,6 +285,8 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
         Refused: the question does not accept this answer, or the person's edit is invalid; the
             question stays open.
     """
+    if context.rules >= SENDERS_CHECKED:
+        check_sender(event, kind_of(proposed), context)
     chosen = decided(memory, proposed, event)
     if event.verb == "edit":
         try:

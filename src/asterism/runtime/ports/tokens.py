@@ -6,11 +6,16 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from asterism.kernel.permissions import ALL, LOWEST, Permissions
+from asterism.kernel.permissions import ALL, LOWEST, Permission, Permissions, permissions_of
 
 Role = Literal["viewer", "operator", "approver", "admin"]
-"""What a token allows; each role includes the ones before it."""
-ROLES: dict[Role, Permissions] = {"viewer": LOWEST, "operator": ALL[:4], "approver": ALL[:5], "admin": ALL}
+"""A named set of permissions, for a token, which has one or more."""
+ROLES: dict[Role, Permissions] = {
+    "viewer": LOWEST,
+    "operator": (Permission.VIEW, Permission.SUBMIT, Permission.COMMAND, Permission.EDIT),
+    "approver": (Permission.VIEW, Permission.ANSWER),
+    "admin": ALL,
+}
 TokenKind = Literal["token", "link", "session"]
 """``link``: exchanged once for a ``session``, which a browser presents as a cookie."""
 
@@ -25,6 +30,7 @@ class TokenRow(msgspec.Struct, frozen=True, kw_only=True):
         token_id: the public part of the token.
         hash: SHA-256 of the whole token, in hexadecimal digits.
         name: who or what uses it; unique among the tokens of its tenant that can be used, so that a journal names one.
+        roles: in the order of ``ROLES``, each once.
         tenant: its runs are all that the token reaches.
         parent: for a link or a session, the id of the token that it was made for.
         created_at: seconds since the epoch.
@@ -36,7 +42,7 @@ class TokenRow(msgspec.Struct, frozen=True, kw_only=True):
     kind: TokenKind = "token"
     hash: str
     name: str
-    role: Role
+    roles: tuple[Role, ...]
     tenant: str = ""
     parent: str = ""
     created_at: float
@@ -46,7 +52,7 @@ class TokenRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def permissions(self) -> Permissions:
         """Return what the token allows."""
-        return ROLES[self.role]
+        return permissions_of(permission for role in self.roles for permission in ROLES[role])
 
     def usable(self, now: float) -> bool:
         """Return True if the token is neither revoked nor expired."""

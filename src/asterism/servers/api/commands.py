@@ -13,6 +13,7 @@ from asterism.errors import Refused, RunNotFound
 from asterism.kernel.journal import check_known
 from asterism.kernel.machine import Event, kind_of
 from asterism.kernel.packing import event_body
+from asterism.kernel.permissions import Permission
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits, Retry
 from asterism.machines.run_control import Cancel, Pause, Unpause
 from asterism.runtime.client import VERDICT_POLL_S
@@ -20,7 +21,7 @@ from asterism.runtime.ports.store import RunRow
 from asterism.runtime.ports.tokens import TokenRow
 from asterism.runtime.verdicts import accepted
 from asterism.servers.api.context import ApiContext, Context
-from asterism.servers.api.identity import Commander, actor_of, owner_of
+from asterism.servers.api.identity import Known, actor_of, check_may, owner_of
 from asterism.servers.api.models import (
     CancelCommand,
     Command,
@@ -49,11 +50,12 @@ async def command_run(
     run_id: str,
     given: Annotated[Command, Body()],
     context: Context,
-    sender: Commander,
+    sender: Known,
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> Verdict:
     """Send a command to a run, and return its verdict."""
+    check_may(sender, Permission.EDIT if isinstance(given, EditCommand) else Permission.COMMAND)
     row = await context.run(run_id, sender.tenant)
     if isinstance(given, ForkCommand | RetryCommand):
         new_id = run_id_from(sender, f"{run_id} {given.model_dump_json()}", idempotency_key) if idempotency_key else context.clock.new_id()

@@ -29,7 +29,7 @@ from asterism.runtime.ports.tokens import TokenRow
 from asterism.runtime.verdicts import accepted
 from asterism.servers.api.commands import VERDICT_S, inbox_key, verdict_within
 from asterism.servers.api.context import ApiContext, Context
-from asterism.servers.api.identity import Answerer, Reader, Submitter, actor_of, owner_of
+from asterism.servers.api.identity import Reader, Submitter, Talker, actor_of, owner_of
 from asterism.servers.api.models import Given, GivenObject, RunList
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.api.runs import MAX_TREE, IdempotencyKey, page_of_runs, run_id_from
@@ -176,7 +176,7 @@ async def send_message(
     run_id: str,
     given: Annotated[GivenMessage, Body()],
     context: Context,
-    sender: Answerer,
+    sender: Talker,
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> MessageReply:

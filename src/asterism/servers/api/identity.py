@@ -10,8 +10,8 @@ from typing import Annotated
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
-from asterism.runtime.ports.tokens import TokenRow, TokenRows
-from asterism.servers.access import Action, allowed, least_role
+from asterism.kernel.permissions import Permission
+from asterism.runtime.ports.tokens import ROLES, TokenRow, TokenRows
 from asterism.servers.api.problems import Problem
 from asterism.servers.tokens import authenticated
 
@@ -52,8 +52,8 @@ def cookie_of(headers: Mapping[str, str]) -> str:
 
 
 def actor_of(token: TokenRow) -> str:
-    """Return the name of a sender in journals."""
-    return f"{token.name}@{token.role}"
+    """Return the name of a sender in journals: that of the token, and its highest role."""
+    return f"{token.name}@{token.roles[-1]}"
 
 
 def owner_of(token: TokenRow) -> str:
@@ -68,33 +68,44 @@ async def _sender(request: Request, bearer: Annotated[object, Security(_bearer)]
     return sender
 
 
-class May:
-    """A dependency: the sender's token, if its role allows an action."""
+def check_may(sender: TokenRow, *needed: Permission) -> None:
+    """Check that a sender has permissions. Raises Problem if not."""
+    for permission in needed:
+        if permission not in sender.permissions:
+            having = " and ".join(role for role, permissions in ROLES.items() if permission in permissions)
+            raise Problem(403, f"this takes the permission {permission}, which {having} have; this token has {', '.join(sender.roles)}")
 
-    def __init__(self, action: Action) -> None:
-        self.action = action
+
+class May:
+    """A dependency: the sender's token, if it has permissions."""
+
+    def __init__(self, *needed: Permission) -> None:
+        self.needed = needed
 
     async def __call__(self, sender: Annotated[TokenRow, Depends(_sender)]) -> TokenRow:
-        """Return the token of the sender. Raises Problem if its role does not allow the action."""
-        if not allowed(sender.role, self.action):
-            raise Problem(403, f"a token with the role {sender.role} may not {self.action}; it takes {least_role(self.action)}")
+        """Return the token of the sender. Raises Problem if it lacks a permission."""
+        check_may(sender, *self.needed)
         return sender
 
 
 def is_of_server(sender: TokenRow) -> bool:
     """Return True for a sender that manages what all tenants share: an administrator without a tenant."""
-    return not sender.tenant and allowed(sender.role, "manage")
+    return not sender.tenant and Permission.ADMIN in sender.permissions
 
 
-async def _server_manager(sender: Annotated[TokenRow, Depends(May("manage"))]) -> TokenRow:
+async def _server_manager(sender: Annotated[TokenRow, Depends(May(Permission.ADMIN))]) -> TokenRow:
     if not is_of_server(sender):
         raise Problem(403, "all tenants share this; it takes an admin's token without a tenant")
     return sender
 
 
-Reader = Annotated[TokenRow, Depends(May("read"))]
-Submitter = Annotated[TokenRow, Depends(May("submit"))]
-Commander = Annotated[TokenRow, Depends(May("command"))]
-Answerer = Annotated[TokenRow, Depends(May("answer"))]
-Manager = Annotated[TokenRow, Depends(May("manage"))]
+Known = Annotated[TokenRow, Depends(May())]
+"""Any token; the resource checks what the request needs."""
+Reader = Annotated[TokenRow, Depends(May(Permission.VIEW))]
+Submitter = Annotated[TokenRow, Depends(May(Permission.SUBMIT))]
+Commander = Annotated[TokenRow, Depends(May(Permission.COMMAND))]
+Answerer = Annotated[TokenRow, Depends(May(Permission.ANSWER))]
+Talker = Annotated[TokenRow, Depends(May(Permission.SUBMIT, Permission.ANSWER))]
+"""A message may start work, and may answer a question."""
+Manager = Annotated[TokenRow, Depends(May(Permission.ADMIN))]
 ServerManager = Annotated[TokenRow, Depends(_server_manager)]

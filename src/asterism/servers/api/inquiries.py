@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.kernel.machine import run_id_of
+from asterism.machines.run_control import needed_for
 from asterism.runtime.client import VERDICT_POLL_S, polls
 from asterism.runtime.ports.cursors import inquiry_cursor
 from asterism.runtime.ports.store import InquiryRow
@@ -15,7 +16,7 @@ from asterism.runtime.run_status import CANCELLED
 from asterism.runtime.verdicts import accepted
 from asterism.servers.api.commands import VERDICT_S, inbox_key, verdict_within
 from asterism.servers.api.context import ApiContext, Context
-from asterism.servers.api.identity import Answerer, Reader, actor_of
+from asterism.servers.api.identity import Answerer, Reader, actor_of, check_may
 from asterism.servers.api.models import GivenAnswer, InquiryList, InquiryModel, Verdict, inquiry_model
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.api.runs import IdempotencyKey
@@ -54,6 +55,8 @@ async def answer_inquiry(
 ) -> Verdict:
     """Answer a question. 409 has the answer that was first; 410 has the questions that are open instead."""
     asked, client = await _inquiry(context, inquiry_id, sender.tenant), context.acting_as(sender)
+    subject = inquiry_model(asked).subject
+    check_may(sender, *needed_for(given.verb, subject.get("kind", "") if isinstance(subject, dict) else ""))
     key = inbox_key(sender, idempotency_key) if idempotency_key else ""
     is_gone = asked.answer == CANCELLED or 0 < asked.expires_at <= context.clock.now()
     if is_gone and not (key and await client.has_sent(asked.run_id, key)):

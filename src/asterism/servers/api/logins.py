@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from asterism.runtime.ports.tokens import Role
+from asterism.kernel.permissions import Permission
+from asterism.runtime.ports.tokens import Role, TokenRow
 from asterism.servers.api.context import Context
 from asterism.servers.api.identity import Reader, cookie_name
 from asterism.servers.api.models import Given
@@ -31,7 +32,8 @@ class Sender(BaseModel):
     """Who is logged in."""
 
     name: str
-    role: Role
+    roles: list[Role]
+    permissions: list[Permission] = Field(description="What the roles allow, together.")
     tenant: str
     expires_at: float = Field(description="0 for never.")
 
@@ -46,7 +48,7 @@ async def log_in(given: Login, context: Context, request: Request, response: Res
     cookie, row = found
     name, is_secure = cookie_name(request.headers), context.options.secure
     response.set_cookie(name, cookie, max_age=round(SESSION_S), httponly=True, samesite="strict", secure=is_secure, path="/")
-    return Sender(name=row.name, role=row.role, tenant=row.tenant, expires_at=row.expires_at)
+    return _model(row)
 
 
 @router.post("/login-links", status_code=201, responses=documented())
@@ -58,7 +60,7 @@ async def make_link(context: Context, sender: Reader) -> LoginLink:
 @router.get("/session", responses=documented())
 async def read_session(sender: Reader) -> Sender:
     """Return who sends this request."""
-    return Sender(name=sender.name, role=sender.role, tenant=sender.tenant, expires_at=sender.expires_at)
+    return _model(sender)
 
 
 @router.delete("/session", status_code=204, responses=documented())
@@ -67,3 +69,7 @@ async def log_out(context: Context, sender: Reader, request: Request, response: 
     if sender.kind == "session":
         await context.store.revoke_token(sender.token_id, context.clock.now())
         response.delete_cookie(cookie_name(request.headers), path="/", httponly=True, samesite="strict", secure=context.options.secure)
+
+
+def _model(row: TokenRow) -> Sender:
+    return Sender(name=row.name, roles=list(row.roles), permissions=list(row.permissions), tenant=row.tenant, expires_at=row.expires_at)

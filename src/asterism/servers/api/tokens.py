@@ -27,7 +27,7 @@ class TokenModel(BaseModel):
 
     id: str
     name: str
-    role: Role
+    roles: list[Role]
     tenant: str = Field(description="Its runs are all that the token reaches.")
     created_at: float
     expires_at: float = Field(description="0 for never.")
@@ -50,7 +50,7 @@ class GivenToken(Given):
     """A token to create."""
 
     name: str = Field(min_length=1, max_length=64)
-    role: Role
+    roles: list[Role] = Field(min_length=1, max_length=4)
     tenant: str | None = Field(default=None, max_length=64, description="By default the tenant of the sender.")
     days: float | None = Field(default=None, gt=0, le=36_500, description="Days until it expires; by default it never does.")
 
@@ -69,7 +69,7 @@ async def create_token(given: GivenToken, context: Context, sender: Manager) -> 
     tenant = sender.tenant if given.tenant is None else given.tenant
     if not _reaches(sender, tenant):
         raise Problem(403, f"this token manages the tokens of the tenant {sender.tenant}")
-    token, row = new_token(given.name, given.role, context.clock.now(), tenant=tenant, lasts_s=(given.days or 0.0) * DAY_S)
+    token, row = new_token(given.name, given.roles, context.clock.now(), tenant=tenant, lasts_s=(given.days or 0.0) * DAY_S)
     await context.store.add_token(row)
     return NewToken(token=token, **_model(row).model_dump())
 

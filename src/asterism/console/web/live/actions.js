@@ -93,7 +93,7 @@ export class RunActions extends HTMLElement {
     const { rows, seq, atEnd } = about;
     const run = rows.get('run') ?? {};
     if (!rows.has('run')) return [[], []];
-    if (!this.site?.may('operator')) return [[], this.more ?? []];
+    if (!this.site?.may('command')) return [[], this.more ?? []];
     const isPlan = run.machine === 'constellation agent';
     const failed = isPlan ? [...rowsOf(rows, 'task')].filter(([, row]) => !row.item && FAILED.has(row.status)) : [];
     const pause = { name: 'Pause', glyph: 'pause', title: 'Start nothing new; what is under way goes on', run: () => this.send({ command: 'pause' }, 'The run is paused.') };

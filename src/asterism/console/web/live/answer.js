@@ -30,10 +30,10 @@ export class AnswerForm extends HTMLElement {
     this.isChosen = false;
     this.verdict = h('p', { class: 'verdict', role: 'status' });
     this.more = h('div', { class: 'more' });
-    this.buttons = h('div', { class: 'verbs' }, this.site.may('approver') ? inquiry.verbs.map((/** @type {string} */ verb) => this.button(verb, keys)) : null);
+    this.buttons = h('div', { class: 'verbs' }, this.verbs.map((verb) => this.button(verb, keys)));
     this.replaceChildren(h('div', { class: 'subject' }, subjectParts(inquiry.subject)), this.buttons, this.more, this.verdict);
     if (inquiry.answer) this.close(`This question is closed: ${ended(inquiry.answer)}.`);
-    else if (!this.site.may('approver')) this.say(`You are logged in as ${site.who.role}. It takes an approver to answer.`);
+    else if (!this.site.may('answer')) this.say(`You are logged in as ${site.who.roles.join(', ')}. It takes an approver to answer.`);
     else if (this.isDirect) void this.choose('respond', false);
     else if (!inquiry.verbs.length) this.say(`It asks for a secret, which is not sent over the network. Type it at a terminal: asterism resume ${inquiry.run_id}`);
     return this;
@@ -76,13 +76,20 @@ export class AnswerForm extends HTMLElement {
     const isSure = this.isAsked && key === 'Enter';
     if (this.isAsked) this.say('');
     if (isSure) void this.choose('approve');
-    else if (!this.isOpen || this.isBusy || this.more?.hasChildNodes() || !this.site?.may('approver') || !this.inquiry.verbs.includes(verb)) return false;
+    else if (!this.isOpen || this.isBusy || this.more?.hasChildNodes() || !this.verbs.includes(verb)) return false;
     else if (!this.takesKeys || this.site?.isTyped()) this.say(`Nothing is done: ${KEYS[verb]} came right after something else. Press it again.`, true);
     else if (verb === 'approve' && this.inquiry.risk === 'high') {
       this.say('Press Enter to approve it. Any other key leaves it open.');
       this.isAsked = true;
     } else void this.choose(verb);
     return true;
+  }
+
+  /** @type {string[]} the answers that the one who is logged in may give */
+  get verbs() {
+    const site = this.site;
+    const isPlan = ['plan', 'edits'].includes(this.inquiry.subject?.kind);
+    return site?.may('answer') ? this.inquiry.verbs.filter((/** @type {string} */ verb) => verb !== 'edit' || !isPlan || site.may('edit')) : [];
   }
 
   /**
@@ -102,7 +109,7 @@ export class AnswerForm extends HTMLElement {
    * @param {boolean} [focus] focus the form
    */
   async choose(verb, focus = true) {
-    if (!this.isOpen || this.isBusy || !this.site?.may('approver') || !this.inquiry.verbs.includes(verb)) return;
+    if (!this.isOpen || this.isBusy || !this.verbs.includes(verb)) return;
     if (verb === 'approve') return this.send({ verb });
     if (verb === 'reject') return this.askReason();
     this.hold(true); // what is typed meanwhile is for the form

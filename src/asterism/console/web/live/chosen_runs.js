@@ -29,7 +29,7 @@ export class ChosenRuns {
    * @param {Run} run
    */
   box({ run_id: id, title }) {
-    if (!this.site.may('operator')) return null;
+    if (!this.site.may('command')) return null;
     const choose = (/** @type {MouseEvent} */ event) => this.choose(id, event.shiftKey);
     return h('input', { type: 'checkbox', checked: this.ids.has(id), 'data-key': `choose ${id}`, 'aria-label': `Choose ${title || id}`, onclick: choose });
   }
@@ -40,7 +40,7 @@ export class ChosenRuns {
    * @param {boolean} isRange and the runs up to the one before
    */
   choose(id, isRange) {
-    if (!this.site.may('operator')) return;
+    if (!this.site.may('command')) return;
     const at = this.runs.findIndex((run) => run.run_id === id);
     const last = isRange ? this.runs.findIndex((run) => run.run_id === this.last) : -1;
     const [from, to] = [at, last < 0 ? at : last].sort((a, b) => a - b);

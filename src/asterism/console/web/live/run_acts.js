@@ -102,13 +102,13 @@ export class RunActs {
     if (!page) return;
     const { rows } = page.shown.journal;
     const run = rows.get('run') ?? {};
-    const canEdit = this.site.may('operator') && run.machine === 'constellation agent' && !run.ended && !this.editor;
+    const canEdit = this.site.may('edit') && run.machine === 'constellation agent' && !run.ended && !this.editor;
     const edit = { name: 'Edit the plan', glyph: 'diff', title: 'Add and remove tasks and dependencies that have not started', run: () => void this.edit() };
     const seq = page.cursor.delta?.seq ?? 0;
     this.forked ??= page.shown.journal.deltas.findLast((delta) => delta.kind === 'forked')?.seq ?? 0;
     this.bar.draw({ run: this.run, rows, seq, atEnd: page.cursor.atEnd }, [...(canEdit ? [edit] : []), ...comparisons(this.site, this.run, seq, this.forked, () => page.later())]);
     const task = rows.get(`task:${id}`);
-    const canRetry = this.site.may('operator') && !!task && !task.item && ['FAILED', 'CANCELLED'].includes(task.status);
+    const canRetry = this.site.may('command') && !!task && !task.item && ['FAILED', 'CANCELLED'].includes(task.status);
     fill(place, `${id} ${canRetry} ${this.site.isLive}`, () => (canRetry ? h('div', { class: 'verbs' }, h('button', { type: 'button', class: 'button', disabled: !this.site.isLive, onclick: () => void this.retry(id) }, icon('resume'), 'Retry this task')) : null));
     this.editor?.draw(rows, id);
   }
@@ -154,7 +154,7 @@ export class RunActs {
 
   /** @returns {import('./site.js').Command[]} */
   commands() {
-    const answers = [...this.cards.values()].flatMap(({ card, form }) => (form.isOpen && this.site.may('approver') ? form.inquiry.verbs : []).map((/** @type {string} */ verb) => ({ title: `${VERBS[verb] ?? verb}: ${brief(form.inquiry.prompt, 60)}`, run: () => (card.scrollIntoView({ block: 'nearest' }), void form.choose(verb)) })));
+    const answers = [...this.cards.values()].flatMap(({ card, form }) => (form.isOpen ? form.verbs : []).map((/** @type {string} */ verb) => ({ title: `${VERBS[verb] ?? verb}: ${brief(form.inquiry.prompt, 60)}`, run: () => (card.scrollIntoView({ block: 'nearest' }), void form.choose(verb)) })));
     const edits = this.editor ? [{ title: 'Add a task to the plan', run: () => this.editor?.askTask() }, { title: 'Send the edits', run: () => void this.editor?.send() }] : [];
     return [...answers, ...edits, ...this.bar.commands()];
   }

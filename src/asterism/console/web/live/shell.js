@@ -187,7 +187,7 @@ export class ConsoleShell extends HTMLElement {
 
   openPalette() {
     const pages = RAIL.map(([address, name, , key]) => ({ title: `Go to ${name.toLowerCase()}`, hint: `G ${key.toUpperCase()}`, run: () => this.site.go(address) }));
-    const own = [...(this.site.may('operator') ? [{ title: 'New run', run: () => this.site.go('/submit') }] : []), { title: 'Light or dark', run: switchTheme }, { title: 'Show the keys', hint: '?', run: () => this.openHelp() }];
+    const own = [...(this.site.may('submit') ? [{ title: 'New run', run: () => this.site.go('/submit') }] : []), { title: 'Light or dark', run: switchTheme }, { title: 'Show the keys', hint: '?', run: () => this.openHelp() }];
     this.palette.open([...(this.page?.commands?.() ?? []), ...pages, ...own], (text) => this.find(text));
   }
 

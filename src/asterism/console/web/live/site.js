@@ -1,7 +1,7 @@
 // @ts-check
 /** What every page is given: the server, who is logged in, and the address. */
 
-/** @typedef {{name: string, role: string, tenant: string}} Who */
+/** @typedef {{name: string, roles: string[], permissions: string[], tenant: string}} Who */
 /** @typedef {{title: string, hint?: string, run: () => void}} Command an entry of the palette */
 /**
  * A page: a custom element that the shell makes for an address, and removes when another one is shown.
@@ -13,8 +13,6 @@
  * @property {() => Command[]} [commands] entries of the palette while the page is shown
  * @property {[string, string][]} [keys] its keys and what they do, for the list of shortcuts
  */
-
-const ROLES = ['viewer', 'operator', 'approver', 'admin'];
 
 export class Site {
   /**
@@ -39,11 +37,11 @@ export class Site {
   }
 
   /**
-   * Return true if the one who is logged in has a role, or one that may do more.
-   * @param {string} role
+   * Return true if the one who is logged in has a permission.
+   * @param {string} permission
    */
-  may(role) {
-    return ROLES.indexOf(this.who.role) >= ROLES.indexOf(role);
+  may(permission) {
+    return this.who.permissions.includes(permission);
   }
 
   /** Return true while the server is there. A button that changes something is disabled otherwise. */

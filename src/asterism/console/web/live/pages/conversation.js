@@ -136,14 +136,14 @@ export class ConversationPage extends HTMLElement {
   /** @param {any} asked a question with an approval */
   approval(asked) {
     const answers = /** @type {[string, string, string][]} */ ([['approve', 'Approve', 'button primary'], ['reject', 'Reject', 'button']]).filter(([verb]) => asked.verbs.includes(verb));
-    const may = this.site.may('approver') && this.site.isLive;
+    const may = this.site.may('answer') && this.site.isLive;
     return h(
       'section',
       { class: 'card question', 'aria-label': 'Approval' },
       h('h2', {}, icon('waiting'), 'Needs your approval'),
       h('p', { class: 'lead', dir: 'auto' }, textOf(asked.prompt)),
       subjectParts(asked.subject),
-      h('div', { class: 'buttons' }, answers.map(([verb, words, kind]) => h('button', { type: 'button', class: kind, 'data-key': verb, disabled: !may, onclick: () => this.answer(asked, verb) }, words)), h('span', { class: 'mute' }, this.site.may('approver') ? 'or write what should be different' : 'takes the role approver')),
+      h('div', { class: 'buttons' }, answers.map(([verb, words, kind]) => h('button', { type: 'button', class: kind, 'data-key': verb, disabled: !may, onclick: () => this.answer(asked, verb) }, words)), h('span', { class: 'mute' }, this.site.may('answer') ? 'or write what should be different' : 'takes the role approver')),
     );
   }
 
@@ -170,11 +170,11 @@ export class ConversationPage extends HTMLElement {
    */
   drawComposer(secret, isWorking) {
     const ended = this.journal.rows.get('run')?.ended;
-    const may = this.site.may('approver');
+    const may = this.site.may('answer') && this.site.may('submit');
     const state = this.journal.deltas.at(-1)?.state ?? this.model.status;
     fill(this.composer, JSON.stringify([ended && state, may, secret]), () => {
       if (ended) return h('p', { class: 'mute' }, `This conversation has ended: ${state.toLowerCase()}.`);
-      if (!may) return h('p', { class: 'mute' }, 'To write to an agent takes the role approver.');
+      if (!may) return h('p', { class: 'mute' }, 'To write to an agent takes the roles operator and approver.');
       const said = { class: 'field grows', 'aria-label': 'Message', placeholder: secret ? `${secret}: it is not shown, and no journal has it` : 'Message', maxlength: 10_000, autocomplete: 'off', 'data-key': 'message' };
       const input = (this.input = secret ? h('input', { ...said, type: 'password' }) : h('textarea', { ...said, rows: 2 }));
       input.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {

@@ -89,7 +89,7 @@ export class ConversationsPage extends HTMLElement {
   /** @param {{name: string, description: string}[]} agents */
   starter(agents) {
     if (!agents.length) return h('p', { class: 'mute' }, 'This server has no agents with which to start a conversation; start it with ', h('code', {}, '--agents SOURCE'), '.');
-    if (!this.site.may('operator')) return h('p', { class: 'mute' }, 'To start a conversation takes the role operator.');
+    if (!this.site.may('submit')) return h('p', { class: 'mute' }, 'To start a conversation takes the role operator.');
     const described = h('p', { class: 'mute', dir: 'auto' }, agents[0].description);
     const agent = chooser(agents.map(({ name }) => [name, name]), agents[0].name, { 'aria-label': 'Agent', onchange: () => described.replaceChildren(agents.find(({ name }) => name === agent.value)?.description ?? '') });
     const text = h('input', { class: 'field grows', 'aria-label': 'First message', placeholder: 'First message, or nothing', maxlength: 10_000, autocomplete: 'off' });

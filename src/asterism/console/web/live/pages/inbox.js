@@ -187,7 +187,7 @@ export class InboxPage extends HTMLElement {
   /** Return the form of the question that is shown, while one may answer it. */
   get open() {
     const form = this.items.get(this.current)?.form;
-    return form?.isOpen && this.site.may('approver') ? form : null;
+    return form?.isOpen && this.site.may('answer') ? form : null;
   }
 
   /** @param {Item} item */

@@ -53,7 +53,7 @@ export class RunsPage extends HTMLElement {
     this.site = site;
     this.origins = new RunOrigins(site.api);
     this.chosen = new ChosenRuns(site, () => this.draw());
-    if (!site.may('operator')) this.keys.pop();
+    if (!site.may('command')) this.keys.pop();
     this.query = new URLSearchParams(FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? '']] : [])));
     const { machines } = await site.api.get('/api/machines');
     this.build(machines.map((/** @type {any} */ it) => it.name));
@@ -97,7 +97,7 @@ export class RunsPage extends HTMLElement {
       h(
         'div',
         { class: 'page' },
-        this.site.may('operator') ? this.buildForm() : null,
+        this.site.may('submit') ? this.buildForm() : null,
         h('div', { class: 'tools' }, h('label', { class: 'searching' }, icon('search'), this.search, h('kbd', {}, '/')), select('status', 'Status', Object.entries(STATUSES)), select('machine', 'Machine', machines.map((name) => [name, name])), day('Since'), day('Until')),
         this.list,
         this.pages,

@@ -41,7 +41,7 @@ export class SchedulesPage extends HTMLElement {
   async enter(site, _params, query) {
     this.site = site;
     this.query = query;
-    const add = site.may('operator') ? h('button', { type: 'button', class: 'button primary', onclick: () => this.add() }, 'Add a schedule') : null;
+    const add = site.may('submit') ? h('button', { type: 'button', class: 'button primary', onclick: () => this.add() }, 'Add a schedule') : null;
     this.list = h('div', { class: 'panel', tabindex: 0, role: 'region', 'aria-label': 'Schedules' });
     this.side = h('section', { class: 'details', 'aria-label': 'Schedule' });
     this.replaceChildren(h('div', { class: 'split' }, h('div', { class: 'main' }, h('div', { class: 'tools' }, add, h('span', { class: 'mute' }, 'The server starts these runs. “When” is in the time zone of a schedule; the other times are in yours.')), this.list), this.side));
@@ -57,7 +57,8 @@ export class SchedulesPage extends HTMLElement {
 
   /** @returns {import('../site.js').Command[]} */
   commands() {
-    return this.site.may('operator') ? [{ title: 'Add a schedule', run: () => this.add() }, ...this.all.map((schedule) => ({ title: `Run ${schedule.name} now`, run: () => void this.command(schedule, 'run') }))] : [];
+    const add = this.site.may('submit') ? [{ title: 'Add a schedule', run: () => this.add() }] : [];
+    return this.site.may('command') ? [...add, ...this.all.map((schedule) => ({ title: `Run ${schedule.name} now`, run: () => void this.command(schedule, 'run') }))] : add;
   }
 
   async again() {
@@ -117,7 +118,7 @@ export class SchedulesPage extends HTMLElement {
    */
   card({ schedule, next, firings }, now) {
     const button = (/** @type {string} */ glyph, /** @type {string} */ text, /** @type {string} */ command) => h('button', { type: 'button', class: 'button', 'data-key': command, disabled: !this.site.isLive, onclick: () => this.command(schedule, command) }, icon(glyph), text);
-    const buttons = this.site.may('operator') ? h('div', { class: 'buttons' }, button('play', 'Run now', 'run'), schedule.paused ? button('resume', 'Resume', 'resume') : button('pause', 'Pause', 'pause'), h('button', { type: 'button', class: 'button danger', 'data-key': 'remove', disabled: !this.site.isLive, onclick: () => this.removeSchedule(schedule) }, icon('close'), 'Remove')) : null;
+    const buttons = this.site.may('command') ? h('div', { class: 'buttons' }, button('play', 'Run now', 'run'), schedule.paused ? button('resume', 'Resume', 'resume') : button('pause', 'Pause', 'pause'), h('button', { type: 'button', class: 'button danger', 'data-key': 'remove', disabled: !this.site.isLive, onclick: () => this.removeSchedule(schedule) }, icon('close'), 'Remove')) : null;
     const pairs = [
       ['Starts', brief(schedule.what, 1000)],
       ['When', `${schedule.words}, ${schedule.zone}`],

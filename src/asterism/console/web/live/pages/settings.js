@@ -8,7 +8,7 @@ import { chooser, field, segments } from '../forms.js';
 import { prefer, preferences } from '../preferences.js';
 import { timeOf } from '../times.js';
 
-/** @typedef {{id: string, name: string, role: string, tenant: string, created_at: number, expires_at: number, revoked_at: number}} Token */
+/** @typedef {{id: string, name: string, roles: string[], tenant: string, created_at: number, expires_at: number, revoked_at: number}} Token */
 
 /** The most days for which a token lasts that a browser creates. */
 const MOST_DAYS = 90;
@@ -18,7 +18,7 @@ const CHOICES = /** @type {[string, string, [string, string][]][]} */ ([
   ['motion', 'Motion', [['auto', 'As the system'], ['none', 'None']]],
 ]);
 const STATUSES = ['pending', 'ready', 'running', 'waiting', 'succeeded', 'partial', 'failed', 'skipped', 'cancelled'];
-const ROLES = /** @type {[string, string][]} */ ([['viewer', 'viewer: reads'], ['operator', 'operator: also starts and commands runs'], ['approver', 'approver: also answers'], ['admin', 'admin: also tokens and devices']]);
+const ROLES = /** @type {[string, string][]} */ ([['viewer', 'viewer: reads'], ['operator', 'operator: starts, commands and edits runs'], ['approver', 'approver: answers, and starts nothing'], ['operator,approver', 'operator and approver'], ['admin', 'admin: also tokens and devices']]);
 
 export class SettingsPage extends HTMLElement {
   constructor() {
@@ -59,7 +59,7 @@ export class SettingsPage extends HTMLElement {
   /** @param {any} session */
   you(session) {
     const link = h('div', { role: 'status' });
-    const pairs = [['Name', session.name], ['Role', session.role], ['Tenant', session.tenant || 'all'], ['Logged in until', session.expires_at ? moment(session.expires_at) : 'revoked']];
+    const pairs = [['Name', session.name], ['Roles', session.roles.join(', ')], ['Tenant', session.tenant || 'all'], ['Logged in until', session.expires_at ? moment(session.expires_at) : 'revoked']];
     const makeLink = () =>
       this.doing(async () => {
         const made = await this.site.api.send('POST', '/api/login-links');
@@ -99,8 +99,8 @@ export class SettingsPage extends HTMLElement {
    * @param {number} now
    */
   table(tokens, now) {
-    const rows = tokens.map((token) => h('tr', {}, h('th', { scope: 'row', dir: 'auto' }, token.name, h('div', { class: 'mute' }, token.id)), h('td', {}, token.role), h('td', {}, token.tenant || 'all'), h('td', {}, timeOf(token.created_at, now)), h('td', {}, token.expires_at ? timeOf(token.expires_at, now) : 'never'), h('td', {}, h('button', { type: 'button', class: 'button small', 'data-key': `revoke ${token.id}`, onclick: () => this.revoke(token) }, 'Revoke'))));
-    return h('table', {}, h('caption', { class: 'hidden' }, 'Tokens'), h('thead', {}, h('tr', {}, ['Name', 'Role', 'Tenant', 'Created', 'Expires', ''].map((head) => h('th', { scope: 'col' }, head)))), h('tbody', {}, rows));
+    const rows = tokens.map((token) => h('tr', {}, h('th', { scope: 'row', dir: 'auto' }, token.name, h('div', { class: 'mute' }, token.id)), h('td', {}, token.roles.join(', ')), h('td', {}, token.tenant || 'all'), h('td', {}, timeOf(token.created_at, now)), h('td', {}, token.expires_at ? timeOf(token.expires_at, now) : 'never'), h('td', {}, h('button', { type: 'button', class: 'button small', 'data-key': `revoke ${token.id}`, onclick: () => this.revoke(token) }, 'Revoke'))));
+    return h('table', {}, h('caption', { class: 'hidden' }, 'Tokens'), h('thead', {}, h('tr', {}, ['Name', 'Roles', 'Tenant', 'Created', 'Expires', ''].map((head) => h('th', { scope: 'col' }, head)))), h('tbody', {}, rows));
   }
 
   maker() {
@@ -110,11 +110,11 @@ export class SettingsPage extends HTMLElement {
     const create = async (/** @type {Event} */ event) => {
       event.preventDefault();
       await this.doing(async () => {
-        this.fresh = await this.site.api.send('POST', '/api/tokens', { name: name.value, role: role.value, days: Number(days.value) });
+        this.fresh = await this.site.api.send('POST', '/api/tokens', { name: name.value, roles: role.value.split(','), days: Number(days.value) });
         await this.load();
       });
     };
-    return h('form', { class: 'tools makes', onsubmit: create }, field('Name', name), field('Role', role), field('Days', days), h('button', { class: 'button primary' }, 'Create a token'));
+    return h('form', { class: 'tools makes', onsubmit: create }, field('Name', name), field('Roles', role), field('Days', days), h('button', { class: 'button primary' }, 'Create a token'));
   }
 
   /** @param {Token} token */

@@ -29,7 +29,7 @@ export class SubmitPage extends HTMLElement {
     this.site = site;
     this.isWords = query.get('as') !== 'plan';
     this.texts.words = query.get('request') ?? '';
-    if (!site.may('operator')) return void this.replaceChildren(h('p', { class: 'empty' }, `You are logged in as ${site.who.role}. It takes an operator to start a run.`));
+    if (!site.may('submit')) return void this.replaceChildren(h('p', { class: 'empty' }, `You are logged in as ${site.who.roles.join(', ')}. It takes an operator to start a run.`));
     const choice = (/** @type {boolean} */ isWords, /** @type {string} */ name) => h('label', {}, h('input', { type: 'radio', name: 'as', checked: isWords === this.isWords, onchange: () => this.turn(isWords) }), h('span', {}, name));
     this.text = h('textarea', { id: 'submitted', class: 'field', spellcheck: 'true', dir: 'auto', oninput: () => this.typed(), onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && void this.check() });
     this.file = h('input', { type: 'file', accept: '.json,application/json', class: 'hidden', id: 'plan-file', 'aria-label': 'A file with a plan', onchange: () => void this.read(this.file.files[0]) });
