@@ -17,7 +17,7 @@ follows one that a server drives, ``remote_commands`` run, answer and cancel on 
 progress, ``questions`` asks a person at the terminal, ``decisions`` reads yes and no, ``file_previews`` shows the files
 of a question, ``keyboard`` reads input, ``chat`` reads messages and prints the answers of agents of this computer (``local_chat``) or of a
 server (``remote_chat``), ``time_zone`` is that of the machine, ``output`` prints lines of
-``asterism.views.text``, and ``exit_codes`` names the exit codes.
+``asterism.views.text``, ``server_variable`` refuses commands that know no servers, and ``exit_codes`` names the exit codes.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a
 person, 130 cancelled or interrupted.
@@ -183,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _start_logs()
         _check_folder()
-        done = app(arguments)
+        done = app(_allowed(sys.argv[1:] if arguments is None else arguments))
         if sys.stdout is not None:
             sys.stdout.flush()
     except CycloptsError as error:
@@ -212,6 +212,15 @@ def _check_folder() -> None:
         Path.cwd()
     except FileNotFoundError:
         raise InvalidInput("the current folder was removed; change to another one") from None
+
+
+def _allowed(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments to carry out. Raises InvalidInput for a command that knows no servers, if the environment names one."""
+    if not os.environ.get("ASTERISM_SERVER"):
+        return arguments
+    from asterism.cli.server_variable import without_server  # noqa: PLC0415 - loaded only where a server is named
+
+    return without_server(arguments)
 
 
 def _start_logs() -> None:
