@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.devices.resources import ResourcePool
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.loops.outcome import Metered, Supervising
 from asterism.machines.orchestration_loop.model import Finding, Step
@@ -67,16 +68,28 @@ def supervising(given: Supervising | ModelName | None, role: str) -> Supervising
     is_model = not (given is None or callable(given) or isinstance(given, list | tuple))  # check_async refuses a list
     if not is_model:
         return given
-    instructions, shape = _ROLES[role]
+    return ModelSupervisor(given, role)
 
-    async def supervise(view: LoopView) -> Metered:
+
+class ModelSupervisor(msgspec.Struct, frozen=True):
+    """A supervising function that asks a model.
+
+    Attributes:
+        model: the model.
+        role: ``plan``, ``reflect``, ``synthesize`` or ``critique``.
+    """
+
+    model: ModelName
+    role: str
+
+    async def __call__(self, view: LoopView, pool: ResourcePool | None = None) -> Metered:
+        """Return the value of one reply; ``pool`` holds the connections of the model, else they are opened for it."""
         from asterism.loops.conversation import ask_once  # noqa: PLC0415 - slow, and needs an extra
 
-        async with open_supervisor_model(given) as model:
-            text, tokens = await ask_once(model, instructions, prompt_of(view, MAX_RECALLED if role == "reflect" else MAX_SHOWN))
+        instructions, shape = _ROLES[self.role]
+        async with lent_model(self.model, pool) as model:
+            text, tokens = await ask_once(model, instructions, prompt_of(view, MAX_RECALLED if self.role == "reflect" else MAX_SHOWN))
         return Metered(shape(text), tokens)
-
-    return supervise
 
 
 async def planned_before(view: LoopView) -> list[Step]:  # noqa: ARG001 - as every planning function
@@ -107,6 +120,20 @@ async def open_supervisor_model(model: ModelName) -> AsyncIterator[Any]:
         raise MissingExtra("llm", "a loop with a model") from None
     async with open_model(choose_by_name(model) if isinstance(model, str) else model) as access:
         yield access.model
+
+
+@contextlib.asynccontextmanager
+async def lent_model(model: ModelName, pool: ResourcePool | None) -> AsyncIterator[Any]:
+    """Lend a model that a pool holds open for all requests; errors as of ``open_supervisor_model``.
+
+    A recording is read again for each request.
+    """
+    choice = choose_by_name(model) if isinstance(model, str) else model
+    if pool is None or not isinstance(choice, ModelChoice) or choice.replays or choice.record:
+        async with open_supervisor_model(choice) as opened:
+            yield opened
+    else:
+        yield await pool.get(choice, lambda: open_supervisor_model(choice))
 
 
 def prompt_of(view: LoopView, recalled: int = MAX_SHOWN) -> str:

@@ -19,7 +19,7 @@ from asterism.devices.task_log import check_no_secret, hidden, print_trace
 from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.data import as_json, check_json, error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult
-from asterism.loops.models import open_supervisor_model
+from asterism.loops.models import ModelSupervisor, lent_model
 from asterism.loops.outcome import Metered, Supervising
 from asterism.loops.tool import gated
 from asterism.loops.worker import AnyWorker, ModelWorker, Worker
@@ -58,11 +58,11 @@ def loop_performers(find: Finder, pool: ResourcePool) -> dict[type[Effect], Perf
     return {
         AskModel: _ModelAsker(find, pool),
         CallTool: _ToolCaller(find, pool),
-        MakePlan: _Supervisor(find, "plan", PlanMade, lambda value: {"steps": steps_of(value)}),
+        MakePlan: _Supervisor(find, pool, "plan", PlanMade, lambda value: {"steps": steps_of(value)}),
         RunWorker: _WorkerPerformer(find),
-        Reflect: _Supervisor(find, "reflect", Reflected, _reflected),
-        Synthesize: _Supervisor(find, "synthesize", Synthesized, lambda value: {"answer": as_json(value, "the answer")}),
-        Critique: _Supervisor(find, "critique", Critiqued, lambda value: {"reply": str(value)[:MAX_CRITIQUE]}),
+        Reflect: _Supervisor(find, pool, "reflect", Reflected, _reflected),
+        Synthesize: _Supervisor(find, pool, "synthesize", Synthesized, lambda value: {"answer": as_json(value, "the answer")}),
+        Critique: _Supervisor(find, pool, "critique", Critiqued, lambda value: {"reply": str(value)[:MAX_CRITIQUE]}),
     }
 
 
@@ -71,6 +71,7 @@ class _Supervisor(msgspec.Struct, eq=False):
 
     Attributes:
         find: finds the definition.
+        pool: holds the connections of models.
         role: the attribute of the function; without a function, the value is "ok".
         kind: the class of the result.
         fields: converts the value to fields of the result; raises InvalidInput for an invalid
@@ -78,6 +79,7 @@ class _Supervisor(msgspec.Struct, eq=False):
     """
 
     find: Finder
+    pool: ResourcePool
     role: str
     kind: type[Supervised]
     fields: Callable[[Any], dict[str, Any]]
@@ -86,7 +88,8 @@ class _Supervisor(msgspec.Struct, eq=False):
         """Call the function and return its result."""
         try:
             function: Supervising | None = getattr(self.find(request.definition, request.folder), self.role)
-            returned = await function(request.view) if function else "ok"
+            lent = (self.pool,) if isinstance(function, ModelSupervisor) else ()
+            returned = await function(request.view, *lent) if function else "ok"
             metered = returned if isinstance(returned, Metered) else Metered(returned)
             return read_back(self.kind(effect_id=effect_id, tokens=metered.tokens, **self.fields(metered.value)))
         except Exception as error:  # boundary: a user's function may raise anything
@@ -151,7 +154,7 @@ class _ModelAsker(msgspec.Struct, eq=False):
             worker = _worker_of(self.find, request, ModelWorker)
             async with timed:
                 tools = await worker.open_tools(self.pool)
-                async with open_supervisor_model(worker.model) as model:
+                async with lent_model(worker.model, self.pool) as model:
                     from asterism.loops.conversation import reply  # noqa: PLC0415 - slow, and needs an extra
 
                     return read_back(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=request.rounds, tools=tools))

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 
 import msgspec
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from asterism.loops import Finding, Handoff, LoopOptions, LoopView, OrchestrationLoop, Step
+from asterism.loops import Finding, Handoff, LoopOptions, LoopView, ModelWorker, OrchestrationLoop, Step
 from asterism.loops.models import MAX_LISTED, MAX_RECALLED, MAX_REQUEST, MAX_SHOWN, prompt_of
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import WorkerProfile
 from asterism.machines.orchestration_loop.view import view_of
+from asterism.planner import model as planner_model
+from asterism.planner.model import ModelAccess, PatientModel, Secrets
+from asterism.planner.model_choice import ModelChoice
 
 
 def seen(number: int, *, latest: int = 1, output: str = "a heron", **more: object) -> LoopView:
@@ -76,3 +84,31 @@ def test_the_tokens_of_models_are_subtracted_from_the_budget() -> None:
     memory = LoopMemory(tokens=300, options=LoopOptions(max_tokens=1000))
     assert view_of(memory, "key").signals.tokens_left == 700
     assert view_of(LoopMemory(tokens=300), "key").signals.tokens_left is None
+
+
+PLAN = '[{"step_id": "look", "worker": "eye", "intent": "a heron"}]'
+
+
+def test_a_loop_opens_a_model_once_for_all_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D5."""
+    opened: list[str] = []
+
+    async def says(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        prompt = str(messages)
+        asked_to_plan = "Make a plan" in prompt or any(
+            isinstance(it, ModelRequest) and "Make a plan" in (it.instructions or "") for it in messages
+        )
+        return ModelResponse(parts=[TextPart(PLAN if asked_to_plan else "done")])
+
+    @contextlib.asynccontextmanager
+    async def open_model(choice: ModelChoice) -> AsyncIterator[ModelAccess]:
+        opened.append(choice.model)
+        patient = PatientModel(FunctionModel(says), choice.model, choice, Secrets([]))
+        yield ModelAccess([patient], choice, Secrets([]))
+
+    monkeypatch.setattr(planner_model, "open_model", open_model)
+    name = "openai:gpt-4o"
+    loop = OrchestrationLoop(plan=name, workers={"eye": ModelWorker(name, "You look.")}, reflect=name, synthesize=name)
+    ended = asyncio.run(loop.run("a heron"))
+    assert (ended.outcome, ended.answer) == ("finished", "done")
+    assert opened == [name]
