@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,31 @@ def test_more_connections_than_the_server_has_files_keep_nobody_out(place: Place
         for _ in range(5):
             answer = httpx2.get(f"{url}/api/runs", headers={"Authorization": f"Bearer {token}"}, timeout=IDLE_S - 5)
             assert answer.status_code == 200
+
+
+def test_idle_connections_leave_files_for_workers_and_fill_no_log(place: Place) -> None:
+    """H6: with 64 open files and 60 idle connections, 16 of 24 tasks failed as crashed, and the log had 1 MB."""
+    (place.folder / "fleet.toml").write_text(f"{FLEET}concurrency = 24\n", encoding="utf-8")
+    plan = {"tasks": [{"task_id": f"t{number}", "device": "desk", "skill": "prepare"} for number in range(24)]}
+    log = place.folder / "log"
+    with (
+        log.open("w", encoding="utf-8") as errors,
+        place.server("--fleet", "fleet.toml", "--port", "0", errors=errors) as process,
+        contextlib.ExitStack() as opened,
+    ):
+        assert process.stdout
+        url = url_of(process.stdout.readline())
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (64, 64))
+        host, port = url.removeprefix("http://").split(":")
+        for _ in range(60):
+            opened.enter_context(socket.create_connection((host, int(port)), timeout=30))
+        token = Path(f"{place.database}.token").read_text(encoding="ascii").strip()
+        with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as http:
+            run = http.post("/api/runs", json={"plan": plan}).json()["run_id"]
+            while (row := http.get(f"/api/runs/{run}").json()["run"])["status"] != "ended":
+                time.sleep(0.1)
+        assert row["outcome"] == "finished"
+    assert log.stat().st_size < 20_000
 
 
 def test_a_server_without_an_api_listens_nowhere(place: Place) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -40,6 +42,8 @@ GONE_WITHIN_S = 5.0
 """Seconds that a kill waits for its processes to end; SIGKILL itself is sent at once."""
 
 _EXIT_NOTICE_S = 2.0
+_SPARE_DESCRIPTORS = 8
+"""Descriptors that no start of a worker takes: the rest of this process needs some, too."""
 _LINE_MARGIN_BYTES = 1 << 20  # the size of a report without its result; descriptions of skills are far smaller
 
 
@@ -92,6 +96,8 @@ class WorkerHandle:
                 pipes += (read, write)
                 ours.callback(os.close, write if len(pipes) == 2 else read)  # noqa: PLR2004 - the first is the lifeline
                 theirs.callback(os.close, read if len(pipes) == 2 else write)  # noqa: PLR2004
+            if max(pipes) >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE_DESCRIPTORS:  # a new one is the lowest that is free
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             lifeline_read, lifeline_write, out_read, out_write, error_read, error_write = pipes
             process = subprocess.Popen(  # noqa: S603, ASYNC220  our own program; start-up is a few ms, and asyncio's own would block as long
                 # -P: the working directory is the user's, and a json.py there must not shadow ours

@@ -17,6 +17,10 @@ class Clock(Protocol):
         """Return the seconds since the epoch."""
         ...
 
+    def monotonic(self) -> float:
+        """Return the seconds since some moment; they go on evenly if somebody sets the clock."""
+        ...
+
     def new_id(self) -> str:
         """Return a unique id."""
         ...
@@ -28,6 +32,10 @@ class SystemClock:
     def now(self) -> float:
         """Return the seconds since the epoch."""
         return time.time()
+
+    def monotonic(self) -> float:
+        """Return the seconds since some moment."""
+        return time.monotonic()
 
     def new_id(self) -> str:
         """Return the date and eight random hexadecimal digits, as in ``261121-9f3c01ab``.

@@ -24,7 +24,7 @@ STALLED_S = 60.0
 SHUTDOWN_S = 3
 """Seconds that responses under way have when the server stops."""
 SPARE_FILES = 64
-"""Files that the process needs for other things than connections, at least."""
+"""Files that the process needs for other things than connections, where there are enough."""
 ACCEPTED = 10
 """Connections that are accepted at once: fewer than the spare files, because they are counted a few rounds later."""
 WAITING = 1024
@@ -75,9 +75,9 @@ def _is_idle(connection: _Protocol) -> bool:
 
 
 def _most_connections() -> int:
-    """Return the number of connections that leave half of the files, and some, for other things."""
+    """Return the number of connections that leave half of the files, and some, for other things, such as workers."""
     (limit, _) = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(SPARE_FILES, min(limit // 2, limit - 2 * SPARE_FILES))
+    return max(limit // 4, min(limit // 2, limit - 2 * SPARE_FILES))
 
 
 class Listener(uvicorn.Server):

@@ -19,6 +19,10 @@ class WorldClock:
         """Return seconds since the epoch."""
         return EPOCH + asyncio.get_running_loop().time()
 
+    def monotonic(self) -> float:
+        """Return virtual seconds."""
+        return asyncio.get_running_loop().time()
+
     def new_id(self) -> str:
         """Return the next id: ``sim-1``, then ``sim-2``."""
         return f"sim-{next(self._ids)}"

@@ -26,6 +26,9 @@ class Hand:
     def now(self) -> float:
         return self.at
 
+    def monotonic(self) -> float:
+        return self.at
+
     def new_id(self) -> str:
         raise AssertionError
 

@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -14,6 +15,7 @@ import pytest
 
 import asterism
 from asterism.constellation.documents import parse_plan
+from asterism.runtime import clock
 from asterism.servers import http_connection, listener
 from asterism.servers.api import guard, limits
 from asterism.servers.api.context import ApiOptions
@@ -374,6 +376,47 @@ def test_a_revoked_token_ends_its_streams(tmp_path: Path, monkeypatch: pytest.Mo
                     pass
 
     play(tmp_path, scenario)
+
+
+def step_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the clock of the computer back by an hour."""
+    monkeypatch.setattr(clock, "time", SimpleNamespace(time=lambda: time.time() - 3600, monotonic=time.monotonic))
+
+
+def test_a_revoked_token_ends_its_streams_also_after_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D2."""
+    monkeypatch.setattr("asterism.servers.api.streams.COMMENT_S", 0.1)
+
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator")
+        run_id = (await http.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
+        token = await server.token("viewer")
+        async with http.stream("GET", f"/api/runs/{run_id}/stream", headers={"Authorization": f"Bearer {token}"}) as answer:
+            chunks = answer.aiter_bytes()
+            while b"data:" not in await anext(chunks):
+                pass
+            step_back(monkeypatch)
+            await server.store.revoke_token(token.split("_")[1], server.runtime.clock.now())
+            async with asyncio.timeout(10):
+                async for _ in chunks:
+                    pass
+
+    play(tmp_path, scenario)
+
+
+def test_a_limit_lasts_a_minute_also_after_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D2."""
+
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator")
+        for _ in range(60):
+            assert (await http.post("/api/runs", json={"plan": ASKS})).status_code == 201
+        step_back(monkeypatch)
+        refused = await http.post("/api/runs", json={"plan": ASKS})
+        assert refused.status_code == 429
+        assert 0 < int(refused.headers["Retry-After"]) <= 60
+
+    play(tmp_path, scenario, drives=False)
 
 
 def test_what_somebody_wrote_stays_text(tmp_path: Path) -> None:

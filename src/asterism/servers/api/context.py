@@ -73,7 +73,7 @@ class ApiContext:
         self.agents = agents
         self.drains = drains
         self.is_ready = is_ready
-        self.limits = Limits(client.clock.now, options.submissions)
+        self.limits = Limits(client.clock.monotonic, options.submissions)
         self.feeds = Feeds(client.store, client.machines)
         self.attempts = AttemptHistory(client.store, client.machines)
 

@@ -119,7 +119,7 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     """Yield events until the server stops, no run can be followed, or the token cannot be used any more."""
     yield b": \n\n"
-    checked_at, idle_at = context.clock.now(), -1
+    checked_at, idle_at = context.clock.monotonic(), -1
     lists = ListWatcher(context.store, context.feeds.changes, sender.tenant, topics)
     try:
         async with contextlib.aclosing(context.feeds.follow(rows, cursors, LISTS_S if topics else COMMENT_S)) as batches:
@@ -132,9 +132,9 @@ async def _events(
                     if is_idle(row) and row.seq <= cursors[row.run_id]:
                         idle_at = cursors[row.run_id]
                         yield _event("idle", {"seq": row.seq, "status": row.status})
-                if context.clock.now() >= checked_at + COMMENT_S:
-                    checked_at = context.clock.now()
-                    if not await _is_usable(context, sender, checked_at):
+                if context.clock.monotonic() >= checked_at + COMMENT_S:
+                    checked_at = context.clock.monotonic()
+                    if not await _is_usable(context, sender, context.clock.now()):
                         return
     except AsterismError as error:  # the response has begun
         yield _event("problem", {"detail": problem_of(error).detail})
