@@ -10,15 +10,21 @@ PY := .venv/bin/python
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-# The stamp is written last: an interrupted installation is repeated, a complete one is not.
-.venv/.ok: requirements.lock pyproject.toml
+# A stamp is written last: an interrupted installation is repeated, a complete one is not. The lock names every package that
+# is needed, so pip installs it as it is: without --no-deps it would look for newer releases of what a package asks for, and
+# refuse them, since the lock has no hash of theirs. pip check says whether a package lacks another.
+.venv/.lock: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Asterism needs Python 3.11 or newer and $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=python3.12 demo")'
 	@echo "==> creating .venv with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv --clear .venv
 	@echo "==> installing what requirements.lock pins, hashes checked (the first time this can take a minute or two)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@touch $@
+
+.venv/.ok: .venv/.lock pyproject.toml
 	@echo "==> installing asterism itself, editable"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PY) -m pip --disable-pip-version-check check >.venv/check.txt || { cat .venv/check.txt; echo "requirements.lock is not complete; compile it again: make lock"; exit 1; }
 	@touch $@
 
 demo: .venv/.ok ## run the main example: one sentence on four devices (ARGS="…" goes to it)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Sequence
 
+DISTRIBUTION = "asterism-engine"
+"""The name of this package for pip. The name ``asterism`` on the index is another project's."""
+
 
 class AsterismError(Exception):
     """Base class of the errors that are raised on purpose; the CLI prints only their text."""
@@ -20,13 +23,16 @@ class InvalidInput(AsterismError):
 class MissingExtra(AsterismError):
     """An optional extra is not installed.
 
+    The command in the message adds what the extra needs to an environment that has Asterism: pip asks the index for
+    those packages only, so it is right before Asterism is published, and after.
+
     Args:
-        extra: name of the extra, as in ``pip install 'asterism[extra]'``.
+        extra: name of the extra, as in ``pip install 'asterism-engine[extra]'``.
         what: the feature that needs it, in words.
     """
 
     def __init__(self, extra: str, what: str) -> None:
-        super().__init__(f"{what} needs an extra: pip install 'asterism[{extra}]'")
+        super().__init__(f"{what} needs an extra: pip install '{DISTRIBUTION}[{extra}]'")
 
 
 class IllegalTransition(AsterismError):

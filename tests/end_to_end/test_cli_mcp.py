@@ -447,7 +447,7 @@ def test_an_editor_that_cannot_stop_is_ended_when_its_time_is_over() -> None:
 def test_without_the_extra_it_is_one_line_that_names_it(desk: Desk) -> None:
     code = "import sys; sys.modules['mcp'] = None; from asterism.cli import main; sys.exit(main(sys.argv[1:]))"
     told = subprocess.run([sys.executable, "-c", code, "mcp", "edit", "plan.json"], capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stderr) == (2, "asterism: asterism mcp edit needs an extra: pip install 'asterism[server]'\n")
+    assert (told.returncode, told.stderr) == (2, "asterism: asterism mcp edit needs an extra: pip install 'asterism-engine[server]'\n")
 
 
 def test_nothing_else_of_the_command_line_imports_it() -> None:

@@ -45,7 +45,7 @@ def test_a_missing_extra_is_said_by_its_name(desk: Desk, command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_THE_EXTRA, *argv], env=desk.environment(), capture_output=True, text=True, check=False
     )
-    assert complaint(done) == "asterism: model openai:gpt-4o needs an extra: pip install 'asterism[llm]'\n"
+    assert complaint(done) == "asterism: model openai:gpt-4o needs an extra: pip install 'asterism-engine[llm]'\n"
     assert not desk.database.exists()
 
 

@@ -129,5 +129,5 @@ def test_a_model_that_cannot_be_had_is_one_line_and_writes_nothing(flows: Desk, 
     assert done.stderr == "asterism: model openai:gpt-4o needs a key: set OPENAI_API_KEY in the environment\n"
     argv = [sys.executable, "-c", WITHOUT_THE_EXTRA, *command, "--model", "openai:gpt-4o"]
     done = subprocess.run(argv, cwd=flows.folder, env=flows.environment(), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "asterism: model openai:gpt-4o needs an extra: pip install 'asterism[llm]'\n")
+    assert (done.returncode, done.stderr) == (2, "asterism: model openai:gpt-4o needs an extra: pip install 'asterism-engine[llm]'\n")
     assert not Path(flows.database).exists()

@@ -58,7 +58,7 @@ def _report(tally: Tally) -> int:
     print(f"{tally.runs} runs, {tally.entries} entries in {tally.took_s:.1f} s: {tally.per_minute:.0f} runs a minute on one core")
     print("outcomes:", ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.outcomes.items())))
     if tally.left_out:
-        print(f"left out: {', '.join(tally.left_out)}; they need an extra: pip install 'asterism[llm]'")
+        print(f"left out: {', '.join(tally.left_out)}; they need an extra: pip install 'asterism-engine[llm]'")
     for line in _counted(tally):
         print(textwrap.fill(line, 120, subsequent_indent="  "))
     if tally.failure is None:

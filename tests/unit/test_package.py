@@ -65,7 +65,7 @@ try:
 except asterism.MissingExtra as error:
     print(error)
 """
-    assert run_python(script) == "asterism.ConstellationAgentProcessor needs an extra: pip install 'asterism[llm]'\n"
+    assert run_python(script) == "asterism.ConstellationAgentProcessor needs an extra: pip install 'asterism-engine[llm]'\n"
 
 
 def test_importing_skill_loads_neither_other_devices_nor_anything_above() -> None:

@@ -34,7 +34,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from asterism.cli.exit_codes import FAILED, INTERRUPTED, UNUSABLE
-from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable, did_you_mean
+from asterism.errors import DISTRIBUTION, AsterismError, InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable, did_you_mean
 
 _UNUSABLE = (InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable)
 
@@ -42,7 +42,7 @@ _UNUSABLE = (InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable
 def _version() -> str:
     import importlib.metadata  # noqa: PLC0415 - only --version needs it
 
-    return importlib.metadata.version("asterism")
+    return importlib.metadata.version(DISTRIBUTION)
 
 
 def _shown_default(default: object) -> str | None:

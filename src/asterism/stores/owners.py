@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.errors import StoreUnavailable, how_to_write_there
+from asterism.errors import DISTRIBUTION, StoreUnavailable, how_to_write_there
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.store import ProcessRow
 from asterism.runtime.private_files import make_folder, opener_within
@@ -132,7 +132,7 @@ class Owners:
             fleet_file=fleet_file,
             url=url,
             since=self._since,
-            version=importlib.metadata.version("asterism"),
+            version=importlib.metadata.version(DISTRIBUTION),
         )
         content = msgspec.json.encode(holder)
         os.pwrite(self._descriptor, content.ljust(os.fstat(self._descriptor).st_size), 0)  # one write: readers see all or nothing

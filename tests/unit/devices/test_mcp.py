@@ -399,7 +399,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         async with open_mcp(tmp_path):
             pass
 
-    with pytest.raises(MissingExtra, match=r"a device of the kind mcp needs an extra: pip install 'asterism\[mcp\]'"):
+    with pytest.raises(MissingExtra, match=r"a device of the kind mcp needs an extra: pip install 'asterism-engine\[mcp\]'"):
         asyncio.run(scene())
 
 

@@ -672,7 +672,7 @@ def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     async def whole() -> None:
         async with contextlib.AsyncExitStack() as stack:
-            with pytest.raises(MissingExtra, match=r"device d, of kind ssh, needs an extra: pip install 'asterism\[ssh\]'"):
+            with pytest.raises(MissingExtra, match=r"device d, of kind ssh, needs an extra: pip install 'asterism-engine\[ssh\]'"):
                 await open_fleet(fleet, {"ssh": ssh_kind(stack)})
 
     asyncio.run(whole())

@@ -94,7 +94,7 @@ def test_a_missing_extra_is_no_error_of_the_other_devices(tmp_path: Path) -> Non
     kinds = {"k": DeviceKind(DeviceEntry, needs_an_extra)}
     devices = asyncio.run(open_fleet(tmp_path / "fleet.toml", kinds, every=False))
     assert isinstance(devices["a"], UnopenedDevice)
-    assert devices["a"].unreachable == "device a, of kind ssh, needs an extra: pip install 'asterism[ssh]'"
+    assert devices["a"].unreachable == "device a, of kind ssh, needs an extra: pip install 'asterism-engine[ssh]'"
     assert devices["a"].profile.file_bytes == 0
     assert isinstance(devices["b"], FakeDevice)
 
