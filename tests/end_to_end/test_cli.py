@@ -132,7 +132,7 @@ def test_an_answer_may_be_written_down_for_whoever_goes_on(desk: Desk) -> None:
     assert desk.performed() == []
     desk.do("resume")
     assert desk.performed() == ["task_002"]
-    assert desk.do("resume").stdout == "no runs to resume\n"
+    assert desk.do("resume").stdout == "nothing to resume\n"
 
 
 def test_a_run_that_is_driven_is_left_to_its_driver(desk: Desk) -> None:

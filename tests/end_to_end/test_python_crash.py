@@ -112,7 +112,7 @@ def test_each_effect_of_a_program_that_is_killed_at_any_entry_is_made_once(tmp_p
             break
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         resumed = python(folder, "-m", "asterism.cli", "resume")
-        assert "no runs to resume" in resumed.stdout or "FAIL: failed" in resumed.stdout, (entry, resumed.stdout, resumed.stderr)
+        assert "nothing to resume" in resumed.stdout or "FAIL: failed" in resumed.stdout, (entry, resumed.stdout, resumed.stderr)
         assert effects(folder) == ONCE, entry
     assert entry > 10
 
@@ -152,6 +152,6 @@ def test_each_item_of_the_program_of_the_page_has_one_effect_wherever_it_is_kill
             break
         assert ended.returncode == -signal.SIGKILL, ended.stderr
         said = finished(folder)
-        assert "FINISH: finished" in said or "no runs to resume" in said, (entry, said)
+        assert "FINISH: finished" in said or "nothing to resume" in said, (entry, said)
         assert effects(folder) == FAN_OUT_ONCE, entry
     assert entry > 15

@@ -215,6 +215,9 @@ def resume(
     choice = model_choice(model) if model else None
     how = _Shown(as_json=json, result_file=result_file, every_item=every_item)
     if limits == RaiseLimits():
+        if named is None and not (path := database_path(database)).exists():  # a scheduled resume may come before the first run
+            put(f"nothing to resume: there is no database {path}")
+            return FINISHED
         return asyncio.run(_resume(named, fleet, database, choice, how=how, here=here))
     if named is None:
         raise InvalidInput("--max-tokens and --max-cost apply to one run; give its id")
@@ -293,7 +296,7 @@ async def _interrupted(client: Client) -> list[RunRow]:
     if left.waiting:
         put(f"waiting for a person: {count(len(left.waiting), 'run')}; see: asterism inbox")
     if not (left.active or left.waiting or left.paused or left.unknown):
-        put("no runs to resume")
+        put("nothing to resume")
     return left.active
 
 
