@@ -32,7 +32,7 @@ from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import PLANNER_TIMEOUT_S, Planner
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.registration import Registration, registered
-from asterism.settings import database_path, files_url, model_choice
+from asterism.settings import database_path, files_url, model_choice, own_secrets
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
@@ -71,7 +71,7 @@ def run_files(store: Store, database: Path) -> Files:
 
 @contextlib.asynccontextmanager
 async def open_devices(
-    fleet: Path | Fleet | None, database: Path | None = None, *, every: bool = False, within_s: float | None = None
+    fleet: Path | Fleet | None, database: Path | None = None, *, every: bool = False, within_s: float | None = None, serves: bool = False
 ) -> AsyncIterator[tuple[Profiles, Mapping[str, Device]]]:
     """Open the devices of a fleet, or of a fleet file; yield their profiles, and the devices together with the device ``here``.
 
@@ -80,6 +80,7 @@ async def open_devices(
         database: path of the database of their runs; None for devices that are only described.
         every: False if a device that cannot be opened shall be lost, without skills.
         within_s: seconds in which each remote device must have been opened.
+        serves: True for a server: its own secrets are withheld from workers.
 
     Raises:
         InvalidInput, MissingExtra: the fleet cannot be used, or with ``every`` one of its devices; no file is left behind.
@@ -101,7 +102,7 @@ async def open_devices(
 
         def pool() -> WorkerPool:
             if not pools:
-                pools.append(WorkerPool(workers_folder(path)))
+                pools.append(WorkerPool(workers_folder(path), own_secrets=own_secrets, withholds=serves))
                 stack.push_async_callback(pools[0].close)
             return pools[0]
 
@@ -203,7 +204,7 @@ async def open_runtime(
     planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
     files = run_files(store, database)
     serving = Dispatcher(devices, clock.now, places=places_of(devices, profiles, fleet_file, database))
-    async with open_logs(store, clock.now) as logged, serving as dispatcher, open_performers() as loops, planning:
+    async with open_logs(store, clock.now, own_secrets) as logged, serving as dispatcher, open_performers() as loops, planning:
         flows = flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet, here=here)
         attempts = with_files(attempt_performers(dispatcher), files, store, devices, database)
         performers: dict[type[Effect], Performer] = {**attempts, AskPlanner: planning, **reading_files({**loops, **flows}, files, store)}

@@ -227,7 +227,7 @@ async def open_server(
         check_channel(channel, secret)
     lost_devices = LostDevices(SystemClock())
     async with contextlib.AsyncExitStack() as stack:
-        profiles, devices = await stack.enter_async_context(open_devices(fleet, database))
+        profiles, devices = await stack.enter_async_context(open_devices(fleet, database, serves=True))
         store = await stack.enter_async_context(open_store(database, create=True))
         services = await stack.enter_async_context(open_model_services(model_choice()))  # for the fields of conversations
         planners = PlannersOfRuns(Client(store, SystemClock(), MACHINES), stack)

@@ -31,7 +31,7 @@ WITHIN_S = 20.0
 Scenario = Callable[[WorkerPool], Awaitable[None]]
 
 
-def play(tmp_path: Path, scenario: Scenario, **options: int) -> None:
+def play(tmp_path: Path, scenario: Scenario, **options: Any) -> None:
     async def whole() -> None:
         async with asyncio.timeout(90), WorkerPool(tmp_path / "ledger", **options) as pool:
             await scenario(pool)

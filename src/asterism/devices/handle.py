@@ -20,7 +20,9 @@ from pathlib import Path
 import msgspec
 
 from asterism.devices.log_relay import LogReader, RateLimit
+from asterism.devices.masking import found_in
 from asterism.devices.process import start_mark
+from asterism.devices.secrets import hidden, known_secrets
 from asterism.devices.source import DEPTH_VARIABLE, worker_depth
 from asterism.devices.task_log import CURRENT
 from asterism.devices.worker_protocol import (
@@ -81,8 +83,8 @@ class WorkerHandle:
         self.birth = start_mark(process.pid) or "unknown"
 
     @classmethod
-    async def spawn(cls, folder: Path, limit_bytes: int, env: Mapping[str, str] = {}) -> WorkerHandle:
-        """Start a worker whose sources are relative to ``folder``, with these variables over those of this process.
+    async def spawn(cls, folder: Path, limit_bytes: int, env: Mapping[str, str]) -> WorkerHandle:
+        """Start a worker whose sources are relative to ``folder``, with these environment variables.
 
         Raises OSError if no process can be started.
         """
@@ -102,7 +104,7 @@ class WorkerHandle:
             process = subprocess.Popen(  # noqa: S603, ASYNC220  our own program; start-up is a few ms, and asyncio's own would block as long
                 # -P: the working directory is the user's, and a json.py there must not shadow ours
                 [sys.executable, "-P", "-m", "asterism.devices.worker", str(there.fileno()), str(lifeline_read), str(folder)],
-                env={**os.environ, **env, DEPTH_VARIABLE: str(worker_depth() + 1)},
+                env={**env, DEPTH_VARIABLE: str(worker_depth() + 1)},
                 stdin=subprocess.DEVNULL,
                 stdout=out_write,
                 stderr=error_write,
@@ -125,8 +127,10 @@ class WorkerHandle:
         self.reusable = True
         return report
 
-    async def perform(self, order: Work, signs: Signs) -> WorkDone | WorkFailed | WorkerExited:
+    async def perform(self, order: Work, signs: Signs, own: Mapping[str, str] = {}) -> WorkDone | WorkFailed | WorkerExited:
         """Return the end of a Work; meanwhile report its begin, its progress and its log lines.
+
+        ``own`` are the secrets of this process, by name, to mask in all of them.
 
         Raises:
             NeverStarted: the worker process ended before the attempt started.
@@ -134,7 +138,10 @@ class WorkerHandle:
         await signs.begun()
         self.reusable = False
         clock = asyncio.get_running_loop().time
-        progress, lines = RateLimit(signs.progress, clock, "progress report"), RateLimit(signs.progress, clock, "log line")
+        progress, lines = (
+            RateLimit(lambda done, text: signs.progress(done, hidden(text, own)), clock, "progress report"),
+            RateLimit(signs.progress, clock, "log line"),
+        )
         attempt_log = CURRENT.get()
         for each in self._logs:
             each.hold()
@@ -142,14 +149,14 @@ class WorkerHandle:
         try:
             if signs.place:
                 self._send_descriptor(signs.place.hand_to(self.pid, self.birth))
-            if exited := await self._import(order, lines):
+            if exited := await self._import(order, lines, own):
                 return exited
             await self._send(order)
             if not isinstance(started := await self._report(), WorkStarted):
                 raise NeverStarted("the worker ended before it began")
             for each in self._logs:
-                each.begin(lines, attempt_log, started.secrets.values())
-            end = await self._end(progress)
+                each.begin(lines, attempt_log, {**started.secrets, **own}.values())
+            end = _masked(await self._end(progress), own)
             if signs.place and self.reusable:
                 signs.place.returned()
             return end
@@ -161,13 +168,13 @@ class WorkerHandle:
             progress.note()
             lines.note()
 
-    async def _import(self, order: Work, lines: RateLimit) -> WorkerExited | None:
+    async def _import(self, order: Work, lines: RateLimit, own: Mapping[str, str]) -> WorkerExited | None:
         """Have the worker import the function of an attempt, once; return its end if it ended over that."""
         if not isinstance(order.job, FunctionJob) or order.job in self._imported:
             return None
         attempt_log = CURRENT.get()
         for each in self._logs:
-            each.begin(lines, attempt_log, attempt_log.values.values() if attempt_log else ())
+            each.begin(lines, attempt_log, {**own, **known_secrets()}.values())
         imported = await self.describe(DescribeSkills((order.job.source,), order.job.plain, order.attempt.folder))
         self.reusable = False
         for each in self._logs:
@@ -246,6 +253,22 @@ class WorkerHandle:
                     return self._decoder.decode(line)
                 except RecursionError:
                     return WorkFailed("bad_result", "the result has too many nested lists and objects")
+
+
+def _masked(end: WorkDone | WorkFailed | WorkerExited, own: Mapping[str, str]) -> WorkDone | WorkFailed | WorkerExited:
+    """Return the end of an attempt without the secrets of this process."""
+    match end:
+        case WorkDone(result) if found_in(bytes(result), own):
+            text = hidden(bytes(result).decode(), own).encode()
+            try:
+                msgspec.json.decode(text)
+            except msgspec.DecodeError:  # it was no text, but a number
+                return WorkFailed("bad_result", "the result contains a secret of Asterism itself; return it without the secret")
+            return msgspec.structs.replace(end, result=msgspec.Raw(text))
+        case WorkFailed(_, message):
+            return msgspec.structs.replace(end, message=hidden(message, own), trace=hidden(end.trace, own))
+        case _:
+            return end
 
 
 def exit_text(end: WorkerExited) -> str:

@@ -62,12 +62,14 @@ class LocalEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=T
         env: environment variables of its processes, over those of the process that drives the run.
         folder: working folder of its skills and commands, relative to the fleet file; empty for the
             folder where the run was submitted.
+        inherit: variables with secrets of the server itself that its processes inherit.
     """
 
     skills: tuple[str, ...] = ()
     commands: tuple[CommandEntry, ...] = ()
     env: dict[str, str] = msgspec.field(default_factory=dict)
     folder: str = ""
+    inherit: tuple[str, ...] = ()
 
 
 class SkillJob(msgspec.Struct, frozen=True):
@@ -150,7 +152,10 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool, describing:
         _check_command(command, f"commands[{index}]", folder, entry.env)
     secret_env = {name: value for name, value in entry.env.items() if secrets_of(value)}
     settings = WorkerSettings(
-        folder, tuple(sorted({module_part(source) for source in entry.skills})), tuple(sorted(entry.env.items() - secret_env.items()))
+        folder,
+        tuple(sorted({module_part(source) for source in entry.skills})),
+        tuple(sorted(entry.env.items() - secret_env.items())),
+        entry.inherit,
     )
     async with describing:  # one after the other: devices with the same settings use the same worker
         answers = await pool.describe(settings, entry.skills) if entry.skills else ()

@@ -29,9 +29,14 @@ Performers = Mapping[type[Effect], Performer]
 
 
 @contextlib.asynccontextmanager
-async def open_logs(store: LogStore, now: Callable[[], float]) -> AsyncIterator[Callable[[Performers], Performers]]:
-    """Open the logs of a runtime; yield a function that gives performers a log for each effect whose code may print."""
-    async with AttemptLogWriter(store, now, known_secrets) as writer:
+async def open_logs(
+    store: LogStore, now: Callable[[], float], own_secrets: Callable[[], Mapping[str, str]] = dict
+) -> AsyncIterator[Callable[[Performers], Performers]]:
+    """Open the logs of a runtime; yield a function that gives performers a log for each effect whose code may print.
+
+    ``own_secrets`` returns those of this program, which are masked, too.
+    """
+    async with AttemptLogWriter(store, now, lambda: {**own_secrets(), **known_secrets()}) as writer:
 
         def logged(performers: Performers) -> Performers:
             return {kind: LoggedPerformer(it, writer, _LOGGED[kind]) if kind in _LOGGED else it for kind, it in performers.items()}

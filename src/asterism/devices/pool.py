@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -48,11 +49,13 @@ class WorkerSettings(msgspec.Struct, frozen=True):
         folder: base of relative file sources.
         modules: files and modules that they may import; devices with the same ones share workers.
         env: environment variables, by name, over those of this process.
+        inherit: variables with secrets of this process that they inherit although it withholds them.
     """
 
     folder: Path
     modules: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = ()
+    inherit: tuple[str, ...] = ()
 
 
 _Group = tuple[WorkerSettings, str | None]
@@ -69,6 +72,8 @@ class WorkerPool:
         result_bytes: size limit of a result, as JSON.
         linger_s: seconds that an idle worker beyond those stays: a busy device frees many workers for a moment.
         start_within_s: seconds after which an attempt fails for which no worker can be started.
+        own_secrets: returns the secrets of this process, by their variable: they are masked in what attempts print and return.
+        withholds: True if workers shall not inherit those variables.
     """
 
     def __init__(
@@ -80,6 +85,8 @@ class WorkerPool:
         result_bytes: int = RESULT_BYTES,
         linger_s: float = LINGER_S,
         start_within_s: float = _START_WITHIN_S,
+        own_secrets: Callable[[], Mapping[str, str]] = dict,
+        withholds: bool = False,
     ) -> None:
         self._ledger = WorkerLedger(ledger)
         self._most_idle = idle
@@ -87,6 +94,8 @@ class WorkerPool:
         self._result_bytes = result_bytes
         self._linger_s = linger_s
         self._start_within_s = start_within_s
+        self._own_secrets = own_secrets
+        self._withholds = withholds
         self._starting = asyncio.Lock()
         self._freed = asyncio.Event()
         self._idle: dict[_Group, list[tuple[float, WorkerHandle]]] = {}  # with the time since when, longest first
@@ -168,7 +177,7 @@ class WorkerPool:
         while True:
             self._freed.clear()
             try:
-                return await self._lend(group, lambda worker: worker.perform(order, signs))
+                return await self._lend(group, lambda worker: worker.perform(order, signs, self._own_secrets()))
             except NeverStarted as error:
                 if not self._open or loop.time() + wait_s > until:
                     raise
@@ -226,8 +235,10 @@ class WorkerPool:
                         raise
 
     async def _spawn(self, settings: WorkerSettings) -> WorkerHandle:
+        withheld = self._own_secrets().keys() - set(settings.inherit) if self._withholds else ()
+        environment = {name: value for name, value in os.environ.items() if name not in withheld}
         try:
-            worker = await WorkerHandle.spawn(settings.folder, self._result_bytes, dict(settings.env))
+            worker = await WorkerHandle.spawn(settings.folder, self._result_bytes, {**environment, **dict(settings.env)})
         except OSError as error:
             raise NeverStarted(f"no worker could be started: {error}") from error
         self._workers.add(worker)

@@ -153,7 +153,7 @@ def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
         ("[[devices]]\nid = 'a'\nkind = 'toaster'", "devices[0] (a).kind: unknown kind 'toaster'; allowed: bare, local"),
         (
             "[[devices]]\nid = 'a'\nskils = []",
-            f"devices[0] (a): unknown key 'skils'; allowed: {COMMON_KEYS}, skills, commands, env, folder",
+            f"devices[0] (a): unknown key 'skils'; allowed: {COMMON_KEYS}, skills, commands, env, folder, inherit",
         ),
         (
             "[[devices]]\nid = 'a'\nkind = 'bare'\nskills = []",
