@@ -292,7 +292,7 @@ def test_a_database_that_is_not_ours_is_left_as_it_is(desk: Desk) -> None:
 
 
 def test_a_database_that_is_not_there_is_said_to_readers(desk: Desk) -> None:
-    for command in (["runs"], ["inbox"], ["show", "x"], ["log", "x"], ["resume"], ["cancel", "x"], ["answer", "x", "approve"]):
+    for command in (["runs"], ["inbox"], ["show", "x"], ["log", "x"], ["cancel", "x"], ["answer", "x", "approve"]):
         refused = desk.do(*command, code=2)
         assert refused.stderr == f"asterism: database {desk.database}: there is none; start a run to make it, or name another file\n"
     assert not desk.database.parent.exists()
