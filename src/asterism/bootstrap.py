@@ -6,6 +6,7 @@ Devices, planners and the driver are imported where they are opened: a program t
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import tempfile
@@ -175,11 +176,12 @@ async def open_runtime(
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
     device_listener: Callable[[Event, str], None] | None = None,
-    measured: bool = False,
+    is_server: bool = False,
 ) -> AsyncIterator[App]:
     """Open a runtime that can drive every machine, constellations on these devices.
 
-    ``profiles`` of the devices: by default their own. ``device_listener`` hears of lost and found devices. ``measured``: with metrics.
+    ``profiles`` of the devices: by default their own. ``device_listener`` hears of lost and found devices. A server has
+    metrics, and does not give up a stop while its device is lost: nobody waits for its process to end.
 
     Raises InvalidInput if another machine has the name of a registered one.
     """
@@ -192,6 +194,7 @@ async def open_runtime(
     from asterism.devices.here import here_of
     from asterism.devices.logged_performers import open_logs
     from asterism.devices.places import places_of
+    from asterism.devices.remote_stop import LOST_S
     from asterism.flows.performer import flow_performers
     from asterism.flows.secret_store import process_secret_store
     from asterism.loops.definition import open_performers
@@ -203,12 +206,13 @@ async def open_runtime(
     profiles = {name: it.profile for name, it in devices.items() if it is not here} if profiles is None else profiles
     planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
     files = run_files(store, database)
-    serving = Dispatcher(devices, clock.now, places=places_of(devices, profiles, fleet_file, database))
+    places = places_of(devices, profiles, fleet_file, database)
+    serving = Dispatcher(devices, clock.now, places=places, lost_s=math.inf if is_server else LOST_S)
     async with open_logs(store, clock.now, own_secrets) as logged, serving as dispatcher, open_performers() as loops, planning:
         flows = flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet, here=here)
         attempts = with_files(attempt_performers(dispatcher), files, store, devices, database)
         performers: dict[type[Effect], Performer] = {**attempts, AskPlanner: planning, **reading_files({**loops, **flows}, files, store)}
-        if telemetry := _telemetry(lambda: driver, dispatcher, devices, clock) if measured or telemetry_wanted(os.environ) else None:
+        if telemetry := _telemetry(lambda: driver, dispatcher, devices, clock) if is_server or telemetry_wanted(os.environ) else None:
             performers[AskPlanner] = telemetry.within(performers[AskPlanner])
         driver = Driver(
             store=store,

@@ -242,7 +242,7 @@ async def open_server(
                 profiles=profiles,
                 observers=observers,
                 device_listener=lost_devices.note,
-                measured=True,
+                is_server=True,
             )
         )
         app.is_served = True

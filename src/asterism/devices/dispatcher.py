@@ -36,7 +36,7 @@ from asterism.devices.device_lanes import DeviceLanes, new_lane
 from asterism.devices.lane import Lane, LaneItem
 from asterism.devices.places import LockedPlace, Places
 from asterism.devices.remote_secrets import DeviceFailed, perform_masked
-from asterism.devices.remote_stop import stop_once, stop_until
+from asterism.devices.remote_stop import LOST_S, stop_once, stop_until
 from asterism.errors import how_to_write_there
 from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice
 
@@ -61,6 +61,7 @@ class Dispatcher(DeviceLanes):
         grace_s: seconds that a stopped attempt may take to end before its slot counts as stuck.
         places: by device, its places that this process shares with others; none for a device that
             belongs to this process.
+        lost_s: seconds that the stop of an attempt waits for a lost device.
 
     Raises:
         InvalidInput: a device with a concurrency below 1.
@@ -76,12 +77,14 @@ class Dispatcher(DeviceLanes):
         queue_limit: int = DEFAULT_QUEUE_LIMIT,
         grace_s: float = DEFAULT_GRACE_S,
         places: Mapping[str, Places] = {},
+        lost_s: float = LOST_S,
     ) -> None:
         super().__init__({device_id: new_lane(device_id, device, places.get(device_id)) for device_id, device in devices.items()})
         self._items: dict[str, LaneItem] = {}
         self._clock = clock
         self._queue_limit = queue_limit
         self._grace_s = grace_s
+        self._lost_s = lost_s
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -138,7 +141,8 @@ class Dispatcher(DeviceLanes):
     async def stop(self, attempt: Attempt, until: float) -> str:
         """End an attempt for good where it runs, once nothing of this process performs it.
 
-        It is tried until the device has been available for its ``grace_s``, or until an epoch second.
+        It is tried until the device has been available for its ``grace_s``, or lost for ``lost_s``, or
+        until an epoch second.
 
         Return what may still run, and where, in words; empty if nothing does.
         """
@@ -150,7 +154,7 @@ class Dispatcher(DeviceLanes):
         lane = self._lanes.get(attempt.device_id)
         if lane is None or lane.remote is None:
             return f"{attempt.task_id} may still run on {attempt.device_id}, which this process cannot reach"
-        return await stop_until(lane, lane.remote, attempt, lambda: until - self._clock())
+        return await stop_until(lane, lane.remote, attempt, lambda: until - self._clock(), self._lost_s)
 
     # -- one lane, one item ------------------------------------------------------------------------
 

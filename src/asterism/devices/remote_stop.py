@@ -16,6 +16,8 @@ LATE_START_S = 5.0
 """Seconds after which a device looks again for an attempt without a handle, which may have started late."""
 RETRY_S = (1.0, 30.0)
 """First and longest wait between two tries."""
+LOST_S = 10.0
+"""Seconds that a stop waits for a lost device by default, so that a command ends soon after its run."""
 
 
 async def stop_once(device: RemoteDevice, attempt: Attempt) -> str:
@@ -31,28 +33,27 @@ async def stop_once(device: RemoteDevice, attempt: Attempt) -> str:
     return hidden(f"{where}: {left}", known_secrets()) if left else ""
 
 
-async def stop_until(lane: Lane, device: RemoteDevice, attempt: Attempt, left_s: Callable[[], float]) -> str:
+async def stop_until(lane: Lane, device: RemoteDevice, attempt: Attempt, left_s: Callable[[], float], lost_s: float = LOST_S) -> str:
     """Try to end an attempt until no time is left, or until the device has been available for its ``grace_s``.
 
+    It is given up, too, when the device has been lost for ``lost_s`` since the first try.
     A device that cannot find an attempt again is asked once.
     """
     if not (lane.keeps or attempt.handle):
         return await stop_once(device, attempt)
     loop = asyncio.get_running_loop()
-    available_since = None if lane.lost else loop.time()
+    was_lost, since = bool(lane.lost), loop.time()
     wait_s, longest_s = RETRY_S
     while True:  # bounded by the time that is left
         left = await stop_once(device, attempt)
         if not left:
             break
-        if lane.lost:
-            available_since = None
-        elif available_since is None:
-            available_since = loop.time()
-        is_given_up = available_since is not None and loop.time() - available_since >= lane.profile.grace_s
-        if is_given_up or left_s() <= 0:
+        if bool(lane.lost) is not was_lost:
+            was_lost, since = not was_lost, loop.time()
+        unchanged_s = since + (lost_s if was_lost else lane.profile.grace_s) - loop.time()
+        if min(unchanged_s, left_s()) <= 0:
             return left
-        await _wait(lane, min(wait_s, max(0.0, left_s())))
+        await _wait(lane, min(wait_s, left_s(), unchanged_s if was_lost else wait_s))
         wait_s = min(2 * wait_s, longest_s)
     if attempt.handle:
         return ""

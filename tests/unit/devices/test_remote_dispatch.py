@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.lane import FLAPPING_S
-from asterism.devices.remote_stop import LATE_START_S
+from asterism.devices.remote_stop import LATE_START_S, LOST_S
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
@@ -35,9 +36,9 @@ def now() -> float:
 class World:
     """One remote device with its far side and its dispatcher; times are seconds from the start."""
 
-    def __init__(self, behaviour: Behaviour, profile: AgentProfile = PROFILE) -> None:
+    def __init__(self, behaviour: Behaviour, profile: AgentProfile = PROFILE, lost_s: float = LOST_S) -> None:
         self.far = FarSide(lambda _: behaviour)
-        self.dispatcher = Dispatcher({"far": SimulatedRemoteDevice(profile, self.far)}, now)
+        self.dispatcher = Dispatcher({"far": SimulatedRemoteDevice(profile, self.far)}, now, lost_s=lost_s)
         self.events: list[tuple[int, Event]] = []
         self.dispatcher.subscribe(lambda event, _: self.events.append((int(now()), event)))
         self.group: asyncio.TaskGroup
@@ -57,9 +58,9 @@ class World:
         return [job.status for job in self.far.jobs]
 
 
-def play(behaviour: Behaviour, scenario: Scenario, profile: AgentProfile = PROFILE) -> World:
+def play(behaviour: Behaviour, scenario: Scenario, profile: AgentProfile = PROFILE, lost_s: float = LOST_S) -> World:
     async def whole() -> World:
-        world = World(behaviour, profile)
+        world = World(behaviour, profile, lost_s)
         async with world.dispatcher, asyncio.TaskGroup() as world.group:
             await scenario(world)
         return world
@@ -238,6 +239,32 @@ def test_a_stop_is_tried_until_the_device_is_found() -> None:
         assert await stop == ""
         assert int(now()) == 203
 
+    assert play(Behaviour(hangs=True), scenario, lost_s=math.inf).statuses() == ["stopped"]
+
+
+def test_a_stop_is_given_up_soon_while_its_device_stays_lost() -> None:
+    """G1: a command did not end for ten minutes after its run had failed, was cancelled, or waited for a person."""
+
+    async def scenario(world: World) -> None:
+        world.begin().cancel()
+        world.far.connect(is_up=False)
+        assert await world.stop() == "t may still run on far: no route to host"
+        assert int(now()) == LOST_S
+
+    play(Behaviour(hangs=True), scenario)
+
+
+def test_a_device_that_is_found_in_time_is_asked_again() -> None:
+    async def scenario(world: World) -> None:
+        attempt = world.begin()
+        await asyncio.sleep(3)
+        world.far.connect(is_up=False)
+        attempt.cancel()
+        stop = world.stop()
+        await asyncio.sleep(LOST_S - 1)
+        world.far.connect(is_up=True)
+        assert await stop == ""
+
     assert play(Behaviour(hangs=True), scenario).statuses() == ["stopped"]
 
 
@@ -248,7 +275,7 @@ def test_what_may_still_run_is_named_when_the_time_for_a_stop_is_over() -> None:
         assert await world.stop(until=100) == "t may still run on far: no route to host"
         assert 100 <= now() <= 101
 
-    play(Behaviour(hangs=True), scenario)
+    play(Behaviour(hangs=True), scenario, lost_s=math.inf)
 
 
 def test_a_device_that_finds_no_attempt_again_is_asked_once() -> None:

@@ -8,9 +8,9 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import ErrorCode, TaskError
 from asterism.kernel.machine import RecoveryPolicy
 from asterism.machines.constellation_agent.events import AttemptEnded, DeviceFound, DeviceLost, Dispatch
-from asterism.machines.constellation_agent.tasks import MAX_LOSSES
+from asterism.machines.constellation_agent.tasks import INTERRUPTED_REPEATED, MAX_LOSSES
 from asterism.machines.run_control import AskPerson, OwnershipAcquired, Pause, Unpause
-from tests.constellation_harness import FLEET, Agent, memory_of
+from tests.constellation_harness import FLEET, Agent, agent_of_rules, memory_of
 from tests.constellations import plan
 
 
@@ -178,6 +178,24 @@ def test_a_deadline_that_passed_during_an_attempt_counts_when_it_is_lost(skill: 
     agent.finish_cancellations()
     assert agent.run.ended
     assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+def test_an_interrupted_attempt_of_an_idempotent_skill_is_performed_again() -> None:
+    """G4: a person was asked, although the reference promises another attempt."""
+    agent = Agent(one(device="s", skill="again"))
+    for _ in range(MAX_LOSSES - 1):
+        agent.ends("a", error="interrupted")
+    assert (agent.task("a").status, agent.task("a").attempts) == ("RUNNING", MAX_LOSSES)
+    assert not agent.outstanding(AskPerson)
+    agent.ends("a", error="interrupted")
+    assert "may have finished" in agent.inquiry().prompt
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+def test_earlier_rules_ask_about_an_interrupted_attempt_of_an_idempotent_skill() -> None:
+    agent = agent_of_rules(INTERRUPTED_REPEATED - 1)(one(device="s", skill="again"))
+    agent.ends("a", error="interrupted")
+    assert "may have finished" in agent.inquiry().prompt
 
 
 def test_a_time_that_came_and_changed_nothing_is_journaled_all_the_same() -> None:

@@ -50,6 +50,8 @@ MAX_LOSSES = 10
 """Attempts of one task that may be lost with their device before the task fails."""
 QUEUES_KNOWN = 4
 """Rules from which on an attempt says whether it is queued."""
+INTERRUPTED_REPEATED = 7
+"""Rules from which on an interrupted attempt of an idempotent skill is performed again."""
 
 
 # -- starting --------------------------------------------------------------------------------------
@@ -242,11 +244,12 @@ def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: Attempt
         stop_attempt(memory, key, attempt, context)
     memory.handles.pop(key, None)
     repeatable = never_began or attempt.repeatable
+    losses = ("device_lost", "interrupted") if never_began or context.rules >= INTERRUPTED_REPEATED else ("device_lost",)
     if error is None:
         settle_task(memory, schedule, task, Completed(result=event.result), context)
     elif error.code == "cancelled":
         settle_task(memory, schedule, task, Stopped(error=error), context)
-    elif (error.code == "device_lost" or (never_began and error.code == "interrupted")) and repeatable and task.attempts < MAX_LOSSES:
+    elif error.code in losses and repeatable and task.attempts < MAX_LOSSES:
         move_task(schedule, task, Retried(error=error, not_before=context.at), context)
     elif task.retry.retries(error.code, repeatable=repeatable) and task.attempts < task.retry.max_attempts:
         not_before = context.at + _backoff_s(task, event.effect_id, context)
