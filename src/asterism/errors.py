@@ -65,9 +65,10 @@ class ForbiddenTarget(IllegalTransition):
 
 
 class RunNotFound(AsterismError):
-    """No run has that id."""
+    """No run has that id, which is ``run_id``."""
 
     def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
         super().__init__(f"there is no run {run_id!r}; `asterism runs` lists them")
 
 
@@ -79,6 +80,7 @@ class UnknownMachine(DefinitionMissing):
     """The machine of a run is registered by another program, and not by this one."""
 
     def __init__(self, run_id: str, machine: str) -> None:
+        self.run_id = run_id
         super().__init__(
             f"run {run_id}: its machine {machine!r} is not known here; "
             "use the program that registers it, with asterism.open(machines=[Registration(…)])"

@@ -182,6 +182,49 @@ def test_an_approval_that_comes_second_is_not_taken_and_says_so(browser: Browser
     tab.close()
 
 
+def test_d7_an_answer_that_its_run_has_not_taken_yet_may_be_sent_again(browser: Browser, site: ConsoleSite) -> None:
+    run, inquiry = asked(site, "pending")
+    tab = Tab(browser, site, f"/inbox?question={inquiry}")
+    keys = list[str]()
+
+    def pend(route: Route) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        if len(keys) > 1:
+            return route.continue_()
+        return route.fulfill(status=202, json={"verdict": "pending", "run_id": run, "key": "x"})
+
+    tab.page.route("**/answer", pend)
+    tab.page.locator("[data-verb=approve]").click()
+    expect(tab.page.locator(".question-row.current .verdict")).to_contain_text("Its run has not taken it yet")
+    tab.page.locator("[data-verb=approve]").press("Enter")  # a second click soon after the first one is none
+    expect(tab.page.locator(".answered li", has_text="You have approved it")).to_be_visible()
+    assert (len(keys), len(set(keys))) == (2, 1)
+    assert result_of(site, run)["outcome"] == "finished"
+    tab.close()
+
+
+def test_d7_the_inbox_says_that_there_are_more_questions_as_soon_as_it_knows(browser: Browser, site: ConsoleSite) -> None:
+    _, inquiry = asked(site, "many")
+    with site.http("approver") as http:
+        one = http.get(f"/api/inquiries/{inquiry}").raise_for_status().json()
+    many = [{**one, "inquiry_id": f"{inquiry}-{number}"} for number in range(500)]
+    following = list[str]()
+    tab = Tab(browser, site, "/settings")
+    tab.page.route(
+        "**/api/inquiries?*", lambda route: route.fulfill(json={"inquiries": many, "next": following[-1] if following else None})
+    )
+    tab.go("/inbox")
+    expect(tab.page.locator(".question-row")).to_have_count(500)
+    more = tab.page.get_by_text("These are the oldest 500; there are more.")
+    expect(more).to_have_count(0)
+    following.append("x")
+    tab.page.evaluate("void document.querySelector('inbox-page').changed(null)")
+    expect(more).to_have_count(1)
+    tab.close()
+    with site.http("approver") as http:
+        http.post(f"/api/inquiries/{inquiry}/answer", json={"verb": "approve"}).raise_for_status()
+
+
 def test_a_question_that_is_answered_elsewhere_says_by_whom(browser: Browser, site: ConsoleSite) -> None:
     _, inquiry = asked(site, "elsewhere")
     tab = Tab(browser, site, f"/inbox?question={inquiry}")

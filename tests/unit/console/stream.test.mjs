@@ -213,7 +213,7 @@ test('a run that nobody follows any more is not in the next connection, and with
 test('a run that cannot be followed says why, and does not keep the others from it', async (context) => {
   const server = new Server(context);
   const tab = server.tab();
-  server.answers = [new Response(JSON.stringify({ detail: 'There is no run 260101-b.' }), { status: 404 })];
+  server.answers = [new Response(JSON.stringify({ detail: 'There is no run 260101-b.', run: '260101-b' }), { status: 404 })];
   tab.receive({ follow: '260101-a', after: 0 });
   tab.receive({ follow: '260101-b', after: 0 });
   await server.pass(20);
@@ -222,6 +222,17 @@ test('a run that cannot be followed says why, and does not keep the others from 
   assert.deepEqual(server.last.asked, ['run=260101-a@0']);
   await server.write(event('problem', { run: '260101-a', detail: 'Its journal is newer.' }));
   assert.deepEqual(tab.received.at(-1), { problem: '260101-a', detail: 'Its journal is newer.' });
+});
+
+test('D6: a refusal ends the run that it names, and none whose id is a part of that', async (context) => {
+  const server = new Server(context);
+  const tab = server.tab();
+  server.answers = [new Response(JSON.stringify({ detail: 'There is no run backup-2.', run: 'backup-2' }), { status: 404 })];
+  for (const run of ['backup', 'backup-2', 'backup-2.1.0']) tab.receive({ follow: run, after: 0 });
+  await server.pass(20);
+  assert.deepEqual(tab.received, [{ problem: 'backup-2', detail: 'There is no run backup-2.' }]);
+  await server.pass(500);
+  assert.deepEqual(server.last.asked, ['run=backup@0', 'run=backup-2.1.0@0']);
 });
 
 test('a session that has ended is said, and one that is not refused by name stays followed', async (context) => {

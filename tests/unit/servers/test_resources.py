@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 import asterism
 from asterism.kernel.machine import kind_of
@@ -16,6 +17,7 @@ from asterism.kernel.packing import packer
 from asterism.kernel.permissions import ALL, LOWEST
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.servers.api.commands import verdict_within
+from asterism.servers.api.origins import origin_of
 from asterism.servers.remote_app import open_remote
 from asterism.servers.remote_store import RemoteStore
 from asterism.views.delta import Delta, fold, is_story
@@ -250,6 +252,10 @@ def test_a_copy_names_the_run_and_the_entry_that_it_was_made_from_and_whether_it
         assert (await origin(whole))[:3] == [retry, seq + 2, False]
         assert await server.store.prune(limit=1) == 1  # the oldest is the first origin
         assert await origin(retry) == [run_id, seq, True, 0]
+        row = await server.store.run(retry)
+        assert await server.store.prune() == 3
+        with pytest.raises(asterism.RunNotFound):  # D7: deleted after its row was read
+            await origin_of(server.store, row)
 
     play(tmp_path, scenario, work=failing)
 

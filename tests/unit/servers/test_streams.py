@@ -190,6 +190,16 @@ def test_a_stream_of_topics_names_the_runs_and_questions_that_changed(tmp_path: 
     play(tmp_path, scenario)
 
 
+def test_d6_a_refusal_of_a_stream_names_its_run(tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        http = await server.client()
+        run_id = (await http.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
+        refused = await http.get("/api/stream", params={"run": [run_id, f"{run_id}-2"]})
+        assert (refused.status_code, refused.json()["run"]) == (404, f"{run_id}-2")
+
+    play(tmp_path, scenario, drives=False)
+
+
 async def stalled(server: Server, path: str) -> socket.socket:
     """A connection that asks for a response and reads nothing of it."""
     given = socket.socket()

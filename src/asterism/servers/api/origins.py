@@ -14,7 +14,7 @@ READ = 100
 
 
 async def origin_of(store: Store, row: RunRow) -> OriginModel | None:
-    """Return what a run was copied from; None for a run that is no copy.
+    """Return what a run was copied from; None for a run that is no copy. Raises RunNotFound if it was deleted meanwhile.
 
     The entry that made the copy is as old as the run, and those before it were copied and are older. So a few entries
     are read, however long the journal is.
@@ -24,8 +24,10 @@ async def origin_of(store: Store, row: RunRow) -> OriginModel | None:
     copied, end = 0, row.seq
     while copied < end:  # the first `copied` entries are older than the run
         middle = (copied + end) // 2
-        [record] = await store.records(row.run_id, after=middle, limit=1)
-        copied, end = (middle + 1, end) if record.at < row.created_at else (copied, middle)
+        found = await store.records(row.run_id, after=middle, limit=1)
+        if not found:  # it was deleted after its row was read
+            raise RunNotFound(row.run_id)
+        copied, end = (middle + 1, end) if found[0].at < row.created_at else (copied, middle)
     records = await store.records(row.run_id, after=copied, limit=READ)
     at = next((at for at, it in enumerate(records) if it.kind == kind_of(Forked)), None)
     if at is None:  # a later run of the session

@@ -2,6 +2,7 @@
 /** `<answer-form>`: an open question with exactly what it is about, and the answers that somebody may give. */
 import { h, icon, setText } from '../dom.js';
 import { editForm, ended, givenWords, KEYS, refusalOf, respondForm, VERBS } from './answers.js';
+import { newKey } from './api.js';
 import './form/form.js';
 import { subjectParts } from './subject.js';
 
@@ -24,6 +25,8 @@ export class AnswerForm extends HTMLElement {
     this.inquiry = inquiry;
     this.isBusy = false;
     this.isOpen = !inquiry.answer;
+    /** @type {{text: string, key: string} | null} the answer that was sent last, with its idempotency key */
+    this.sent = null;
     /** Enter approves it: the key of that was pressed before. */
     this.isAsked = false;
     /** Its field has the focus as soon as it is there. */
@@ -114,7 +117,7 @@ export class AnswerForm extends HTMLElement {
     if (verb === 'reject') return this.askReason();
     this.hold(true); // what is typed meanwhile is for the form
     try {
-      const { devices } = await this.site.api.get('/api/devices');
+      const { devices } = await /** @type {Site} */ (this.site).api.get('/api/devices');
       if (!this.isOpen) return;
       this.askValue(verb, (verb === 'edit' ? editForm : respondForm)(this.inquiry, devices));
       if (focus || this.isChosen) this.focusField();
@@ -187,12 +190,23 @@ export class AnswerForm extends HTMLElement {
     this.say('Sending …');
     try {
       const path = `/api/inquiries/${encodeURIComponent(this.inquiry.inquiry_id)}/answer`;
-      const { verdict } = await site.api.send('POST', path, answer);
-      if (verdict === 'accepted') this.close(givenWords(answer), { isGiven: true });
-      else this.say('Sent. Its run has not taken it yet.');
+      const { verdict } = await site.api.send('POST', path, answer, { key: this.keyOf(answer) });
+      if (verdict === 'accepted') return this.close(givenWords(answer), { isGiven: true });
+      this.hold(false);
+      this.say('Sent. Its run has not taken it yet. The same answer may be sent again: it is taken once.');
     } catch (error) {
       this.refuse(/** @type {any} */ (error));
     }
+  }
+
+  /**
+   * Return the idempotency key of an answer: the same one for the same answer to this question.
+   * @param {{verb: string, value?: any, reason?: string}} answer
+   */
+  keyOf(answer) {
+    const text = JSON.stringify(answer);
+    if (this.sent?.text !== text) this.sent = { text, key: newKey() };
+    return this.sent.key;
   }
 
   /** @param {import('./api.js').Problem} problem */

@@ -218,10 +218,9 @@ export class Stream {
    * @param {Response} answer
    */
   async refused(answer) {
-    const { detail = '' } = await answer.json().catch(() => ({}));
+    const { detail = '', run = '' } = await answer.json().catch(() => ({}));
     if (answer.status === 401) this.post(() => true, { loggedOut: true });
-    if (answer.status !== 404 && answer.status !== 409) return;
-    const named = [...this.cursors.keys()].filter((run) => detail.includes(run));
-    for (const run of named.length ? named : [...this.cursors.keys()]) this.drop(run, detail);
+    if (this.cursors.has(run)) this.drop(run, detail);
+    else if (answer.status === 404 || answer.status === 409) for (const each of [...this.cursors.keys()]) this.drop(each, detail);
   }
 }

@@ -171,7 +171,7 @@ export class InboxPage extends HTMLElement {
   }
 
   draw() {
-    fill(this.list, [...this.items].map(([id, item]) => `${id} ${item.closed} ${id === this.current} ${this.titles.get(item.inquiry.run_id)}`).join('\n') || 'empty', () =>
+    fill(this.list, [this.isMore, ...[...this.items].map(([id, item]) => `${id} ${item.closed} ${id === this.current} ${this.titles.get(item.inquiry.run_id)}`)].join('\n'), () =>
       this.items.size ? [[...this.items.values()].map((item) => this.row(item)), this.isMore ? h('li', { class: 'mute' }, `These are the oldest ${this.items.size}; there are more.`) : null] : h('li', { class: 'empty' }, icon('succeeded'), h('b', {}, 'No open questions'), h('span', {}, 'A question appears here when a run waits for a person.')),
     );
     fill(this.past, closedHere.map(({ inquiry }) => `${inquiry.inquiry_id} ${this.links.get(inquiry.run_id)}`).join('\n'), () =>
