@@ -47,6 +47,17 @@ def test_a_schedule_is_added_listed_paused_resumed_and_removed(desk: Desk) -> No
     assert desk.do("schedule", "list").stdout == "no schedules yet; add one with `asterism schedule add`\n"
 
 
+def test_d10_a_schedule_whose_file_is_broken_starts_no_run_and_says_why(desk: Desk, tmp_path: Path) -> None:
+    desk.do("schedule", "add", "0 2 * * *", "report.py:report", "--set", "folder=/tmp")
+    for broken, why in (("report = (", "report.py"), (REPORT.replace("folder", "place"), "folder")):
+        (tmp_path / "report.py").write_text(broken, encoding="utf-8")
+        refused = desk.do("schedule", "run", "report", code=2)
+        assert (refused.stdout, why in refused.stderr, "Traceback" in refused.stderr) == ("", True, False), refused.stderr
+    (tmp_path / "report.py").unlink()
+    assert "report.py" in desk.do("schedule", "run", "report", code=2).stderr
+    assert desk.do("schedule", "history", "report").stdout == "schedule report has not been due yet\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -115,8 +115,8 @@ def test_a_server_tells_of_a_lost_device_a_question_and_a_failure_with_its_reaso
         assert "All connection attempts failed" in lost["text"]
         assert "ValueError: refused for [secret]" in failed["text"]
         assert "hidden-word" not in str(messages_of(hook))
-        assert question["link"].endswith(f"/api/inquiries/{answer.split()[1]}")
-        assert failed["link"].endswith(f"/api/runs/{failed['run']}")
+        assert question["api"].endswith(f"/api/inquiries/{answer.split()[1]}")
+        assert failed["link"].endswith(f":{question['api'].split('/')[2].rpartition(':')[2]}/runs/{failed['run']}")
 
 
 def kinds_of(hook: PostServer) -> list[str]:

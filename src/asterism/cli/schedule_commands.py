@@ -25,7 +25,7 @@ from asterism.constellation.parameters import missing_of
 from asterism.constellations.early_check import check_without_fleet
 from asterism.constellations.goal import Goal, absolute_name, fleet_for, goal_of, rehearse
 from asterism.constellations.goal_process import LIMIT_S
-from asterism.constellations.scheduled import at_due_time
+from asterism.constellations.scheduled import at_due_time, check_goal
 from asterism.devices.fleet import check_channels
 from asterism.errors import InvalidInput, Refused, RunNotFound, did_you_mean
 from asterism.machines.constellation_agent.events import RunOptions
@@ -249,6 +249,7 @@ def run(
 async def _run(name: str, database: Path | None, *, follow: bool) -> int:
     async with connected(database) as client:
         store, schedule = client.store, await _found(client.store, name)
+        await check_goal(schedule, client.clock.now())
         firing = started(schedule, round(client.clock.now(), 3))
         if not await store.replace_schedule(schedule, before=schedule, firings=[firing]):
             raise InvalidInput(f"schedule {schedule.name} was changed at the same time; try again")

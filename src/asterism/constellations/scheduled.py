@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.documents import as_file, parse_plan
-from asterism.constellations.goal import Goal, goal_of, is_python, with_texts
+from asterism.constellations.goal import Goal, goal_of, is_python, params_of, with_texts
 from asterism.constellations.goal_process import read_goal
 from asterism.constellations.rounds import submit
 from asterism.errors import InvalidInput
@@ -100,7 +100,7 @@ async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *
         InvalidInput: the plan cannot be read, a value does not fit it, or the run exists.
         EditRefused: the plan cannot run on this fleet.
     """
-    goal = at_due_time(with_texts(await _goal_of(schedule.what), schedule.params), schedule.zone, firing.due_at)
+    goal = await _goal_at(schedule, firing.due_at)
     options = msgspec.convert(schedule.options, RunOptions)
     actor = f"schedule {schedule.name}"
     token = NETWORKED.set(_read(schedule.what) is not None)
@@ -108,6 +108,15 @@ async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *
         await submit(client, goal, options=options, model=model, actor=actor, run_id=firing.run_id, tenant=schedule.tenant)
     finally:
         NETWORKED.reset(token)
+
+
+async def check_goal(schedule: Schedule, at: float) -> None:
+    """Check that the plan or request of a schedule can be used at an epoch second. Raises InvalidInput."""
+    params_of(await _goal_at(schedule, at))
+
+
+async def _goal_at(schedule: Schedule, due_at: float) -> Goal:
+    return at_due_time(with_texts(await _goal_of(schedule.what), schedule.params), schedule.zone, due_at)
 
 
 async def _goal_of(what: str) -> Goal:

@@ -39,7 +39,8 @@ class NoticeMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         run: id of the run; empty for a device and a schedule.
         title: what it is about, one line.
         text: the details, without arguments and results, which may be confidential; of a failed run, why.
-        link: the question, the run or the schedule in the API of the server; empty where it has none.
+        link: the page of the question, run, schedule or device in the console; empty without an API.
+        api: the question, run or schedule in the API, for programs; empty where it has none.
         at: when it happened, in seconds since the epoch.
         repeated: True if an earlier copy may have arrived.
     """
@@ -50,6 +51,7 @@ class NoticeMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     title: str
     text: str
     link: str = ""
+    api: str = ""
     at: float
     repeated: bool = False
 
@@ -108,15 +110,17 @@ def message_of(
     """
     about = title or notice.run_id or notice.subject
     lines = [asked.prompt if asked else reason or notice.text]
-    link = f"runs/{quote(notice.run_id)}" if notice.run_id else ""
+    page = api = f"runs/{quote(notice.run_id)}" if notice.run_id else ""
     if asked:
         lines.append(_answer_command(asked))
-        link = f"inquiries/{quote(asked.inquiry_id, safe=':')}"
+        api, page = (f"{path}{quote(asked.inquiry_id, safe=':')}" for path in ("inquiries/", "inbox?question="))
     elif notice.run_id:
         lines.append(f"asterism show {notice.run_id}")
     elif notice.kind == "not_started":
         lines.append(f"asterism schedule history {notice.subject}")
-        link = f"schedules/{quote(notice.subject)}"
+        api, page = (f"{path}{quote(notice.subject)}" for path in ("schedules/", "schedules?schedule="))
+    else:
+        page = f"devices?device={quote(notice.subject)}"
     repeated = delivery.status == "sending"
     if repeated:
         lines.insert(0, "(Repeated: an earlier copy of this message may have arrived.)")
@@ -126,7 +130,8 @@ def message_of(
         run=notice.run_id,
         title=_line(f"{_TITLES[notice.kind]}: {about}"),
         text="\n".join(_line(it) for it in lines if it),
-        link=f"{url.rstrip('/')}/api/{link}" if url and link else "",
+        link=f"{url.rstrip('/')}/{page}" if url else "",
+        api=f"{url.rstrip('/')}/api/{api}" if url and api else "",
         at=notice.at,
         repeated=repeated,
     )

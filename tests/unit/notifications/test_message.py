@@ -59,14 +59,16 @@ def test_a_message_names_the_run_the_question_and_what_to_do() -> None:
     message = message_of(QUESTION, WAITING, title="nightly", asked=asked("Deploy to production?", "approve", "reject"), url=url)
     assert message.title == "A question waits: nightly"
     assert message.text == "Deploy to production?\nasterism answer r1:2.0 approve|reject"
-    assert message.link == "https://asterism.example/api/inquiries/r1:2.0"
+    assert message.link == "https://asterism.example/inbox?question=r1:2.0"  # D9: a page, which a phone can show
+    assert message.api == "https://asterism.example/api/inquiries/r1:2.0"
     assert message.id == "7-ops"
     secret = message_of(QUESTION, WAITING, asked=asked("Which password?"))
     assert (secret.text, secret.link) == ("Which password?\nasterism resume r1", "")
     failed = message_of(FAILED, msgspec.structs.replace(WAITING, notice=8), url=url)
-    assert (failed.title, failed.text, failed.link) == ("A run has failed: r1", "asterism show r1", "https://asterism.example/api/runs/r1")
+    assert (failed.title, failed.text, failed.link) == ("A run has failed: r1", "asterism show r1", "https://asterism.example/runs/r1")
+    assert failed.api == "https://asterism.example/api/runs/r1"
     lost = message_of(Notice(number=9, kind="device_lost", subject="robot", text="no answer", at=100.0), WAITING, url=url)
-    assert (lost.title, lost.text, lost.link) == ("A device is lost: robot", "no answer", "")
+    assert (lost.title, lost.text, lost.link) == ("A device is lost: robot", "no answer", "https://asterism.example/devices?device=robot")
 
 
 def asked(prompt: str, *verbs: Verb) -> InquiryRow:
@@ -97,4 +99,4 @@ def test_a_message_about_a_schedule_names_it_the_reason_and_its_history() -> Non
     message = message_of(notice, WAITING, url="https://asterism.example/")
     assert message.title == "A schedule could not start a run: nightly"
     assert message.text == "ship.py: there is no such file\nasterism schedule history nightly"
-    assert message.link == "https://asterism.example/api/schedules/nightly"
+    assert message.link == "https://asterism.example/schedules?schedule=nightly"

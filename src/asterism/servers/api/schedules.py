@@ -13,7 +13,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from asterism.constellations.goal import params_of, rehearse
-from asterism.constellations.scheduled import at_due_time, title_of, written
+from asterism.constellations.scheduled import at_due_time, check_goal, title_of, written
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.file_value import files_in
 from asterism.runtime.ports.schedules import MAX_FIRINGS, MAX_SCHEDULES, Firing, FiringStatus, Missed, Overlap, Schedule
@@ -199,6 +199,7 @@ async def command_schedule(
         past = await context.store.firings(schedule.tenant, schedule.name, limit=MAX_FIRINGS)
         if any(it.run_id == firing.run_id for it in past):
             return ScheduleChanged(schedule=schedule_model(schedule), run_id=firing.run_id)
+        await check_goal(schedule, now)
     if not await context.store.replace_schedule(changed, before=schedule, firings=firings):
         raise Problem(409, f"schedule {schedule.name} was changed at the same time; try again")
     return ScheduleChanged(schedule=schedule_model(changed), run_id=firings[0].run_id if firings else "")
