@@ -20,6 +20,8 @@ BEHAVIOR = sys.argv[1]
 VISITS: list[str] = []
 CALLS: list[int] = []
 TOKENS: dict[int, object] = {}
+WAITING: list[int] = []
+LARGE = 20 * 1024 * 1024
 HUGE = 100 * 1024 * 1024
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\nasterism: all is well"
 CHANGED = "notifications/tools/list_changed"
@@ -36,6 +38,17 @@ def endless() -> None:
     for _ in range(HUGE // 65536):
         sys.stdout.write("x" * 65536)
     sys.stdout.flush()
+
+
+def large(request: int) -> None:
+    """Answer the third call with a message that is too long, its members in the order of the arguments; then the others."""
+    WAITING.append(request)
+    if len(WAITING) < 3:
+        return
+    members = {"jsonrpc": "2.0", "id": request, "result": {"content": [{"type": "text", "text": "x" * LARGE}], "isError": False}}
+    print("{}", '{"id": null}', "{oops", json.dumps({name: members[name] for name in sys.argv[2:]}), sep="\n", flush=True)
+    for each in WAITING[:2]:
+        done(each)
 
 
 def noise() -> None:
@@ -80,7 +93,7 @@ def evil(request: int) -> None:
 
 
 ACTS: dict[str, Callable[[int], None]] = {
-    "invalid": lambda _: print("{oops", flush=True),
+    "invalid": lambda request: print(json.dumps({"jsonrpc": "2.0", "id": request}), flush=True),
     "endless": lambda _: endless(),
     "closed": lambda _: os.close(1),
     "shapeless": lambda request: send(id=request, result={"content": 3}),
@@ -93,6 +106,7 @@ ACTS: dict[str, Callable[[int], None]] = {
     "secretive": change,
     "fickle": done,
     "evil": evil,
+    "large": large,
 }
 SLOW = {"type": "object", "properties": {"n": {"type": "string", "pattern": "^(a+)+$"}}}
 LEVELS = {f"l{level}": {"allOf": 2 * [{"$ref": f"#/$defs/l{level + 1}"}]} for level in range(60)}

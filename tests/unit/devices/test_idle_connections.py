@@ -66,7 +66,7 @@ def test_an_mcp_server_is_asked_over_a_connection_only_while_it_is_young(monkeyp
     monkeypatch.setattr(httpx2, "AsyncClient", opened)
 
     async def scenario() -> None:
-        async with mcp_http.open_http("http://127.0.0.1:1", {}, 1, 1, ended=lambda _: None):
+        async with mcp_http.open_http("http://127.0.0.1:1", {}, 1, 1):
             pass
 
     asyncio.run(scenario())

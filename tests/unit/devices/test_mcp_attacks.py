@@ -27,8 +27,8 @@ from tests.mcp_devices import RAW, HeardNotices, attempt, open_mcp
 pytest.importorskip("mcp")
 
 
-def raw(behavior: str) -> tuple[str, ...]:
-    return (sys.executable, str(RAW), behavior)
+def raw(behavior: str, *more: str) -> tuple[str, ...]:
+    return (sys.executable, str(RAW), behavior, *more)
 
 
 async def acted(device: McpDevice, key: str = "r:1.0") -> tuple[str, str]:
@@ -39,7 +39,7 @@ async def acted(device: McpDevice, key: str = "r:1.0") -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("behavior", "code", "why"),
     [
-        ("invalid", "crashed", "it sent invalid JSON-RPC: b'{oops"),
+        ("invalid", "raised", "it sent invalid JSON-RPC: b'{"),
         ("endless", "crashed", "it sent a message of more than 8,388,608 bytes"),
         ("closed", "crashed", "it closed its output"),
         ("shapeless", "bad_result", "ValidationError"),
@@ -54,6 +54,18 @@ def test_a_broken_answer_ends_the_attempt_and_not_the_device(tmp_path: Path, beh
             for number in range(2):
                 ended = await acted(device, f"r:{number}.0")
                 assert (ended[0], why in ended[1]) == (code, True), ended
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("order", ["jsonrpc id result", "result jsonrpc id", "id result jsonrpc"])
+def test_a_message_that_cannot_be_read_fails_only_the_call_that_it_answers(tmp_path: Path, order: str) -> None:
+    """G3: every other call in flight ended as ``crashed``."""
+
+    async def scene() -> None:
+        async with open_mcp(tmp_path, command=raw("large", *order.split())) as device:
+            ends = await asyncio.gather(*(acted(device, f"r:{number}.0") for number in range(3)))
+            assert ends == [("", "done"), ("", "done"), ("raised", "it sent a message of more than 8,388,608 bytes")]
 
     asyncio.run(scene())
 

@@ -117,7 +117,7 @@ def test_only_the_first_answer_of_a_call_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "code", "why"),
     [
-        (MESSAGE.format(104_857_600).encode(), "device_lost", "it sent a message of more than 8,388,608 bytes"),
+        (MESSAGE.format(104_857_600).encode(), "raised", "it sent a message of more than 8,388,608 bytes"),
         (EVENTS + b"data: ", "raised", "exceeded the 8388608 byte limit"),
         (b"HTTP/1.1 200 OK\r\nX-Long: ", "device_lost", " lost: "),
     ],
@@ -137,6 +137,36 @@ def test_100_mb_in_one_line_are_not_read_to_their_end(tmp_path: Path, head: byte
     assert end.error is not None
     assert (end.error.code, why in end.error.message) == (code, True)
     assert sent < 60
+
+
+TOO_LONG = MESSAGE.format(9 << 20).encode() + b"x" * (9 << 20)
+COMPRESSED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.mark.parametrize(("bad", "why"), [(TOO_LONG, "more than 8,388,608 bytes"), (COMPRESSED, "the server compressed its answer")])
+def test_an_answer_that_cannot_be_read_fails_only_its_call(tmp_path: Path, bad: bytes, why: str) -> None:
+    """G3: each other call in flight was cancelled, and ended as one that may have finished."""
+    has_come, has_failed = asyncio.Event(), asyncio.Event()
+
+    async def attack(number: int, write: Write) -> None:
+        if not has_come.is_set():
+            has_come.set()
+            await has_failed.wait()
+            await write(message(result(number)))
+        else:
+            await write(bad)
+
+    async def scene() -> None:
+        async with serving(attack) as (url, _), open_mcp(tmp_path, url=url) as device, asyncio.TaskGroup() as group:
+            first = group.create_task(device.perform(attempt("act", "r:1.0"), Heard()))
+            await has_come.wait()
+            error = (await device.perform(attempt("act", "r:2.0"), Heard())).error
+            assert error is not None
+            assert (error.code, why in error.message) == ("raised", True)
+            has_failed.set()
+            assert (await first).result["text"] == "ours"
+
+    asyncio.run(scene())
 
 
 @pytest.mark.parametrize("target", ["http://localhost:{port}/mcp", "http://169.254.169.254/latest", "http://127.0.0.1:1/mcp"])

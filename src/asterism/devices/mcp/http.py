@@ -7,8 +7,7 @@ another address.
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2
@@ -21,45 +20,40 @@ KEEPALIVE_S = 2.0
 
 
 @contextlib.asynccontextmanager
-async def open_http(
-    url: str, headers: Mapping[str, str], connect_s: float, read_s: float, ended: Callable[[str], None]
-) -> AsyncIterator[Any]:
-    """Connect to a URL, and yield the streams of its messages.
-
-    ``ended`` receives why the connection has ended, if an answer is the reason.
-    """
+async def open_http(url: str, headers: Mapping[str, str], connect_s: float, read_s: float) -> AsyncIterator[Any]:
+    """Connect to a URL, and yield the streams of its messages."""
     http = httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},  # a compressed answer could be larger than its bytes
         timeout=httpx2.Timeout(connect_s, read=read_s),
         limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_S),
-        event_hooks={"response": [functools.partial(_limit, ended=ended)]},
+        event_hooks={"response": [_limit]},
     )
     async with http, streamable_http_client(url, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES) as streams:
         yield streams
 
 
-async def _limit(response: httpx2.Response, ended: Callable[[str], None]) -> None:
+async def _limit(response: httpx2.Response) -> None:
     """Limit the body of a response; the SDK limits the events of a stream."""
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise httpx2.DecodingError("the server compressed its answer, which was not asked for", request=response.request)
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):
-        response.stream = _Limited(response, ended)
+    is_compressed = response.headers.get("content-encoding", "identity") != "identity"
+    if is_compressed or not response.headers.get("content-type", "").startswith("text/event-stream"):
+        response.stream = _Limited(response.stream, is_compressed=is_compressed)
 
 
 class _Limited(httpx2.AsyncByteStream):
-    def __init__(self, response: httpx2.Response, ended: Callable[[str], None]) -> None:
-        self._stream: Any = response.stream
-        self._ended = ended
-        self._request = response.request
+    """The body of a response. Of its errors the SDK makes the failure of one request; any other one ends the connection."""
+
+    def __init__(self, stream: Any, *, is_compressed: bool) -> None:
+        self._stream = stream
+        self._is_compressed = is_compressed
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._is_compressed:
+            raise httpx2.StreamError("the server compressed its answer, which was not asked for")
         count = 0
         async for chunk in self._stream:
             count += len(chunk)
             if count > MAX_MESSAGE_BYTES:
-                why = f"it sent a message of more than {MAX_MESSAGE_BYTES:,} bytes"
-                self._ended(why)
-                raise httpx2.ReadError(why, request=self._request)
+                raise httpx2.StreamError(f"it sent a message of more than {MAX_MESSAGE_BYTES:,} bytes")
             yield chunk
 
     async def aclose(self) -> None:

@@ -2,15 +2,18 @@
 
 The transport of the SDK has no limit for the length of a line, and does not give the process that it
 starts. This one bounds each message, reports why the connection ended, and leaves no process of the
-server's group behind, also if the server ignores SIGTERM.
+server's group behind, also if the server ignores SIGTERM. A message that cannot be read fails the
+request that it answers, and no other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import IO
@@ -25,12 +28,19 @@ from asterism.devices.process import group_still_runs, start_mark
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 """Bytes of one message of a server."""
+MAX_SKIPPED_BYTES = 8 * MAX_MESSAGE_BYTES
+"""Bytes of a longer message after which the connection ends."""
 EXIT_S = 2.0
 """Seconds that a server may take to end after its stdin was closed."""
 TERM_S = 1.0
 """Seconds that it may take to end after SIGTERM, before SIGKILL."""
 _POLL_S = 0.01
 _MAX_SHOWN = 80
+_END_BYTES = 1024
+"""Bytes at either end of a message in which its own members are looked for."""
+_MEMBER = rb'"(\w+)"\s*:\s*("[^"\\]*"|-?\d{1,18}|null)\s*'
+_FIRST_MEMBERS = re.compile(rb"\s*\{\s*(?:" + _MEMBER + rb",?\s*)*")
+_LAST_MEMBERS = re.compile(rb"(?:,\s*" + _MEMBER + rb")+\}\s*$")
 
 log = logging.getLogger("asterism.devices")
 
@@ -113,28 +123,59 @@ async def open_process(
 
 
 async def _read(process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[SessionMessage | Exception], ended: Ended) -> None:
-    """Pass on the messages of a server, until it closes its output or breaks the protocol."""
+    """Pass on the messages of a server, until it closes its output."""
     assert process.stdout is not None  # noqa: S101 - it was started with pipes
     with incoming, contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
         while True:
             try:
                 line = await process.stdout.readuntil(b"\n")
+                why = f"it sent invalid JSON-RPC: {line[:_MAX_SHOWN]!r}"
             except asyncio.IncompleteReadError:
                 break
             except asyncio.LimitOverrunError:
-                ended(f"it sent a message of more than {MAX_MESSAGE_BYTES:,} bytes")
-                return
+                why = f"it sent a message of more than {MAX_MESSAGE_BYTES:,} bytes"
+                if not (line := await _skip_line(process.stdout)):
+                    ended(why)
+                    return
             if not line.lstrip().startswith(b"{"):
                 log.debug("output of an MCP server that is no message: %r", line[:_MAX_SHOWN])
                 continue
             try:
                 message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
             except ValueError:
-                ended(f"it sent invalid JSON-RPC: {line[:_MAX_SHOWN]!r}")
-                return
+                log.info("a message of an MCP server is ignored: %s", why)
+                if (failure := _failure_of(line, why)) is None:
+                    continue
+                message = failure
             await incoming.send(SessionMessage(message))
         await _exited(process, EXIT_S)
         ended(_how(process.returncode))
+
+
+async def _skip_line(stream: asyncio.StreamReader) -> bytes:
+    """Read on to the end of a line that is too long; return both ends of it, and nothing if it does not end."""
+    first, last, size = b"", b"", 0
+    while size < MAX_SKIPPED_BYTES:
+        try:
+            part = await stream.readuntil(b"\n")
+        except asyncio.LimitOverrunError as longer:
+            part = await stream.readexactly(longer.consumed)
+        except asyncio.IncompleteReadError:
+            return b""
+        first, last, size = first or part[:_END_BYTES], (last + part)[-_END_BYTES:], size + len(part)
+        if part.endswith(b"\n"):
+            return first + b"\0" + last
+    return b""
+
+
+def _failure_of(line: bytes, why: str) -> mcp_types.JSONRPCError | None:
+    """Return the failure of the request that a message answers, as far as its first and last members say which."""
+    parts = (_FIRST_MEMBERS.match(line[:_END_BYTES]), _LAST_MEMBERS.search(line[-_END_BYTES:]))
+    members = dict(member for part in parts if part for member in re.findall(_MEMBER, part[0]))
+    if members.get(b"id", b"null") == b"null" or b"method" in members:
+        return None
+    error = mcp_types.ErrorData(code=mcp_types.PARSE_ERROR, message=why)
+    return mcp_types.JSONRPCError(jsonrpc="2.0", id=json.loads(members[b"id"]), error=error)
 
 
 async def _write(

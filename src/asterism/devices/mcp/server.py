@@ -135,7 +135,7 @@ async def open_client(
         raise MissingExtra(*needs) from None
     ending = ending or ConnectionEnding()
     if address.url:
-        http = open_http(address.url, _headers(address.headers), CONNECT_S, read_s, ending)
+        http = open_http(address.url, _headers(address.headers), CONNECT_S, read_s)
         async with Client(http, mode=MODE, **callbacks) as client:
             yield client
         return
