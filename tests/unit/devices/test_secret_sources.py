@@ -62,7 +62,7 @@ def test_a_missing_place_is_named(tmp_path: Path) -> None:
 
 def test_the_keyring_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
-    with pytest.raises(MissingExtra, match=r"asterism\[keyring\]"):
+    with pytest.raises(MissingExtra, match=r"asterism-engine\[keyring\]"):
         secret("TOKEN", {"ASTERISM_SECRETS": "keyring:mine"})
 
 

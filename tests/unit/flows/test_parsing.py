@@ -71,7 +71,7 @@ def test_a_number_with_too_many_digits_is_rejected(kind: Any) -> None:
 def test_numbers_in_words_need_the_extra_and_the_refusal_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(number_words, "by_library", lambda *_: None)
     monkeypatch.setattr("asterism.flows.parsing.has_library", lambda: False)
-    with pytest.raises(ValueError, match=r"asterism\[talk\]; write it in digits"):
+    with pytest.raises(ValueError, match=r"asterism-engine\[talk\]; write it in digits"):
         parse(int, "ninety", 0)
     assert parse(int, "twelve", 0) == 12
 
