@@ -13,6 +13,7 @@ from hypothesis import settings
 # Tests must not use the models and keys of a developer.
 for name in [name for name in os.environ if name.startswith("ASTERISM_")]:
     del os.environ[name]
+os.environ["ASTERISM_DATABASE"] = ":memory:"  # what a test runs outside of a database of its own
 
 # Tests start hundreds of processes, which share the compiled bytecode.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -33,7 +33,8 @@ from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import PLANNER_TIMEOUT_S, Planner
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.registration import Registration, registered
-from asterism.settings import database_path, files_url, model_choice, own_secrets
+from asterism.settings import MEMORY, database_path, files_url, model_choice, own_secrets
+from asterism.stores.memory import MemoryStore, process_memory
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
@@ -56,7 +57,7 @@ MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CO
 @contextlib.asynccontextmanager
 async def open_store(database: Path, *, create: bool) -> AsyncIterator[Store]:
     """Open the store at a path. Raises StoreUnavailable if it is no asterism database, or cannot be opened; nothing was written."""
-    store = SqliteStore.open(database, create=create)
+    store = MemoryStore(process_memory()) if database.name == MEMORY else SqliteStore.open(database, create=create)
     try:
         yield store
     finally:
@@ -378,6 +379,21 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         stack.enter_context(interrupts_in_words(lambda: runtime.driver.driven, database))
         token = CURRENT.set(runtime)
         stack.callback(CURRENT.reset, token)
+        yield runtime
+
+
+@contextlib.asynccontextmanager
+async def open_default() -> AsyncIterator[App]:
+    """Open a runtime over the default database, for one call of a loop or conversation outside of ``open``; it is not the current one."""
+    from asterism.devices.source import refuse_during_import
+
+    refuse_during_import()
+    path = database_path()
+    async with (
+        open_devices(None, path) as (_, devices),
+        open_store(path, create=True) as store,
+        open_runtime(store, devices, path) as runtime,
+    ):
         yield runtime
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +16,7 @@ from asterism.errors import InvalidInput
 from asterism.planner.model_choice import KEY_VARIABLES, MODEL_VARIABLES, ModelChoice, choose_model
 
 DATABASE_VARIABLE = "ASTERISM_DATABASE"
+MEMORY = ":memory:"
 FILES_VARIABLE = "ASTERISM_FILES"
 SERVER_VARIABLE = "ASTERISM_SERVER"
 TOKEN_VARIABLE = "ASTERISM_TOKEN"  # noqa: S105 - the name of a variable
@@ -27,20 +32,27 @@ ADDRESS_VARIABLES = (
 _SHORTEST_SECRET = 8
 
 
+@functools.cache
+def _memory_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="asterism-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def database_path(given: Path | str | None = None, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the path of the database: as given, else ``$ASTERISM_DATABASE``, else the default.
 
-    The default is in the user's state folder.
+    The default is in the user's state folder. ``:memory:`` is the memory of this process, whose files are in a folder
+    that the end of the process deletes.
 
     Raises:
         InvalidInput: the given value is no path.
     """
-    if given is not None:
-        if not isinstance(given, Path | str):
-            raise InvalidInput(f"database: expected the path of a file, not {given!r}")
-        return Path(given)
-    if named := environment.get(DATABASE_VARIABLE):
-        return Path(named)
+    if given is not None and not isinstance(given, Path | str):
+        raise InvalidInput(f"database: expected the path of a file, not {given!r}")
+    named = (environment.get(DATABASE_VARIABLE) or None) if given is None else given
+    if named is not None:
+        return Path(_memory_folder(), MEMORY) if str(named) == MEMORY else Path(named)
     state = Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return state / "asterism" / "asterism.db"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 
 MASK = b"[secret]"
@@ -44,8 +45,9 @@ class Masker:
 
 
 def masked(text: str, values: Iterable[str]) -> str:
-    """Return a whole text with the values masked."""
-    return Masker(values).feed(text.encode(errors="surrogateescape"), last=True).decode(errors="surrogateescape")
+    """Return a whole text with the values masked, and halves of characters that no file can hold as escapes."""
+    writable = re.sub(r"[\ud800-\udc7f\udd00-\udfff]", lambda half: ascii(half[0])[1:-1], text)
+    return Masker(values).feed(writable.encode(errors="surrogateescape"), last=True).decode(errors="surrogateescape")
 
 
 def found_in(data: bytes, values: Mapping[str, str]) -> str:

@@ -1,13 +1,12 @@
 """A conversation from its user's side: send a message, wait for the agent, read the answer from the journal.
 
-It runs in the given runtime, else in the current one, else in its own runtime in memory. It has no state in memory
+It runs in the given runtime, else in the current one, else in one over the default database. It has no state in memory
 between two messages: the next message may come from any process.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
@@ -17,7 +16,6 @@ from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.flows.agent_state import AgentResult, setting_of
 from asterism.flows.children import question_of
 from asterism.flows.conversation_result import history_of, result_of
-from asterism.flows.performer import flow_performers
 from asterism.flows.registry import name_of
 from asterism.flows.resumption import class_of, declared_fields
 from asterism.flows.secret_fields import values_by_pattern, without_values
@@ -35,7 +33,6 @@ from asterism.runtime.client import Client
 from asterism.runtime.ports.store import ACCEPTED, InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime, current_runtime
 from asterism.runtime.snapshots import load
-from asterism.stores.memory import MemoryStore, process_memory
 
 POLL_S = 0.05
 MAX_POLLS = 20 * 86_400 * 7
@@ -47,7 +44,7 @@ class Conversation:
 
     Args:
         agent: class of the agent.
-        runtime: runtime of the conversation; by default the current one, else its own in memory.
+        runtime: runtime of the conversation; by default the current one, else one over the default database.
         run_id: id of the run of an existing conversation.
         user, tenant: name of the user, and the tenant that owns the conversation.
         vault: store of secrets, the same as that of the runtime's performers.
@@ -79,14 +76,6 @@ class Conversation:
         self._given = runtime
         self._shown = {} if shown is None else shown
 
-    @contextlib.asynccontextmanager
-    async def _runtime(self) -> AsyncIterator[Runtime]:
-        machines, performers = {FLOW_AGENT.name: FLOW_AGENT}, flow_performers(self.vault)
-        async with current_runtime(
-            self._given, store=lambda: MemoryStore(process_memory()), machines=machines, performers=performers
-        ) as runtime:
-            yield runtime
-
     # -- messages and commands ---------------------------------------------------------------------
 
     async def say(self, message: Message | str = "", values: dict[str, Any] | None = None) -> AgentResult:
@@ -98,7 +87,7 @@ class Conversation:
             InvalidInput: the values are not JSON data, or the text is longer than ``replies.MAX_MESSAGE_CHARS``.
         """
         text, named = (message, {}) if isinstance(message, str) else (message.text, message.values)
-        async with self._runtime() as runtime:
+        async with current_runtime(self._given) as runtime:
             if self.run_id:
                 return await self._answer(runtime, text, {**named, **(values or {})})
             await self.begin(runtime, text, {**named, **(values or {})})
@@ -280,7 +269,7 @@ class Conversation:
     async def _command(self, event: Event) -> AgentResult:
         if not self.run_id:
             raise Refused("this conversation has not started; send a message first")
-        async with self._runtime() as runtime:
+        async with current_runtime(self._given) as runtime:
             row = await self._row(runtime)
             if row.status == "ended" and not (isinstance(event, Cancel) and row.state == AgentStatus.ERROR):
                 raise Refused(f"this conversation has ended ({row.state})")
@@ -291,7 +280,7 @@ class Conversation:
     async def stream(self, message: Message | str, values: dict[str, Any] | None = None) -> AsyncIterator[StreamEvent]:
         """Do as ``say``, and yield every status and report on the way; the last event has the result."""
         events: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
-        async with self._runtime() as runtime:
+        async with current_runtime(self._given) as runtime:
             own = Conversation(
                 self.agent,
                 runtime=runtime,
@@ -322,7 +311,7 @@ class Conversation:
 
     async def settle(self) -> AgentResult:
         """Wait until the conversation waits for its user or has ended; return the agent's last answer."""
-        async with self._runtime() as runtime:
+        async with current_runtime(self._given) as runtime:
             await self._row(runtime)
             return await self._settled(runtime)
 

@@ -37,7 +37,6 @@ from asterism.runtime.client import Client
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.runtime import Runtime, current_runtime
 from asterism.runtime.snapshots import load
-from asterism.stores.memory import MemoryStore, process_memory
 
 _HERE: ContextVar[Mapping[str, OrchestrationLoop]] = ContextVar("asterism_loops_here", default=MappingProxyType({}))
 """Loops whose runs this task drives: their definitions need not be imported."""
@@ -61,8 +60,8 @@ class OrchestrationLoop:
         critique: returns ok, or what to improve in the answer; by default the first answer is
             final.
         options: the limits.
-        runtime: the runtime of its runs; by default that of ``asterism.open()``, else one in
-            memory.
+        runtime: the runtime of its runs; by default that of ``asterism.open()``, else one over
+            the default database.
         definition: ``module:name`` to find the loop again; by default its name in the module that
             creates it.
 
@@ -150,14 +149,14 @@ class OrchestrationLoop:
         Raises:
             InvalidInput: a run with this id exists.
         """
-        async with _runtime_of(self._runtime) as runtime:
+        async with current_runtime(self._runtime) as runtime:
             first = self.submitted(request, context)
             self.last_run = await runtime.submit(ORCHESTRATION_LOOP, first, title=request[:MAX_TITLE], actor=actor, run_id=run_id)
         return self.last_run
 
     async def run(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run_id: str = "") -> LoopResult:
         """Create a run and drive it until it ends or waits for people."""
-        async with _runtime_of(self._runtime) as runtime:
+        async with current_runtime(self._runtime) as runtime:
             return await self._driven(runtime, await self.submit(request, context=context, actor=actor, run_id=run_id))
 
     async def resume(self, run_id: str = "", *, runtime: Runtime | None = None) -> LoopResult:
@@ -173,7 +172,7 @@ class OrchestrationLoop:
             InvalidInput: the run is not a loop's, or the loop differs from the run's.
         """
         run_id = self._named(run_id)
-        async with _runtime_of(runtime or self._runtime) as there:
+        async with current_runtime(runtime or self._runtime) as there:
             memory = await memory_of(there, run_id)
             self.check(run_id, memory)
             if memory.paused:
@@ -189,14 +188,14 @@ class OrchestrationLoop:
         await self._send(run_id, Cancel(reason=reason))
 
     async def _send(self, run_id: str, event: Event) -> None:
-        async with _runtime_of(self._runtime) as runtime:
+        async with current_runtime(self._runtime) as runtime:
             with self.here():
                 await runtime.send(self._named(run_id), event, actor="user")
 
     async def step_once(self, run_id: str = "") -> Transition | None:
         """Drive a run by one transition; return None if it has ended or waits for a person."""
         run_id = self._named(run_id)
-        async with _runtime_of(self._runtime) as runtime:
+        async with current_runtime(self._runtime) as runtime:
             row = await runtime.store.run(run_id)
             if row.status == "ended":
                 return None
@@ -229,7 +228,7 @@ class OrchestrationLoop:
             InvalidInput: the question does not exist, or does not accept this answer.
             Refused: the question is closed.
         """
-        async with _runtime_of(self._runtime) as runtime:
+        async with current_runtime(self._runtime) as runtime:
             await runtime.post_answer(inquiry_id, verb, actor=actor, value=value, reason=reason)
 
     async def deliver(self, key: str, value: Any, *, run_id: str = "", actor: str = "user") -> None:
@@ -239,7 +238,7 @@ class OrchestrationLoop:
             Refused: the run waits for no result with this key.
         """
         run_id = self._named(run_id)
-        async with _runtime_of(self._runtime) as runtime:
+        async with current_runtime(self._runtime) as runtime:
             memory = await memory_of(runtime, run_id)
             for inquiry_id, inquiry in memory.inquiries.items():
                 if inquiry.kind == "later" and inquiry.asked.subject["awaits"] == key:
@@ -359,27 +358,13 @@ async def open_performers() -> AsyncIterator[Mapping[type[Effect], Performer]]:
         yield loop_performers(functools.partial(definition_of, read=read_once), keeper)
 
 
-@contextlib.asynccontextmanager
-async def _runtime_of(given: Runtime | None) -> AsyncIterator[Runtime]:
-    async with (
-        open_performers() as performers,
-        current_runtime(
-            given,
-            store=lambda: MemoryStore(process_memory()),
-            machines={ORCHESTRATION_LOOP.name: ORCHESTRATION_LOOP},
-            performers=performers,
-        ) as runtime,
-    ):
-        yield runtime
-
-
 async def resume(run_id: str, *, runtime: Runtime | None = None) -> LoopResult:
     """Resume a run of a loop; the run names its definition.
 
     Raises:
         InvalidInput: the run is not a loop's, or its definition cannot be found.
     """
-    async with _runtime_of(runtime) as there:
+    async with current_runtime(runtime) as there:
         memory = await memory_of(there, run_id)
         loop = definition_of(memory.definition, memory.working_directory)
         return await loop.resume(run_id, runtime=there)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import importlib
+from collections.abc import AsyncIterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 from asterism.constellation.profile import Fleet
 from asterism.errors import Refused, RunOwned, UnknownMachine
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event, Machine
+from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.runtime.client import VERDICT_POLL_S, Client, polls
-from asterism.runtime.clock import Clock, SystemClock
+from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.verdicts import accepted, no_verdict
 
@@ -104,28 +104,11 @@ CURRENT: ContextVar[Runtime | None] = ContextVar("asterism_runtime", default=Non
 
 
 @contextlib.asynccontextmanager
-async def current_runtime(
-    given: Runtime | None,
-    *,
-    store: Callable[[], Store],
-    machines: Mapping[str, Machine[Any]],
-    performers: Mapping[type[Effect], Performer],
-) -> AsyncIterator[Runtime]:
-    """Yield the given runtime, else that of the enclosing ``asterism.open()``, else a new one.
-
-    Args:
-        given: used as it is, and left open.
-        store: makes the store of a new runtime; closed at the end.
-        machines: machines that a new runtime can drive.
-        performers: performers of a new runtime, by kind of effect.
-    """
+async def current_runtime(given: Runtime | None) -> AsyncIterator[Runtime]:
+    """Yield the given runtime, else that of the enclosing ``asterism.open()``, else a new one over the default database."""
     if runtime := given or CURRENT.get():
         yield runtime
         return
-    clock, own = SystemClock(), store()
-    try:
-        driver = Driver(store=own, clock=clock, machines=machines, performers=performers)
-        async with driver.opened():
-            yield Runtime(own, driver, clock)
-    finally:
-        await own.close()
+    root = importlib.import_module("asterism.bootstrap")  # by name, since it is above this layer
+    async with root.open_default() as runtime:
+        yield runtime

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import asterism
 from asterism.runtime.runtime import CURRENT, Runtime, current_runtime
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryStore
 
 
 async def at_hand(given: Runtime | None = None) -> Runtime:
-    async with current_runtime(given, store=lambda: MemoryStore(Memory()), machines={}, performers={}) as runtime:
+    async with current_runtime(given) as runtime:
         return runtime
 
 
@@ -21,7 +21,7 @@ def test_the_opened_runtime_is_current_within_its_context_and_not_after(tmp_path
             assert await at_hand() is opened
             assert CURRENT.get() is opened
         assert CURRENT.get() is None
-        assert isinstance((await at_hand()).store, MemoryStore)
+        assert isinstance((await at_hand()).store, MemoryStore)  # the default of the tests
 
     asyncio.run(scene())
     assert (tmp_path / "runs.db").exists()

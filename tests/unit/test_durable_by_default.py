@@ -1,0 +1,74 @@
+"""A loop or conversation outside of `asterism.open()` is in the default database, and in memory only where asked for (B4)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import asterism
+from asterism import AgentResult, AgentStatus, InputField, OrchestrationLoop, StandardAgent, Step
+from asterism.flows.conversation import Conversation
+from asterism.machines.flow_agent.events import Message
+from asterism.machines.orchestration_loop.model import Handoff
+
+
+async def look(handoff: Handoff) -> str:
+    return f"{handoff.intent} seen"
+
+
+LOOP = OrchestrationLoop(plan=[Step("look", "a heron")], workers={"look": look})
+
+
+class Trip(StandardAgent):
+    days: int = InputField("How many days?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        return self.make_result(AgentStatus.COMPLETED, f"{self.days} days")
+
+
+def outcomes(database: Path) -> dict[str, str]:
+    async def read() -> dict[str, str]:
+        async with asterism.connect(database, create=False) as client:
+            return {row.run_id: row.outcome for row in await client.store.runs()}
+
+    return asyncio.run(read())
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    path = tmp_path / "runs.db"
+    monkeypatch.setenv("ASTERISM_DATABASE", str(path))
+    return path
+
+
+def test_a_loop_that_names_no_runtime_is_in_the_default_database(database: Path) -> None:
+    ended = asyncio.run(LOOP.run("look"))
+    assert outcomes(database) == {ended.run_id: "finished"}
+
+
+def test_a_submitted_loop_is_driven_by_a_later_runtime_of_the_default_database(database: Path) -> None:
+    run = asyncio.run(LOOP.submit("look"))
+    assert outcomes(database) == {run: ""}
+    assert asyncio.run(LOOP.resume(run)).answer == "a heron seen"
+
+
+def test_a_conversation_that_names_no_runtime_is_in_the_default_database(database: Path) -> None:
+    talk = Conversation(Trip)
+    assert asyncio.run(talk.say("book a trip")).status == AgentStatus.WAITING_FOR_INPUT
+    assert asyncio.run(Conversation(Trip, run_id=talk.run_id).say("3")).raw_message == "3 days"
+    assert outcomes(database) == {talk.run_id: "finished"}
+
+
+def test_open_in_memory_makes_no_file_and_keeps_its_runs_for_the_process(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(database.parent)
+
+    async def play() -> tuple[str, str]:
+        async with asterism.open(":memory:"):
+            run = (await LOOP.run("look")).run_id
+        async with asterism.open(":memory:") as app:
+            return run, (await app.store.run(run)).outcome
+
+    assert asyncio.run(play())[1] == "finished"
+    assert list(database.parent.iterdir()) == []
