@@ -61,7 +61,8 @@ class AttemptFiles:
             return (await store.run(run_id_of(effect_id))).root
 
         async def networked() -> bool:
-            return (await store.run(await root())).via == "network"
+            row = await store.run(run_id_of(effect_id))
+            return (row if row.root == row.run_id else await store.run(row.root)).via == "network"
 
         return cls(files, root, folder, networked)
 
