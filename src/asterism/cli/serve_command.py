@@ -70,14 +70,13 @@ async def _serve(database: Path, fleet: Path | None, options: ServeOptions, api:
     ):
         app = server.app
         devices = f"{fleet} ({count(len(app.fleet), 'device')})" if fleet else "no fleet: loops, conversations and functions"
-        put(f"serving {devices}; runs in {database}; stop with Ctrl-C or SIGTERM\n{listens}")
-        await _until_stopped(server)
+        await _until_stopped(server, f"serving {devices}; runs in {database}; stop with Ctrl-C or SIGTERM\n{listens}")
     put("stopped; the runs continue with the next server, or with: asterism resume")
     return FINISHED
 
 
-async def _until_stopped(server: Server) -> None:
-    """Drive runs until a signal comes."""
+async def _until_stopped(server: Server, text: str = "") -> None:
+    """Drive runs until a signal comes; print a text as soon as one would be handled."""
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as group:
         driving = group.create_task(server.serve())
@@ -96,4 +95,6 @@ async def _until_stopped(server: Server) -> None:
         # They stay until the loop is closed: a signal while the server closes must not cut that off.
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop, number)
+        if text:
+            put(text)
         await asyncio.wait([driving])
