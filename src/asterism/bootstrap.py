@@ -10,7 +10,7 @@ import math
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,7 +73,12 @@ def run_files(store: Store, database: Path) -> Files:
 
 @contextlib.asynccontextmanager
 async def open_devices(
-    fleet: Path | Fleet | None, database: Path | None = None, *, every: bool = False, within_s: float | None = None, serves: bool = False
+    fleet: Path | Fleet | None,
+    database: Path | None = None,
+    *,
+    every: bool = False,
+    needed: Collection[str] | None = None,
+    serves: bool = False,
 ) -> AsyncIterator[tuple[Profiles, Mapping[str, Device]]]:
     """Open the devices of a fleet, or of a fleet file; yield their profiles, and the devices together with the device ``here``.
 
@@ -81,7 +86,7 @@ async def open_devices(
         fleet: the fleet.
         database: path of the database of their runs; None for devices that are only described.
         every: False if a device that cannot be opened shall be lost, without skills.
-        within_s: seconds in which each remote device must have been opened.
+        needed: the devices that tasks need; None if each one may be. Others are not waited for.
         serves: True for a server: its own secrets are withheld from workers.
 
     Raises:
@@ -115,7 +120,7 @@ async def open_devices(
         kinds = {**await device_kinds(pool(), stack, path), "agent": AGENT_KIND, "flow": FLOW_KIND}
         declared = fleet if isinstance(fleet, Fleet) else Fleet()
         if isinstance(fleet, Path):
-            devices = await open_fleet(fleet, kinds, every=every, within_s=within_s)
+            devices = await open_fleet(fleet, kinds, every=every, needed=needed)
         else:
             devices = await declared.open_devices(kinds, every=every)
         yield declared.described(devices), {**devices, HERE: here}

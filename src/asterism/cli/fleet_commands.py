@@ -15,7 +15,7 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json
 from asterism.cli.output import console, put, put_line
 from asterism.cli.run_access import connected
-from asterism.constellations.fleet_state import ANSWER_S, RunsKnowledge, answers_of, knowledge_of, states_of
+from asterism.constellations.fleet_state import RunsKnowledge, answers_of, knowledge_of, states_of
 from asterism.devices.fleet import read_tables
 from asterism.devices.places import drains_of
 from asterism.runtime.clock import SystemClock
@@ -36,7 +36,7 @@ def show(
     database: Database = None,
     json: Json = False,
 ) -> int:
-    """Show the devices of a fleet: health, load, last sign and skills. Asks each device, which has 5 s to answer."""
+    """Show the devices of a fleet: health, load, last sign and skills. Asks each device, which has 20 s to answer."""
     now = SystemClock().now()
     states = asyncio.run(_states(file, database_path(database), now, connects=not no_connect))
     if json:
@@ -57,5 +57,5 @@ async def _states(file: Path, database: Path, now: float, *, connects: bool) -> 
         known.draining = {name: drain for name, it in drains_of({}, file, database).items() if (drain := it.draining())}
     if not connects:
         return states_of(entries, None, {}, known, now)
-    async with open_devices(file, within_s=ANSWER_S) as (_, devices):
+    async with open_devices(file) as (_, devices):
         return states_of(entries, devices, await answers_of(devices), known, now)

@@ -18,7 +18,7 @@ from asterism.cli.run_access import connected
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile, Fleet
-from asterism.constellations.early_check import check_before_opening
+from asterism.constellations.early_check import check_before_opening, needed_devices
 from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
 from asterism.constellations.plans import plan_of, plan_text
 from asterism.constellations.resumption import check_constellation, first_event_of
@@ -86,7 +86,8 @@ def plan(
 
 async def _planned(goal: Goal, fleet_file: Path | None, choice: ModelChoice | None) -> tuple[PlanDocument, TaskConstellation, list[str]]:
     """Return a plan, its constellation, and the reasons why secrets of it cannot be used here."""
-    async with open_planner(None if goal.plan else choice) as planner, open_devices(fleet_file) as (fleet, devices):
+    needed = needed_devices(goal.plan, fleet_file)
+    async with open_planner(None if goal.plan else choice) as planner, open_devices(fleet_file, needed=needed) as (fleet, devices):
         document, constellation = await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner, devices)
     return document, constellation, missing_secrets(document, devices)
 

@@ -37,7 +37,7 @@ from asterism.cli.plan_values import Values, with_values
 from asterism.cli.remote_commands import refuse_with_server, run_remote
 from asterism.cli.run_access import actor, check_database, check_sendable, connected, resume_hint
 from asterism.cli.served_runs import follow_served, is_served, make_due, served_fleet
-from asterism.constellations.early_check import check_before_opening
+from asterism.constellations.early_check import check_before_opening, needed_devices
 from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, needs_fleet, rehearse
 from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of
 from asterism.constellations.rounds import round_after, submit
@@ -114,7 +114,8 @@ async def _run(
     if goal.plan is not None and options.replan == "never":
         choice = None  # the run never asks it
     await check_database(database)
-    async with open_planner(choice) as planner, open_devices(fleet_file, database) as (fleet, devices):
+    needed = needed_devices(goal.plan, fleet_file) if choice is None else None
+    async with open_planner(choice) as planner, open_devices(fleet_file, database, needed=needed) as (fleet, devices):
         plan = None
         if goal.plan is not None or choice is None:
             plan, _ = await rehearse(goal, await fleet_for(goal, fleet, here_of(devices)), planner, devices)

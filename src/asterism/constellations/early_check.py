@@ -10,6 +10,7 @@ import msgspec
 from asterism.constellation.documents import PlanDocument, TaskSpec
 from asterism.constellation.profile import HERE, AgentProfile, Skill
 from asterism.constellations.goal import Goal, rehearse_plan
+from asterism.constellations.plans import devices_of
 from asterism.devices.fleet import declared_kinds
 from asterism.kernel.data import round_trip
 
@@ -28,6 +29,18 @@ def check_before_opening(goal: Goal, fleet_file: Path | None) -> None:
     kinds = declared_kinds(fleet_file)
     if not SLOW.isdisjoint(kinds.values()):
         _check_on(goal, goal.plan, kinds)
+
+
+def needed_devices(plan: PlanDocument | None, fleet_file: Path | None) -> Collection[str] | None:
+    """Return the devices that a plan uses; None if it may use any: without a plan, and with a loop or an agent.
+
+    Raises:
+        InvalidInput: the fleet file is missing, or is not TOML.
+    """
+    if plan is None or fleet_file is None:
+        return None
+    used, kinds = set(devices_of(plan)) - {HERE}, declared_kinds(fleet_file)
+    return used if all(kinds.get(name, "agent") not in ("agent", "flow") for name in used) else None
 
 
 def check_without_fleet(goal: Goal) -> None:

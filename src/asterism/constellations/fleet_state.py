@@ -26,8 +26,6 @@ from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.store import RunRow
 from asterism.views.text.fleet import DeviceState, Health
 
-ANSWER_S = 5.0
-"""Seconds that a device may take to answer."""
 RECENT_RUNS, RECENT_ENTRIES = 20, 2000
 """The runs, and the last entries of each, that are searched for the last sign of a device."""
 _CHILD_KINDS = ("agent", "flow")
@@ -100,7 +98,7 @@ async def _read_load(known: RunsKnowledge, client: Client, row: RunRow) -> None:
 async def answers_of(devices: Mapping[str, Device]) -> dict[str, str]:
     """Ask all devices at once; return by id why a device cannot be used, empty for one that can."""
     async with asyncio.TaskGroup() as group:
-        asked = {name: group.create_task(cause_of(device, ANSWER_S)) for name, device in devices.items()}
+        asked = {name: group.create_task(cause_of(device)) for name, device in devices.items()}
     return {name: task.result() for name, task in asked.items()}
 
 

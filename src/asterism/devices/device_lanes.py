@@ -175,8 +175,10 @@ class DeviceLanes(ABC):
 
     async def _open_later(self, device_id: str, lane: Lane, unopened: UnopenedDevice) -> None:
         """Put the device into its lane as soon as it can be opened."""
-        lane.device = device = await unopened.opened()
-        if not getattr(device, "unreachable", ""):
+        lane.device = device = await unopened.opened(lambda why: self.lose(device_id, why))
+        if why := getattr(device, "unreachable", ""):
+            self.lose(device_id, why)
+        else:
             self.find(device_id, device.profile)
         self._begin_watching(device_id, lane)
 

@@ -14,7 +14,7 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -31,6 +31,10 @@ Table = TypeVar("Table")
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
 OPENED_AT_ONCE = 16
 """Devices that are opened at once: one that does not answer delays no other."""
+ANSWER_S = 20.0
+"""Seconds in which a remote device has to answer by default when it is opened."""
+UNNEEDED_S = 2.0
+"""Seconds from the first one, in which remote devices have to answer that no task needs."""
 
 log = logging.getLogger("asterism.devices")
 
@@ -146,18 +150,18 @@ def _checked(given: Sequence[dict[str, Any]], tables: Tables, named: str) -> tup
     return entries
 
 
-async def open_fleet(path: Path, kinds: Kinds, *, every: bool = True, within_s: float | None = None) -> dict[str, Device]:
+async def open_fleet(path: Path, kinds: Kinds, *, every: bool = True, needed: Collection[str] | None = None) -> dict[str, Device]:
     """Read a fleet file and open its devices; return them by id, in the order of the file.
 
     Raises:
         InvalidInput, MissingExtra: as ``read_fleet`` and ``open_tables``.
     """
     folder = path.absolute().parent  # noqa: ASYNC240 - it asks for the working directory only
-    return await open_tables(read_fleet(path, kinds), kinds, folder, str(path), every=every, within_s=within_s)
+    return await open_tables(read_fleet(path, kinds), kinds, folder, str(path), every=every, needed=needed)
 
 
 async def open_tables(
-    entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path, named: str, *, every: bool = True, within_s: float | None = None
+    entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path, named: str, *, every: bool = True, needed: Collection[str] | None = None
 ) -> dict[str, Device]:
     """Open devices, several at once; return them by id, in the order of ``entries``.
 
@@ -167,7 +171,8 @@ async def open_tables(
         folder: the folder to which paths are relative.
         named: name of the fleet, with which errors begin.
         every: False to return an ``UnopenedDevice`` for each device that cannot be opened.
-        within_s: seconds in which a remote device must have been opened; None for its own limit.
+        needed: ids of the devices that tasks need; None if each one may be. Another one that does not
+            answer at once is an ``UnopenedDevice`` without a reason.
 
     Raises:
         InvalidInput, MissingExtra: with ``every``, a device cannot be opened; of several such
@@ -175,19 +180,27 @@ async def open_tables(
     """
     devices: dict[str, Device] = {}
     errors: dict[int, AsterismError] = {}
-    waiting = iter(enumerate(entries))
+    now = asyncio.get_running_loop().time
+    until = now() + UNNEEDED_S
+    spared = {entry.id for entry in entries if kinds[entry.kind].is_remote and needed is not None and entry.id not in needed}
+    waiting = iter(sorted(enumerate(entries), key=lambda it: it[1].id in spared))
 
     async def open_each() -> None:
         for index, entry in waiting:
             opened = functools.partial(kinds[entry.kind].open, entry, folder)
+            within_s = until - now() if entry.id in spared else ANSWER_S
+            if within_s <= 0:
+                devices[entry.id] = _unopened(entry, "", opened)
+                continue
             try:
                 async with asyncio.timeout(within_s if kinds[entry.kind].is_remote else None):
                     devices[entry.id] = await opened()
             except TimeoutError:
-                devices[entry.id] = _unopened(entry, InvalidInput(f"it has not answered within {within_s:g} s"), opened)
+                why = "" if entry.id in spared else f"it has not answered within {within_s:g} s"
+                devices[entry.id] = _unopened(entry, why, opened)
             except AsterismError as error:
                 errors[index] = _placed(error, named, index, entry)
-                devices[entry.id] = _unopened(entry, errors[index], opened)
+                devices[entry.id] = _unopened(entry, str(errors[index]), opened)
             if errors and every:
                 return
 
@@ -210,9 +223,10 @@ def _placed(error: AsterismError, named: str, index: int, entry: DeviceEntry) ->
     return placed
 
 
-def _unopened(entry: DeviceEntry, error: AsterismError, opened: Callable[[], Awaitable[Device]]) -> UnopenedDevice:
-    why = str(error)
-    profile = entry.profile(description=described(entry.description, why), file_bytes=None if entry.kind == "local" else 0)
+def _unopened(entry: DeviceEntry, why: str, opened: Callable[[], Awaitable[Device]]) -> UnopenedDevice:
+    profile = entry.profile(
+        description=described(entry.description, why) if why else entry.description, file_bytes=None if entry.kind == "local" else 0
+    )
     return UnopenedDevice(profile, why, opened)
 
 

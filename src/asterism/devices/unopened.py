@@ -1,8 +1,9 @@
-"""A device that cannot be opened: a program, a file or an extra is missing on this computer."""
+"""A device that is not open: it cannot be opened on this computer, or has not answered yet and no task needs it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -13,17 +14,21 @@ from asterism.runtime.task_group import in_own_task
 
 AGAIN_S = (1.0, 60.0)
 """First and longest wait before a device is opened again, in seconds."""
+UNNEEDED_S = 5.0
+"""Seconds after which a device that no task needs is opened again."""
 _MAX_SHOWN = 300
 
 log = logging.getLogger("asterism.devices")
 
 
 class UnopenedDevice:
-    """A device that could not be opened. It counts as lost until it can be.
+    """A device that is not open. With a reason it counts as lost until it can be opened.
+
+    Without one it is opened as soon as an attempt needs it, and after ``UNNEEDED_S`` at the latest.
 
     Args:
         profile: the profile that its table gives it, without skills.
-        why: the reason why it could not be opened.
+        why: the reason why it could not be opened; empty if it has not answered yet.
         open_again: opens it.
 
     Attributes:
@@ -34,24 +39,45 @@ class UnopenedDevice:
         self._profile = profile
         self.unreachable = why
         self._open_again = open_again
+        self._needed = asyncio.Event()
+        self._tried = asyncio.Event()
+        self._device: Device | None = None
 
     @property
     def profile(self) -> AgentProfile:
         return self._profile
 
-    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:  # noqa: ARG002 - none is performed
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+        if not self.unreachable:
+            self._needed.set()
+            await self._tried.wait()
+        if self._device is not None:
+            return await self._device.perform(attempt, signs)
         return AttemptResult(error=TaskError(code="device_lost", message=self.unreachable))
 
-    async def opened(self) -> Device:
-        """Return the device as soon as it can be opened; it is tried again after growing waits."""
+    async def opened(self, failed: Callable[[str], None] = lambda _: None) -> Device:
+        """Return the device as soon as it can be opened; it is tried again after growing waits.
+
+        ``failed`` receives each reason why it could not be opened.
+        """
         wait_s, longest_s = AGAIN_S
+        if not self.unreachable:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(UNNEEDED_S):
+                    await self._needed.wait()
+            wait_s = 0.0
         while True:  # bounded: its waits grow, and it ends with the dispatcher
             await asyncio.sleep(wait_s)
             try:
-                return await in_own_task(self._open_again)
+                self._device = await in_own_task(self._open_again)
             except Exception as error:  # boundary: a kind may raise anything while it opens a device; it is tried again
                 log.info("device %s cannot be used: %s", self._profile.device_id, error)
-            wait_s = min(2 * wait_s, longest_s)
+                self.unreachable = self.unreachable or str(error) or type(error).__name__
+                failed(self.unreachable)
+            self._tried.set()
+            if self._device is not None:
+                return self._device
+            wait_s = min(2 * wait_s or AGAIN_S[0], longest_s)
 
 
 def described(description: str, why: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from asterism.cli import main
 from asterism.constellation.documents import parse_plan
-from asterism.constellations.early_check import check_before_opening
+from asterism.constellations.early_check import check_before_opening, needed_devices
 from asterism.constellations.goal import Goal
 from asterism.errors import InvalidInput
 
@@ -83,3 +83,20 @@ def test_a_mistake_is_reported_before_a_device_is_opened(
 def test_a_fleet_that_opens_at_once_is_not_checked_twice(tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").write_text('[[devices]]\nid = "desk"\n', encoding="utf-8")
     check_before_opening(Goal("x", "x", parse_plan({"tasks": [{**FETCH, "device": "wob"}]})), tmp_path / "fleet.toml")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "needed"),
+    [
+        ([SUM], {"desk"}),
+        ([{"task_id": "outer", "constellation": GOOD}, {"task_id": "own", "device": "here", "skill": "a.py:f"}], {"web", "desk"}),
+        ([SUM, {"task_id": "any", "name": "any"}], None),
+        ([SUM, {"task_id": "all", "device": "team"}], None),
+    ],
+)
+def test_a_plan_needs_the_devices_that_it_names_unless_it_may_use_any(
+    tasks: list[dict[str, Any]], needed: set[str] | None, fleet: Path
+) -> None:
+    fleet.write_text(FLEET + '[[devices]]\nid = "team"\nkind = "agent"\nloop = "a.toml"\n', encoding="utf-8")
+    assert needed_devices(parse_plan({"tasks": tasks}), fleet) == needed
+    assert needed_devices(None, fleet) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from asterism.constellation.documents import PlanDocument, TaskSpec
 from asterism.constellation.profile import HERE, AgentProfile
 from asterism.constellations.availability import check_opened, check_usable, with_causes
 from asterism.devices.dispatcher import Dispatcher
-from asterism.devices.fleet import DeviceEntry, DeviceKind, open_fleet
+from asterism.devices.fleet import UNNEEDED_S, DeviceEntry, DeviceKind, open_fleet
 from asterism.devices.unopened import UnopenedDevice, described
 from asterism.errors import InvalidInput, MissingExtra
-from asterism.machines.constellation_agent.events import DeviceLost
+from asterism.kernel.machine import Event
+from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
 from asterism.runtime.ports.device import Attempt, Device
 from asterism.simulation.device import FakeDevice, PerformanceLog
 from asterism.simulation.loop import run
@@ -175,6 +177,79 @@ def test_a_device_that_makes_an_error_of_a_cancel_is_not_opened_again() -> None:
 
     run(whole())
     assert tries == 1
+
+
+def opened_without(tmp_path: Path, far: Callable[[], Awaitable[Device]], needed: Collection[str] | None) -> Awaitable[dict[str, Device]]:
+    """Open the device ``here``, and the remote device ``far``, which no task or each one may need."""
+
+    async def opened(entry: DeviceEntry, _: Path) -> Device:
+        return await far() if entry.id == "far" else fake(entry.id)
+
+    (tmp_path / "fleet.toml").write_text('[[devices]]\nid = "far"\nkind = "k"\n[[devices]]\nid = "near"\nkind = "k"\n', encoding="utf-8")
+    return open_fleet(tmp_path / "fleet.toml", {"k": DeviceKind(DeviceEntry, opened, is_remote=True)}, every=False, needed=needed)
+
+
+async def never() -> Device:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+def test_a_device_that_does_not_answer_delays_no_run_that_does_not_use_it(tmp_path: Path) -> None:
+    """G5: it was waited for until its own limit, a minute for an A2A agent."""
+
+    async def whole() -> None:
+        now = asyncio.get_running_loop().time
+        devices = await opened_without(tmp_path, never, ["near"])
+        assert now() <= UNNEEDED_S
+        assert isinstance(devices["near"], FakeDevice)
+        assert isinstance(devices["far"], UnopenedDevice)
+        assert not devices["far"].unreachable
+        async with Dispatcher(devices, now) as dispatcher:
+            given = Attempt(key="r:1.0", run_id="r", task_id="t", device_id="near", skill="do")
+            assert (await dispatcher.perform(given, Heard())).error is None
+            assert dispatcher.initial_events() == []
+            await asyncio.sleep(60)
+        assert now() < 64
+
+    run(whole())
+
+
+def test_a_device_that_any_task_may_need_has_a_while_to_answer(tmp_path: Path) -> None:
+    async def whole() -> None:
+        devices = await opened_without(tmp_path, never, None)
+        assert getattr(devices["far"], "unreachable", "") == "it has not answered within 20 s"
+
+    run(whole())
+
+
+@pytest.mark.parametrize("opens_at", [1, 3])
+def test_a_device_that_was_not_waited_for_is_opened_when_an_attempt_needs_it(tmp_path: Path, opens_at: int) -> None:
+    """It is lost only once it could not be opened, and its runs learn its profile."""
+    tries, events = 0, list[Event]()
+    profile = AgentProfile(device_id="far", description="It was asleep.")
+
+    async def far() -> Device:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            await never()
+        if tries <= opens_at:
+            raise InvalidInput("no route to host")
+        return FakeDevice(profile, PerformanceLog(lambda: 0.0))
+
+    async def whole() -> None:
+        now = asyncio.get_running_loop().time
+        dispatcher = Dispatcher(await opened_without(tmp_path, far, []), now)
+        dispatcher.subscribe(lambda event, _: events.append(event))
+        async with dispatcher:
+            error = (await dispatcher.perform(Attempt(key="r:1.0", run_id="r", task_id="t", device_id="far", skill="do"), Heard())).error
+            assert (error and error.code) == ("device_lost" if opens_at > 1 else None)
+            await asyncio.sleep(10)
+            assert dispatcher.initial_events() == [(DeviceFound(device="far", profile=profile), "device:far")]
+
+    run(whole())
+    lost = [DeviceLost(device="far", reason="device 'far' is lost: no route to host")] if opens_at > 1 else []
+    assert events == [*lost, DeviceFound(device="far", profile=profile)]
 
 
 def test_a_request_that_cannot_be_planned_names_the_devices_whose_skills_are_unknown() -> None:

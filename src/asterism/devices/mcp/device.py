@@ -94,6 +94,9 @@ class McpDevice:
         """Connect, for the profile. A server that cannot be reached leaves a device without skills, and the reason."""
         try:
             await self._connected()
+        except asyncio.CancelledError:  # the caller opens another one
+            self._pool.forget(self._key)
+            raise
         except Unreachable as why:
             log.info("device %s: %s", self._entry.id, why)
             self.unreachable = str(why)
