@@ -3,7 +3,7 @@
 Run as ``python -m tests.a2a_agent FOLDER [--legacy] [--silent] [--no-history] [--rest] [--mtls]``. With ``--mtls`` it takes only clients
 with a certificate of ``FOLDER/ca.pem``, and has that of ``FOLDER/server.pem``. It writes its address to ``FOLDER/url``,
 the id of each message that it begins to work on to ``FOLDER/starts``, and the id of the first message of each task that is over to
-``FOLDER/ends``. ``FOLDER/release`` ends ``held``; ``FOLDER/forget``
+``FOLDER/ends``. ``FOLDER/release`` ends ``held``, and ``FOLDER/continue`` ends ``continue``; ``FOLDER/forget``
 makes it forget every task.
 """
 
@@ -146,6 +146,13 @@ class Scripted(AgentExecutor):
     async def _auth(self, updater: TaskUpdater, words: str) -> bool:
         await updater.requires_auth(new_text_message(f"Sign in at {LINK}"))
         return True
+
+    async def _continue(self, updater: TaskUpdater, words: str) -> None:
+        asks = updater.requires_auth if words == "auth" else updater.requires_input
+        await asks(new_text_message(f"Sign in at {LINK}"))
+        while not (self._folder / "continue").exists():  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(0.01)
+        await self._complete(updater, {"answer": 42})
 
     async def _slow(self, updater: TaskUpdater, words: str) -> None:
         await asyncio.sleep(2)

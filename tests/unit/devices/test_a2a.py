@@ -406,6 +406,36 @@ def test_an_authorization_shows_the_link_and_takes_approval_for_done(tmp_path: P
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("what", ["auth", "input"])
+def test_the_result_of_a_task_that_went_on_by_itself_is_taken_when_the_answer_comes(
+    tmp_path: Path, agent: AgentProcess, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G2: the attempt failed, since the task "is in terminal state", and the result was lost."""
+
+    async def scenario() -> None:
+        async with opened(tmp_path, agent.url) as device:
+            (agent.folder / "continue").unlink(missing_ok=True)
+            asked = (await device.perform(attempt(f"continue {what}", f"on-{what}:1.0"), Heard())).question
+            assert asked is not None
+            reply = DeviceReply(verb="approve") if what == "auth" else DeviceReply(verb="respond", value="yes")
+            second = attempt(f"continue {what}", f"on-{what}:1.0", leg=2, state=asked.state, reply=reply)
+            (agent.folder / "continue").touch()
+            while agent.is_working(f"on-{what}:1.0"):  # noqa: ASYNC110 - another process ends it
+                await asyncio.sleep(0.01)
+            assert (await device.perform(second, Heard())).result == {"answer": 42}
+            assert agent.starts(f"on-{what}:1.0#2") == 0
+            before = iter([Task(status={"state": "TASK_STATE_AUTH_REQUIRED"})])  # it ends between the look and the reply
+            look = Agent.task
+
+            async def looked(self: Agent, task_id: str) -> Task:
+                return next(before, None) or await look(self, task_id)
+
+            monkeypatch.setattr(Agent, "task", looked)
+            assert (await device.perform(second, Heard())).result == {"answer": 42}
+
+    asyncio.run(scenario())
+
+
 def test_an_agent_that_dies_is_lost_and_found_in_one_line(tmp_path: Path) -> None:
     process = AgentProcess(tmp_path / "agent")
 

@@ -178,9 +178,14 @@ class _Leg:
         await self._signs.begun()
         if attempt.reply is not None:
             await self._signs.attached(task_id)
-            if await self._is_delivered(task_id):
+            if await self._needs_no_reply(task_id):
                 return await self._follow(task_id)
-            return await self._send(content.reply_of(attempt, task_id))
+            try:
+                return await self._send(content.reply_of(attempt, task_id))
+            except AgentError as error:
+                if error.code != "raised" or not _is_over(await self._agent.task(task_id)):
+                    raise
+                return await self._follow(task_id)  # it has gone on in this moment
         if not task_id and attempt.again:
             await asyncio.sleep(SETTLE_S)
             found = await self._agent.find(self._message_id, attempt.since - MARGIN_S)
@@ -198,17 +203,18 @@ class _Leg:
         reason = self._attempt.reply.reason
         return _failed("rejected", f"a person declined the question of the agent{': ' + reason if reason else ''}")
 
-    async def _is_delivered(self, task_id: str) -> bool:
-        """Return whether the agent has this leg's message, so far as that matters."""
+    async def _needs_no_reply(self, task_id: str) -> bool:
+        """Return whether the agent has this leg's message, or has gone on without it, as A2A 1.0 (7.6) lets it."""
+        if self._attempt.again:
+            await asyncio.sleep(SETTLE_S)
+        task = await self._agent.task(task_id)
+        if task.status.state not in _QUESTIONS:
+            return True
         if not self._attempt.again:
             return False
-        await asyncio.sleep(SETTLE_S)
-        task = await self._agent.task(task_id)
-        if task.status.state not in _QUESTIONS or any(message.message_id == self._message_id for message in task.history):
-            return True
         if not task.history:
             raise AgentError("interrupted", f"{self._url} returns its task without messages, so the reply may have been sent or not")
-        return False
+        return any(message.message_id == self._message_id for message in task.history)
 
     async def _send(self, message: Message) -> AttemptResult:
         async with contextlib.aclosing(self._agent.send(message)) as events:
