@@ -48,6 +48,15 @@ def test_a_loop_that_names_no_runtime_is_in_the_default_database(database: Path)
     assert outcomes(database) == {ended.run_id: "finished"}
 
 
+def test_calls_of_one_loop_at_the_same_time_have_a_run_each(database: Path) -> None:
+    async def play() -> list[str]:
+        return [ended.run_id for ended in await asyncio.gather(*(LOOP.run(f"look {number}") for number in range(8)))]
+
+    ended = asyncio.run(play())
+    assert outcomes(database) == dict.fromkeys(ended, "finished")
+    assert len(outcomes(database)) == 8
+
+
 def test_a_submitted_loop_is_driven_by_a_later_runtime_of_the_default_database(database: Path) -> None:
     run = asyncio.run(LOOP.submit("look"))
     assert outcomes(database) == {run: ""}

@@ -151,8 +151,9 @@ class OrchestrationLoop:
         """
         async with current_runtime(self._runtime) as runtime:
             first = self.submitted(request, context)
-            self.last_run = await runtime.submit(ORCHESTRATION_LOOP, first, title=request[:MAX_TITLE], actor=actor, run_id=run_id)
-        return self.last_run
+            submitted = await runtime.submit(ORCHESTRATION_LOOP, first, title=request[:MAX_TITLE], actor=actor, run_id=run_id)
+        self.last_run = submitted
+        return submitted
 
     async def run(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run_id: str = "") -> LoopResult:
         """Create a run and drive it until it ends or waits for people."""
