@@ -12,6 +12,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import ErrorCode, TaskError, TaskStar, TaskStatus
 from asterism.kernel.machine import Effect, Machine
+from asterism.kernel.permissions import ALL, Permissions
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
@@ -60,11 +61,18 @@ class Agent(MachineHarness[ConstellationMemory]):
     machine: ClassVar[Machine[ConstellationMemory]] = CONSTELLATION_AGENT
 
     def __init__(
-        self, plan: dict[str, Any] | None = None, *, at: float = 1000.0, fleet: Any = FLEET, earlier: Any = (), **options: Any
+        self,
+        plan: dict[str, Any] | None = None,
+        *,
+        at: float = 1000.0,
+        fleet: Any = FLEET,
+        earlier: Any = (),
+        permissions: Permissions = ALL,
+        **options: Any,
     ) -> None:
         document = parse_plan(plan) if plan else None
         first = ConstellationSubmitted(request="do it", fleet=fleet, plan=document, options=RunOptions(**options), previous_rounds=earlier)
-        super().__init__(self.machine, first, at)
+        super().__init__(self.machine, first, at, permissions)
 
     # -- what is there -------------------------------------------------------------------------------
 

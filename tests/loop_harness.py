@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from asterism.kernel.guards import Guards
 from asterism.kernel.machine import Effect
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
@@ -55,9 +56,12 @@ class Loop(MachineHarness[LoopMemory]):
         at: float = 1000.0,
         critiques: bool = False,
         workers: tuple[WorkerProfile, ...] = WORKERS,
+        guards: Guards = Guards(),  # noqa: B008 - frozen
         **options: Any,
     ) -> None:
-        first = LoopSubmitted(request="do it", workers=workers, plan=plan, options=LoopOptions(**options), has_critique=critiques)
+        first = LoopSubmitted(
+            request="do it", workers=workers, guards=guards, plan=plan, options=LoopOptions(**options), has_critique=critiques
+        )
         super().__init__(ORCHESTRATION_LOOP, first, at)
 
     # -- what is there -------------------------------------------------------------------------------

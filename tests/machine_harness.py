@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from asterism.kernel.guards import digest_of
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, Machine
 from asterism.kernel.packing import packer
 from asterism.kernel.permissions import ALL, LOWEST, Permissions
 from asterism.kernel.run import Run
-from asterism.machines.run_control import BatchEnded, CancelEffect, EffectCancelled, RunMemory
+from asterism.machines.run_control import Answered, AskPerson, BatchEnded, CancelEffect, EffectCancelled, RunMemory
 
 M = TypeVar("M", bound=RunMemory)
+
+
+def as_shown(run: Run[Any], event: Event) -> Event:
+    """Return an answer with the digest of what its question shows, as a door writes it that has shown it."""
+    asked = run.outstanding.get(event.effect_id) if isinstance(event, Answered) and not event.digest else None
+    return msgspec.structs.replace(event, digest=digest_of(asked.subject)) if isinstance(asked, AskPerson) else event
 
 
 class MachineHarness(Generic[M]):
@@ -23,13 +30,14 @@ class MachineHarness(Generic[M]):
         machine: the machine.
         first: first event of the run.
         at: start of the run in seconds since the epoch.
+        permissions: those of who submits it.
     """
 
-    def __init__(self, machine: Machine[M], first: Event, at: float) -> None:
+    def __init__(self, machine: Machine[M], first: Event, at: float, permissions: Permissions = ALL) -> None:
         self.run: Run[M] = Run(machine, "r")
         self.entries: list[Entry] = []
         self.now = at
-        self.take(first)
+        self.take(first, permissions=permissions)
         self.drain()
 
     @property
@@ -42,7 +50,7 @@ class MachineHarness(Generic[M]):
 
     def take(self, event: Event, actor: str = "me", key: str = "", permissions: Permissions | None = None) -> Entry | None:
         may = (ALL if event.from_outside else LOWEST) if permissions is None else permissions
-        entry = self.run.take(event, at=self.now, actor=actor, key=key, permissions=may)
+        entry = self.run.take(as_shown(self.run, event), at=self.now, actor=actor, key=key, permissions=may)
         if entry:
             self.entries.append(entry)
         return entry

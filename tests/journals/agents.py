@@ -9,6 +9,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.errors import Refused
+from asterism.kernel import permissions
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.device_question import DeviceQuestion
@@ -28,7 +29,7 @@ from asterism.machines.constellation_agent.events import (
 )
 from asterism.machines.constellation_agent.requests import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Cancel, OwnershipAcquired, TransitionFailed
+from asterism.machines.run_control import Cancel, Forked, GuardLifted, OwnershipAcquired, TransitionFailed
 from asterism.machines.usage import Usage
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import PlannerRequest, Proposal
@@ -409,8 +410,24 @@ def named_failure() -> Sequence[Record]:
     return told(agent)
 
 
+def guarded() -> Sequence[Record]:
+    """A plan guards a skill, an edit drops the flag and is asked about all the same; an admin lifts the guard, and a copy asks again."""
+    it = Agent({"tasks": [{"task_id": task, "device": "s", "skill": "once", "requires_approval": task == "a"} for task in ("a", "b")]})
+    it.answers("approve")
+    it.ends("a")
+    it.batch(Edited(actions=({"tool": "add_task", "parameters": {"task_id": "c", "device": "s2", "skill": "once"}},)))
+    it.batch(Forked(origin="r0", seq=it.run.seq, idle_s=60.0))
+    it.finish_cancellations()
+    it.take(GuardLifted(name="once", reason="checked by hand"), permissions=permissions.ALL)
+    it.drain()
+    it.answers("reject", reason="not there")
+    it.answers("approve")
+    it.ends("c")
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
     deadlines, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
-    notified, named_failure,
+    notified, named_failure, guarded,
 )  # fmt: skip

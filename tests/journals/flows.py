@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from asterism.flows.children import constellation
+from asterism.kernel.guards import Guards
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
+from asterism.kernel.permissions import ALL
 from asterism.machines.children import ChildEnded, ChildSignaled, SignalChild, StartChild
 from asterism.machines.flow_agent.events import (
     AgentStatus,
@@ -17,7 +19,7 @@ from asterism.machines.flow_agent.events import (
     MessageReceived,
 )
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.run_control import Forked, TransitionFailed
+from asterism.machines.run_control import Forked, GuardLifted, TransitionFailed
 from tests.conversation_harness import talk
 from tests.simulation.conversation_agents import Polite, Steps
 from tests.simulation.conversations import Conversation, hold
@@ -123,7 +125,19 @@ def flow_constellation() -> Sequence[Record]:
     return told(it)
 
 
+def flow_guarded() -> Sequence[Record]:
+    """An admin lifts a guard of the run above; a copy asks again for an approval that was not used."""
+    it = Talk(guards=Guards(plan_skills=("wipe",), submitter="ada"))
+    it.handled(S.WAITING_FOR_APPROVAL, text="Go ahead?", view=AgentView(fields={"item": "pizza"}))
+    it.take(GuardLifted(name="wipe", reason="seen"), permissions=ALL)
+    it.answer("approve")
+    it.take(Forked(origin="r0", seq=it.run.seq, idle_s=60.0))
+    it.answer("reject", reason="once is enough")
+    it.handled(S.CANCELLED, code="rejected", reason="once is enough")
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     flow, flow_child, flow_child_cancel, flow_sub_states, flow_error, flow_cancel, flow_secret, flow_interrupted, flow_fork,
-    flow_constellation,
+    flow_constellation, flow_guarded,
 )  # fmt: skip

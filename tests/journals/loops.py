@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from asterism.constellation.profile import ChildSpec
+from asterism.kernel.guards import Guards
 from asterism.kernel.journal import Record
 from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
+from asterism.kernel.permissions import ALL
 from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
 from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
 from asterism.machines.orchestration_loop.effects import AskModel, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.machines.orchestration_loop.model import Later, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.machines.run_control import Cancel, Forked, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import Cancel, Forked, GuardLifted, Pause, TransitionFailed, Unpause
 from asterism.simulation.people import Crash, everyone_says
 from asterism.simulation.world import World
 from tests.loop_harness import Loop, steps
@@ -165,6 +167,18 @@ def loop_defect() -> Sequence[Record]:
     return told(it)
 
 
+def loop_guarded() -> Sequence[Record]:
+    """A loop below a run whose plan guards a worker: each step of it is asked about until an admin lifts the guard."""
+    it = Loop(*steps("a", "b"), guards=Guards(plan_skills=("w",), submitter="me"))
+    it.answers("approve")
+    it.ends("a")
+    it.take(GuardLifted(name="w", reason="seen"), permissions=ALL)
+    it.says()
+    it.ends("b")
+    return finish(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     loop, loop_child, loop_below, loop_gates, loop_model, loop_later, loop_ladder, loop_bound, loop_cancel, loop_fork, loop_defect,
+    loop_guarded,
 )  # fmt: skip

@@ -13,9 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from asterism.constellation.task import TaskStatus
 from asterism.errors import IllegalTransition, Refused
+from asterism.kernel.guards import digest_of
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, DeviceFound, DeviceLost, Dispatch, PlanningFailed
 from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, EffectCancelled, OwnershipAcquired, Pause, Unpause
+from asterism.simulation.invariants import subject_of
 from tests.constellation_harness import FLEET, Agent, memory_of
 from tests.constellations import action, ready
 from tests.properties.plans import batches, documents, edits
@@ -200,8 +202,7 @@ class AnAgent(RuleBasedStateMachine):
             assert task.effect_id == effect_id
             assert all(line.verdict is not None and line.verdict.satisfied for line in it.lines_in(task.task_id))
             if task.requires_approval:
-                shown = {"task_id": task.task_id, "device": effect.device, "skill": effect.skill, "arguments": effect.arguments}
-                assert msgspec.json.decode(task.approved) == shown
+                assert effect.approval == task.approved == digest_of(subject_of(effect, task, self.agent.memory))
 
     @invariant()
     def each_task_has_one_effect_that_is_outstanding(self) -> None:

@@ -161,7 +161,7 @@ def test_a_plan_or_edit_without_approval_is_found(move: str, monkeypatch: pytest
 
 
 def test_a_task_without_its_approval_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "shown", lambda attempt: "")
+    monkeypatch.setattr(tasks, "approved", lambda memory, attempt, context: "")
     found({9}, "calm")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -54,7 +55,8 @@ def test_what_may_not_be_repeated_is_interrupted_and_a_person_decides(after_s: f
         assert len(keys) == len(set(keys)), "never under the same key twice"
         if asked:
             interruptions += 1
-            interrupted = [task for task in ending.memory.constellation.tasks.values() if task.task_id in asked[0].subject]
+            about = json.loads(asked[0].subject)["task_id"]
+            interrupted = [task for task in ending.memory.constellation.tasks.values() if task.task_id == about]
             assert [str(task.status) for task in interrupted] == [status]
             assert "was interrupted and may have finished" in asked[0].prompt
         assert ending.outcome == ("failed" if asked and verb == "reject" else "finished")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.edits import parse_actions, refusal_of
+from asterism.constellation.profile import AgentProfile, Skill
 from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent import planning
 from asterism.simulation.device import Behaviour
@@ -26,7 +27,8 @@ def edit(at_s: float, *actions: dict[str, Any], key: str = "") -> ScheduledEvent
 
 
 def live(*scheduled_events: ScheduledEvent, plan: dict[str, Any] = PLAN, seed: int = 1, **more: Any) -> tuple[World, Ending]:
-    world = World(seed, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=10)}, scheduled_events=scheduled_events, **more)
+    fleet = [*fleet_of("d"), AgentProfile(device_id="e", skills=(Skill(name="note"),))]
+    world = World(seed, fleet=fleet, script={"do": Behaviour(duration_s=10)}, scheduled_events=scheduled_events, **more)
     return world, world.run(plan)
 
 
@@ -56,7 +58,7 @@ def test_the_same_key_again_is_taken_once() -> None:
 
 def test_a_parked_run_is_edited_and_goes_on() -> None:
     plan = {"tasks": tasks("a", requires_approval=True), "dependencies": []}
-    world, ending = live(edit(50, action("add_task", task_id="n", device="d", skill="do")), plan=plan)
+    world, ending = live(edit(50, action("add_task", task_id="n", device="e", skill="note")), plan=plan)
     assert (ending.row.status, statuses(ending)["n"]) == ("waiting", "COMPLETED")
     assert {performance.process for performance in world.performance_log.performances} == {"process-2"}
     _, answered = live(edit(50, action("remove_task", task_id="a")), plan=plan, people=says(Answer(verb="approve", after_s=90)))

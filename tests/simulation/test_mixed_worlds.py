@@ -14,7 +14,7 @@ from asterism.flows.registry import agent_class
 from asterism.kernel.machine import StepContext
 from asterism.machines.orchestration_loop import reflection, steps
 from asterism.machines.orchestration_loop import steps as loop_steps
-from asterism.machines.orchestration_loop.inquiries import ask_about
+from asterism.machines.orchestration_loop.inquiries import approved, ask_about
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import State, Step
 from asterism.simulation.people import Crash, Line
@@ -71,14 +71,14 @@ def test_a_secret_that_is_said_again_while_it_is_looked_at_is_not_journaled() ->
 
 
 def test_a_tool_that_is_called_without_its_yes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_gate", lambda memory, activity, call: "")
+    monkeypatch.setattr(steps, "_gate", lambda memory, activity, call, permitted: "")
     found({9}, "tools")
 
 
 def test_a_worker_that_begins_without_its_yes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def assume(memory: LoopMemory, activity: Activity, about: Any, prompt: str, context: StepContext, **more: Any) -> None:
         if about == "approval":
-            activity.approved = True
+            activity.approved = approved(memory, activity, context)
         else:
             ask_about(memory, activity, about, prompt, context, **more)
 

@@ -104,7 +104,7 @@ def test_a_step_before_its_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moves, "cancel_question", lambda memory, turn: None)
+    monkeypatch.setattr(moves, "close_inquiry", lambda memory, inquiry_id, context: None)
     found = flow(2, Budget(live_edits=1), approval=False)
     assert found.violation is not None or found.stuck
 

@@ -31,6 +31,7 @@ RefusalCode = Literal[
     "too_many",
     "no_constellation",
     "ended",
+    "guarded",
     "unavailable",
 ]
 

@@ -23,6 +23,8 @@ from asterism.constellation.specs import task_of
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput, did_you_mean
 
+TaskCheck = Callable[[TaskStar], None]
+"""A further check of each touched task, nested ones included; it raises EditRefused."""
 Match = Callable[[str, str, AgentProfile], str | None]
 """``(path of the task, words, profile) -> name of the skill that clearly matches``; empty for none,
 None where only an exact name counts."""
@@ -99,6 +101,7 @@ def apply_on_fleet(
     restore_by_id: bool = False,
     extended: bool = True,
     conditions_use_params: bool = True,
+    check_each: TaskCheck | None = None,
 ) -> Applied:
     """Apply a batch of edits and check it against the fleet, as a whole or not at all.
 
@@ -114,6 +117,7 @@ def apply_on_fleet(
         restore_by_id: as in ``apply_edits``.
         extended: False for entries of rules before ``${task.error}`` and reserved ids.
         conditions_use_params: False for entries of rules before ``params`` in conditions.
+        check_each: further check of each touched task.
 
     Raises:
         EditRefused: an edit is invalid; the constellation is unchanged.
@@ -132,6 +136,7 @@ def apply_on_fleet(
                 params=params,
                 extended=extended,
                 conditions_use_params=conditions_use_params,
+                check_each=check_each,
             )
 
     return apply_edits(constellation, edits, check, partial=partial, restore_by_id=restore_by_id, extended=extended)
@@ -148,6 +153,7 @@ def check_applied(
     path: str = "",
     extended: bool = True,
     conditions_use_params: bool = True,
+    check_each: TaskCheck | None = None,
 ) -> None:
     """Resolve the skills of touched tasks and check the batch against the fleet.
 
@@ -160,8 +166,18 @@ def check_applied(
     touched = _look_up(applied, constellation, fleet, match, path)
     for task in touched:
         check_task(task, constellation, fleet, inputs, params=params, extended=extended, conditions_use_params=conditions_use_params)
+        if check_each is not None:
+            check_each(task)
         if task.constellation is not None:
-            _check_nested(task, fleet, match, f"{path}{task.task_id}/", extended=extended, conditions_use_params=conditions_use_params)
+            _check_nested(
+                task,
+                fleet,
+                match,
+                f"{path}{task.task_id}/",
+                extended=extended,
+                conditions_use_params=conditions_use_params,
+                check_each=check_each,
+            )
     lines = [line for line_id in applied.lines if (line := constellation.lines[line_id]).condition]
     lines += [line for task in touched for line in constellation.lines_out(task.task_id) if line.condition]
     for line in lines:
@@ -176,7 +192,9 @@ def _look_up(applied: Applied, constellation: TaskConstellation, fleet: Fleet, m
     return touched
 
 
-def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str, *, extended: bool, conditions_use_params: bool) -> None:
+def _check_nested(
+    task: TaskStar, fleet: Fleet, match: Match, path: str, *, extended: bool, conditions_use_params: bool, check_each: TaskCheck | None
+) -> None:
     if path.count("/") >= MAX_NESTED:
         raise EditRefused("too_many", task.task_id, f"more than {MAX_NESTED} constellations within each other")
     nested, plan = TaskConstellation(), nested_plan(task)
@@ -193,6 +211,7 @@ def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str, *, exte
             path=path,
             extended=extended,
             conditions_use_params=conditions_use_params,
+            check_each=check_each,
         )
 
     try:

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from asterism.kernel.guards import DeviceGuards
+
 JsonSchema = dict[str, Any]
 JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -41,6 +43,8 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         parameters: JSON Schema (``type: object``) of the arguments.
         output: JSON Schema of the result; None if unknown.
         idempotent: True if it can safely be repeated under the same key after a crash.
+        is_harmless: True if its server says so, and the fleet trusts that: it needs no approval as
+            ``destructive``.
         tags: further words for it.
         examples: requests it would serve.
     """
@@ -50,6 +54,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parameters: JsonSchema = msgspec.field(default_factory=dict)
     output: JsonSchema | None = None
     idempotent: bool = False
+    is_harmless: bool = False
     tags: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
 
@@ -105,6 +110,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         grace_s: seconds that a lost device with ``reattach`` keeps its attempts.
         outlives_cancel: True if an attempt may go on after a cancel, which the device does not
             confirm, although it does not find the attempt again.
+        guards: what the fleet guards on it.
     """
 
     device_id: str
@@ -123,6 +129,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     grace_s: float = 60.0
     file_bytes: int | None = None
     outlives_cancel: bool = False
+    guards: DeviceGuards = DeviceGuards()
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill of that name, or None."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import Fleet
 from asterism.constellation.references import SECRET, references
 from asterism.constellation.task import TaskStar
+from asterism.kernel.data import texts_of
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -45,16 +44,3 @@ def check_secrets(task: TaskStar, constellation: TaskConstellation, fleet: Fleet
         raise EditRefused(
             "bad_reference", task.task_id, f"it starts a run of its own; write ${{{SECRET}.…}} in the task there that uses it"
         )
-
-
-def texts_of(value: Any) -> Iterator[str]:
-    """Yield every text of a JSON value."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)

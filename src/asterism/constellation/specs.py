@@ -17,7 +17,7 @@ def task_of(spec: TaskSpec) -> TaskStar:
 
 
 def unstarted(task: TaskStar) -> TaskStar:
-    """Return a task as it was before it started; an approval of the same attempt still holds."""
+    """Return a task as it was before it started; ``approved`` stays."""
     return msgspec.structs.replace(
         task,
         status=TaskStatus.WAITING_DEPENDENCY,

@@ -32,6 +32,7 @@ ErrorCode = Literal[
     "deadline",  # the task's deadline passed, including time in a queue
     "bad_result",  # the result was not JSON, or too large
     "bad_arguments",  # the skill does not accept these arguments
+    "guarded",  # a guard of the fleet refuses it
     "device_lost",  # the device was lost during the attempt, or it reports so
     "interrupted",  # our own process died during the attempt, which may have finished or not
     "cancelled",  # stopped on request
@@ -127,6 +128,9 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         became_pending_at, started_at, ended_at: seconds since the epoch; 0 before.
         items: progress of its items; None until a task with ``for_each`` has its list.
         item_of, index, item: of an item, the id of its task, its number and its value.
+        is_foreign: True if something of it came over the network or from a model.
+        is_as_submitted: True if the submission wrote it and nothing has changed since, so that guards
+            which that submission has set on other tasks do not concern it.
     """
 
     task_id: str
@@ -165,6 +169,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     item_of: str = ""
     index: int = 0
     item: Any = None
+    is_foreign: bool = False
+    is_as_submitted: bool = False
 
     @property
     def editable(self) -> bool:

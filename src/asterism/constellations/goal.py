@@ -28,6 +28,7 @@ from asterism.devices.python_fleet import Fleet as PythonFleet
 from asterism.devices.source import imported
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.kernel.file_value import FILE
+from asterism.kernel.permissions import ALL
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -289,7 +290,10 @@ def rehearse_plan(goal: Goal, fleet: Fleet, *, is_written: bool = True) -> TaskC
         if is_written:
             check_plan(plan, fleet)
         rehearsal.take(
-            ConstellationSubmitted(request=goal.request, fleet=tuple(fleet.values()), plan=plan, params=params), at=0.0, actor=""
+            ConstellationSubmitted(request=goal.request, fleet=tuple(fleet.values()), plan=plan, params=params),
+            at=0.0,
+            actor="",
+            permissions=ALL,  # the submission itself is refused where its sender may not do what a local user may
         )
     except EditRefused as refused:
         raise InvalidInput(f"the plan cannot be run on this fleet: {refused}") from refused

@@ -16,6 +16,7 @@ from asterism.devices.attempt_files import chunks_of_path
 from asterism.devices.here import HereDevice
 from asterism.errors import InvalidInput
 from asterism.kernel.file_value import FILE
+from asterism.kernel.guards import Guards, inherited
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
 from asterism.machines.constellation_agent.requests import MAX_ROUNDS, round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -33,6 +34,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
         options: options of the last round.
         model: model that planned the last round, or None.
         fleet_file: fleet file of the last round; empty if unknown.
+        guards: the plan's part of the guards of the last round.
     """
 
     session: str = ""
@@ -40,6 +42,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     options: RunOptions = RunOptions()
     model: ModelChoice | None = None
     fleet_file: str = ""
+    guards: Guards = Guards()
 
 
 async def submit(
@@ -109,6 +112,7 @@ def _submitted(client: Client, goal: Goal, fleet: Fleet, inherited: Round) -> Co
         plan=goal.plan,
         params=params_of(goal),
         previous_rounds=inherited.previous_rounds,
+        guards=inherited.guards,
     )
 
 
@@ -136,4 +140,5 @@ async def round_after(client: Client, row: RunRow) -> Round:
         options=memory.options,
         model=model_of(first),
         fleet_file=first.fleet_file if first else "",
+        guards=inherited(memory.guards),
     )

@@ -16,19 +16,21 @@ import re
 import tomllib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from asterism.constellation.profile import HERE, AgentProfile, Fleet
+from asterism.constellation.profile import HERE, AgentProfile, Fleet, Skill
 from asterism.devices.unopened import UnopenedDevice, described
 from asterism.errors import AsterismError, InvalidInput, did_you_mean
+from asterism.kernel.guards import DeviceGuards, SkillGuard, joined
 from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.notices import Channel
 
 Table = TypeVar("Table")
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
+Approval = Literal["", "always", "destructive"]
 OPENED_AT_ONCE = 16
 """Devices that are opened at once: one that does not answer delays no other."""
 ANSWER_S = 20.0
@@ -39,7 +41,37 @@ UNNEEDED_S = 2.0
 log = logging.getLogger("asterism.devices")
 
 
-class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GuardEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a fleet file guards: the keys of a device, and of ``[devices.guards.NAME]`` for one of its skills, commands or tools.
+
+    Attributes:
+        approval: ``always``, or ``destructive`` for what is marked so and for each tool of an MCP
+            server that is not marked harmless; empty for none.
+        destructive: marks a skill, command or tool.
+        no_options, within, secrets, task_env, task_folder: as in ``SkillGuard``.
+    """
+
+    approval: Approval = ""
+    destructive: bool = False
+    no_options: tuple[str, ...] = ()
+    within: dict[str, Annotated[str, Meta(pattern="^/")]] = msgspec.field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    task_env: tuple[str, ...] = ()
+    task_folder: bool = False
+
+    def guard(self, *, approval: bool) -> SkillGuard:
+        """Return the guard; ``approval`` says if the device or the skill needs one."""
+        return SkillGuard(
+            approval=approval,
+            no_options=self.no_options,
+            within={name: (folder,) for name, folder in self.within.items()},
+            secrets=self.secrets,
+            task_env=self.task_env,
+            task_folder=self.task_folder,
+        )
+
+
+class DeviceEntry(GuardEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The keys of every ``[[devices]]`` table; each kind adds its own.
 
     See AgentProfile for their meaning.
@@ -52,11 +84,36 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     capabilities: tuple[str, ...] = ()
     concurrency: Annotated[int, Meta(ge=1)] = 1
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+    guards: dict[str, GuardEntry] = msgspec.field(default_factory=dict)
 
     def profile(self, **fields: Any) -> AgentProfile:
         """Return the profile of the device, with these fields in addition or instead."""
-        own = {name: getattr(self, name) for name in DeviceEntry.__struct_fields__ if name != "id"}
-        return AgentProfile(**{"device_id": self.id, **own, **fields})
+        own = {name: getattr(self, name) for name in _PROFILED}
+        profile = AgentProfile(**{"device_id": self.id, **own, **fields})
+        return msgspec.structs.replace(profile, guards=self.guards_of(profile.skills))
+
+    def guards_of(self, skills: Sequence[Skill]) -> DeviceGuards:
+        """Return what the table guards on a device with these skills."""
+        harmless = {skill.name for skill in skills if skill.is_harmless}
+        unknown = [name for name in self.guards if name not in {skill.name for skill in skills}]
+        if unknown and skills and self.kind != "mcp":  # the tools of a server may come later
+            names = [skill.name for skill in skills]
+            hint = did_you_mean(unknown[0], names) or f"; there is {', '.join(names)}"
+            raise InvalidInput(f"guards: there is no skill {unknown[0]!r}{hint}")
+        is_guarded = self.destructive or self.kind == "mcp"
+        every = self.guard(approval=self._asks(self, is_destructive=is_guarded))
+        found = {}
+        for name in (*self.guards, *harmless):
+            own = self.guards.get(name, GuardEntry())
+            is_destructive = own.destructive or (is_guarded and name not in harmless)
+            found[name] = joined(own.guard(approval=self._asks(own, is_destructive=is_destructive)), every)
+        return DeviceGuards(every=every, skills={name: guard for name, guard in found.items() if guard != every})
+
+    def _asks(self, own: GuardEntry, *, is_destructive: bool) -> bool:
+        return "always" in (self.approval, own.approval) or (is_destructive and "destructive" in (self.approval, own.approval))
+
+
+_PROFILED = ("kind", "description", "aliases", "capabilities", "concurrency", "metadata")
 
 
 class DeviceKind(msgspec.Struct, frozen=True):
@@ -310,7 +367,7 @@ def _keys(struct: type, inner: str) -> tuple[str, ...]:
     here: Any = msgspec.inspect.type_info(struct)
     for name, index in re.findall(r"\.(\w+)|(\[\d+\])", inner):
         here = here.item_type if index else next(field.type for field in here.fields if field.encode_name == name)
-    return tuple(field.encode_name for field in here.fields)
+    return tuple(sorted((field.encode_name for field in here.fields), key=GuardEntry.__struct_fields__.__contains__))
 
 
 def _refuse_shared_names(entries: tuple[DeviceEntry, ...], named: str) -> None:

@@ -42,6 +42,8 @@ class DeclaredDevice:
         folder: working folder of its skills and commands; a relative path counts from the file that
             declares the device. By default the folder where a run was submitted.
         description, aliases, capabilities, metadata: for planners.
+        guarded: what the fleet guards, by the keys of a fleet file: ``approval``, ``guards``, ``no_options``,
+            ``within``, ``secrets``, ``task_env``, ``task_folder``.
 
     Raises:
         InvalidInput: a function, loop or agent cannot be imported by other processes.
@@ -63,6 +65,7 @@ class DeclaredDevice:
         aliases: Sequence[str] = (),
         capabilities: Sequence[str] = (),
         metadata: Mapping[str, Any] = {},
+        **guarded: Any,
     ) -> None:
         caller = inspect.currentframe()
         file = caller.f_back.f_globals.get("__file__", "") if caller and caller.f_back else ""
@@ -79,6 +82,7 @@ class DeclaredDevice:
             "aliases": list(aliases),
             "capabilities": list(capabilities),
             "metadata": dict(metadata),
+            **guarded,
         }
         self.table: dict[str, Any] = {"id": device_id, "concurrency": concurrency, **{name: it for name, it in given.items() if it}}
 

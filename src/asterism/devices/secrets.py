@@ -15,10 +15,10 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument, TaskSpec
 from asterism.constellation.references import SECRET, secrets_of, with_secrets
-from asterism.constellation.secret_use import texts_of
 from asterism.constellation.task import TaskStar
 from asterism.devices.masking import found_in, masked
 from asterism.errors import InvalidInput, MissingExtra
+from asterism.kernel.data import texts_of
 from asterism.runtime.ports.device import Attempt
 
 PREFIX = "ASTERISM_SECRET_"

@@ -18,6 +18,7 @@ from asterism.devices.plan_functions import fleet_with, rebase_plan
 from asterism.devices.secrets import missing_secrets
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.flows.fields import MISSING, Field, fields_of
+from asterism.kernel.permissions import ALL
 from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import event_data
@@ -169,7 +170,7 @@ async def check_on_fleet(agent: Any, fleet: Fleet, here: HereDevice | None, devi
         profiles = await fleet_with(plan, fleet, here)
         check_plan(plan, profiles)
         start = StartRequest(definition=event_data(ConstellationDefinition(fleet=tuple(profiles.values()), plan=rehearsed)))
-        Run(CONSTELLATION_AGENT, "plan").take(first_event(start), at=0.0, actor="")
+        Run(CONSTELLATION_AGENT, "plan").take(first_event(start), at=0.0, actor="", permissions=ALL)
     except (EditRefused, InvalidInput) as error:
         hint = "" if fleet else "; name the devices with --fleet, or asterism.open(fleet=…)"
         raise InvalidInput(f"the plan of {agent.__name__} cannot be run: {error}{hint}") from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -190,3 +190,16 @@ def error_text(error: BaseException) -> str:
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     # A file name in it may not be valid Unicode
     return text[:MAX_ERROR_CHARS].encode(errors="backslashreplace").decode()
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield every text of a JSON value."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)

@@ -16,6 +16,7 @@ class Permission(enum.StrEnum):
         EDIT: change the plan of a run.
         ANSWER: answer questions.
         ADMIN: manage tokens and devices, and lift the guards of a plan.
+        LOCAL: name files, secrets, variables and working folders of this computer. No token has it.
     """
 
     VIEW = "view"
@@ -24,6 +25,7 @@ class Permission(enum.StrEnum):
     EDIT = "edit"
     ANSWER = "answer"
     ADMIN = "admin"
+    LOCAL = "local"
 
 
 Permissions = tuple[Permission, ...]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from asterism.errors import InvalidInput
+from asterism.kernel.guards import Guards
 
 D = TypeVar("D", bound=msgspec.Struct)
 
@@ -22,6 +23,7 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         budget_s: seconds the run may take; None for the limit of its definition.
         fleet_file: path of the fleet file, for a machine that runs tasks on devices; empty without
             one.
+        guards: the guards of the run that starts it, as they stand.
     """
 
     definition: dict[str, Any]
@@ -29,6 +31,7 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
     budget_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     fleet_file: str = ""
+    guards: Guards = Guards()
 
     def defined_as(self, kind: type[D]) -> D:
         """Return the definition as the type of its machine.

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
+
 from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RequestFactory, Row, StepContext, Table, row
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import (
@@ -23,6 +25,7 @@ from asterism.machines.children import (
     signal_child,
     signal_children,
 )
+from asterism.machines.guarding import lift_guard
 from asterism.machines.run_control import (
     Answered,
     AskPerson,
@@ -31,6 +34,7 @@ from asterism.machines.run_control import (
     CancelEffect,
     EffectCancelled,
     Forked,
+    GuardLifted,
     OwnershipAcquired,
     Pause,
     RunMemory,
@@ -150,6 +154,8 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
             context.schedule(CancelEffect(effect_id=effect))
             context.abandon(effect)
         memory.blocked_children.clear()
+        if event.guards is not None:
+            memory.guards = msgspec.structs.replace(memory.guards, devices=event.guards)
         control.forked(memory, event, context)
         return context.state
 
@@ -175,7 +181,13 @@ def _while_live(control: RunControl) -> dict[type[Event], Row]:
         signal_children(children_of(context), event, context)
         return context.state
 
-    return {Pause: row(paused), Unpause: row(unpaused), Cancel: control.cancel, TransitionFailed: control.defect}
+    return {
+        Pause: row(paused),
+        Unpause: row(unpaused),
+        Cancel: control.cancel,
+        TransitionFailed: control.defect,
+        GuardLifted: row(lift_guard),
+    }
 
 
 def children_of(context: StepContext) -> list[str]:

@@ -11,8 +11,20 @@ from typing import Any
 import msgspec
 
 from asterism.errors import Refused
+from asterism.kernel.guards import digest_of
 from asterism.kernel.machine import StepContext
-from asterism.machines.run_control import Answered, AskPerson, CancelEffect, OpenInquiry, Risk, RunMemory, Verb, check_verb, no_longer_open
+from asterism.machines.run_control import (
+    Answered,
+    AskPerson,
+    CancelEffect,
+    OpenInquiry,
+    Risk,
+    RunMemory,
+    Verb,
+    check_sender,
+    check_verb,
+    no_longer_open,
+)
 
 INTERRUPTION = "interruption"
 """Kind of a question about work that may have happened: run it again (approve), give its result (respond), or neither."""
@@ -62,17 +74,25 @@ def _ask(memory: RunMemory, inquiry: OpenInquiry, context: StepContext) -> str:
     return inquiry_id
 
 
-def check_answer(memory: RunMemory, event: Answered, *, verbs: bool = True) -> OpenInquiry:
-    """Return the question that an answer is for, which stays open; ``verbs`` as False accepts every kind of answer.
+def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, verbs: bool = True, kind: str = "") -> OpenInquiry:
+    """Return the question that an answer is for, which stays open.
+
+    ``verbs`` as False accepts every kind of answer; ``kind`` is the question's for ``check_sender``, if that is another.
 
     Raises:
-        Refused: the question is not open, or does not accept this answer.
+        Refused: the question is not open, does not accept this answer, or shows another request than
+            the answer names; or its sender may not give it.
     """
     inquiry = memory.inquiries.get(event.effect_id)
     if inquiry is None:
         raise no_longer_open(event)
     if verbs:
         check_verb(event, inquiry.asked.verbs)
+    guards = memory.guards
+    if guards.submitter and not event.cancelled:  # else the run has begun under earlier rules, or nobody has sent it
+        check_sender(event, kind or inquiry.kind, context, submitter=guards.submitter, submitter_may_approve=guards.submitter_may_approve)
+    if guards.submitter and event.verb in ("approve", "edit") and event.digest != digest_of(inquiry.asked.subject):
+        raise Refused(f"{event.effect_id} is about another request than this answer names; look at it again, and answer then")
     if event.verb == "edit" and not isinstance(event.value, dict):
         raise Refused("an edit must be the changes, as a JSON object")
     return inquiry

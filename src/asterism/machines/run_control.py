@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from asterism.errors import Refused
+from asterism.kernel.guards import DeviceGuards, Guards
 from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, StepContext
 from asterism.kernel.permissions import Permission, Permissions
 
@@ -66,6 +67,20 @@ class Cancel(Event, tag="cancel", frozen=True, kw_only=True):
     reason: str = ""
 
 
+class GuardLifted(Event, tag="guard_lifted", frozen=True, kw_only=True):
+    """Lift the guard that a plan has set on a skill, or on a device without skills.
+
+    Attributes:
+        name: the skill or the device.
+        reason: why, for the journal.
+    """
+
+    from_outside: ClassVar[bool] = True
+
+    name: str
+    reason: str
+
+
 class Forked(Event, tag="forked", frozen=True, kw_only=True):
     """This run is a copy of another run up to this entry.
 
@@ -76,6 +91,7 @@ class Forked(Event, tag="forked", frozen=True, kw_only=True):
     Attributes:
         seq: number of the last copied entry.
         idle_s: seconds between that entry and this one; all timers move later by as much.
+        guards: what the fleet guards now, by device id; None where the fleet is not known.
     """
 
     submits: ClassVar[bool] = True
@@ -83,6 +99,7 @@ class Forked(Event, tag="forked", frozen=True, kw_only=True):
     origin: str
     seq: int
     idle_s: float
+    guards: dict[str, DeviceGuards] | None = None
 
 
 class TransitionFailed(EffectResult, tag="transition_failed", frozen=True, kw_only=True):
@@ -105,6 +122,7 @@ class Answered(EffectResult, tag="answered", frozen=True, kw_only=True):
         verb: approve, edit (``value``: new arguments), reject (``reason``), respond (``value``),
             cancel.
         cancelled: True if nobody answered, because the question was cancelled or expired.
+        digest: of an approval or an edit, that of the subject which was shown (``guards.digest_of``).
     """
 
     from_outside: ClassVar[bool] = True
@@ -113,6 +131,7 @@ class Answered(EffectResult, tag="answered", frozen=True, kw_only=True):
     value: Any = None
     reason: str = ""
     cancelled: bool = False
+    digest: str = ""
 
 
 class AskPerson(Effect, tag="ask_person", frozen=True, kw_only=True):
@@ -200,7 +219,7 @@ def needed_for(verb: Verb, kind: str) -> Permissions:
     return (Permission.EDIT, Permission.ANSWER) if verb == "edit" and kind in ("plan", "edits") else (Permission.ANSWER,)
 
 
-def check_sender(event: Answered, kind: str, context: StepContext, *, submitter_may_approve: bool = True) -> None:
+def check_sender(event: Answered, kind: str, context: StepContext, *, submitter: str = "", submitter_may_approve: bool = True) -> None:
     """Check that the sender of an answer may give it.
 
     Args:
@@ -208,16 +227,15 @@ def check_sender(event: Answered, kind: str, context: StepContext, *, submitter_
         kind: what is asked: ``plan`` or ``edits`` of a planner, ``conversation`` for the question of
             an agent to the person it talks with, or another word of the machine.
         context: has the sender, the permissions, and who has submitted or copied the run.
+        submitter: who has submitted the root of the tree.
         submitter_may_approve: False if somebody else than the submitter must approve.
 
     Raises:
         Refused: the sender may not; the question stays open.
     """
-    if event.cancelled:  # nobody has sent it
-        return
     if missing := [it for it in needed_for(event.verb, kind) if it not in context.permissions]:
         raise Refused(f"{context.actor} may not {event.verb} {event.effect_id}: that takes the permission {' and '.join(missing)}")
-    is_submitter = _person(context.actor) in map(_person, context.submitters)
+    is_submitter = _person(context.actor) in map(_person, (*context.submitters, submitter))
     if is_submitter and not submitter_may_approve and kind != "conversation" and event.verb in ("approve", "edit"):
         raise Refused(f"{context.actor} has submitted this run and may not {event.verb} {event.effect_id}; somebody else must")
 
@@ -236,6 +254,7 @@ class RunMemory(msgspec.Struct, kw_only=True):
         blocked_children: ids of the ``StartChild`` effects whose child waits only for people, or is
             paused.
         code, reason: code and reason of the end; empty while the run has not ended.
+        guards: its guards as they stand.
     """
 
     paused: bool = False
@@ -243,6 +262,7 @@ class RunMemory(msgspec.Struct, kw_only=True):
     blocked_children: set[str] = set()
     code: str = ""
     reason: str = ""
+    guards: Guards = Guards()
 
     def wake_at(self) -> float | None:
         """Return the epoch seconds at which a ``BatchEnded`` is due; None without a timer."""

@@ -20,7 +20,7 @@ from asterism.kernel.data import as_json, check_json
 from asterism.kernel.journal import Entry, Record, check_known, check_whole
 from asterism.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.kernel.packing import event_body, packer
-from asterism.kernel.permissions import ALL, Permissions
+from asterism.kernel.permissions import ALL, Permission, Permissions
 from asterism.kernel.run import Run
 from asterism.machines.run_control import Answered, Forked, Verb
 from asterism.runtime.answer_values import check_no_secret, check_types, edited_arguments
@@ -155,7 +155,8 @@ class Client:
             raise InvalidInput(f"run {run_id} has no entry {at}; it has entries 1 to {row.seq}")
         copied = with_run_id((await self.store.records(run_id))[:at], run_id, new_id := new_id or self.clock.new_id())
         (live, entries), now = _replayed(machine, new_id, copied), self.clock.now()
-        forked = Forked(origin=run_id, seq=at, idle_s=max(0.0, now - copied[-1].at))
+        guards = {device: profile.guards for device, profile in self.fleet.items()} or None
+        forked = Forked(origin=run_id, seq=at, idle_s=max(0.0, now - copied[-1].at), guards=guards)
         for event in (forked, first) if first is not None else (forked,):
             entries += filter(None, [live.take(event, at=now, actor=actor, permissions=self.permissions)])
         times = {"created_at": now, "updated_at": now, "due_at": self._due_at(now)}
@@ -288,7 +289,9 @@ class Client:
             raise InvalidInput(f"there is no question {inquiry_id!r}; `asterism inbox` lists the open ones")
         return found[0]
 
-    async def post_answer(self, inquiry_id: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "", key: str = "") -> InboxRow:
+    async def post_answer(
+        self, inquiry_id: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "", key: str = "", digest: str = ""
+    ) -> InboxRow:
         """Answer an open inquiry. The answer is validated first, and the first one written wins.
 
         If the run refuses the answer (an edit of an unknown argument), the inquiry stays open. With a ``key``, which
@@ -319,7 +322,9 @@ class Client:
         check_json([value, reason], f"the answer to {inquiry_id}")  # the journal must give back exactly what was approved
         if verb != "edit":
             as_json([value, reason], f"the answer to {inquiry_id}")
-        event = Answered(effect_id=inquiry_id, verb=verb, value=value, reason=reason)
+        if verb in ("approve", "edit") and not digest and Permission.LOCAL in self.permissions:
+            digest = asked.digest  # a local program sees the whole request where it sees the question
+        event = Answered(effect_id=inquiry_id, verb=verb, value=value, reason=reason, digest=digest)
         if is_new:
             await check_types(self.store, self.machines, asked.run_id, event)
         for number in range(1, MAX_ANSWERS + 1):

@@ -9,10 +9,10 @@ import msgspec
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import kind_of
 from asterism.kernel.run import Run
-from asterism.machines.run_control import Answered, AskPerson, Cancel, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import Answered, AskPerson, Cancel, GuardLifted, Pause, TransitionFailed, Unpause
 from asterism.runtime.ports.store import InquiryRow, RunStatus
 
-_CONTROLS = frozenset({Pause, Unpause, Cancel, Answered})
+_CONTROLS = frozenset({Pause, Unpause, Cancel, GuardLifted, Answered})
 """Commands that every machine accepts. A run that only these could reach is stuck: without anything
 outstanding they can at most end it."""
 

@@ -20,6 +20,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import TaskSpec
 from asterism.constellation.fan_out import ForEach, ItemCounts
 from asterism.constellation.line import TaskStarLine
+from asterism.constellation.resolution import predecessor_results
 from asterism.constellation.task import TaskStar
 from asterism.errors import AsterismError
 from asterism.kernel.run import Run
@@ -233,12 +234,20 @@ def read_only_form(constellation: TaskConstellation, task: TaskStar) -> tuple[by
     return _encode((planned, waits)), _encode(ended) if ended else b""
 
 
-def subject_of(attempt: Dispatch | StartChild, task: TaskStar) -> dict[str, Any]:
-    """Return the subject that a person approves for an attempt at a task."""
+def subject_of(attempt: Dispatch | StartChild, task: TaskStar, memory: ConstellationMemory) -> dict[str, Any]:
+    """Return the subject that a person approves for an attempt at a task: all that its device or child run gets."""
+    results = predecessor_results(task, memory.constellation)
+    found: dict[str, Any] = {"task_id": task.task_id, "working_directory": memory.working_directory, "results": results}
     if isinstance(attempt, StartChild):
         plan = attempt.start.defined_as(ConstellationDefinition).plan
-        return {"task_id": task.task_id, "constellation": msgspec.to_builtins(plan), "arguments": attempt.start.inputs}
-    return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments}
+        found |= {"description": task.description or task.name, "arguments": attempt.start.inputs}
+        found["constellation"] = msgspec.to_builtins(plan)
+    else:
+        if attempt.sources is not None:
+            found["results"] = {source: result for source, result in results.items() if source in attempt.sources}
+        names = ("device", "skill", "description", "arguments", "env", "folder")
+        found |= {name: getattr(attempt, name) for name in names}
+    return {name: value for name, value in found.items() if value or name == "arguments"}
 
 
 def difference(live: Run[Any], replayed: Run[Any]) -> str:

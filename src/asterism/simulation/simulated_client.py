@@ -96,7 +96,9 @@ class SimulatedClient:
         self._counts["answers"] += 1
         try:
             if answer.bypasses_client:
-                event = Answered(effect_id=inquiry.inquiry_id, verb=answer.verb, value=answer.value, reason=answer.reason)
+                event = Answered(
+                    effect_id=inquiry.inquiry_id, verb=answer.verb, value=answer.value, reason=answer.reason, digest=inquiry.digest
+                )
                 key = f"{self._clock.new_id()}-{answer.by}"
                 row = InboxRow(
                     run_id=inquiry.run_id,

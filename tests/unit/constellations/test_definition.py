@@ -17,6 +17,7 @@ from asterism.constellation.fan_out import ForEach
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellations.plans import plan_of, plan_text
 from asterism.devices.plan_functions import rebase_plan
+from asterism.kernel.permissions import ALL
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -376,7 +377,7 @@ def test_every_field_of_a_plan_survives_a_file_a_constellation_and_a_run() -> No
     run = Run(CONSTELLATION_AGENT, "r")
     desk = AgentProfile(device_id="desk", skills=(Skill(name="work", parameters={"additionalProperties": True}),))
     params = {"day": "mon", "tries": 3, "float": 0.5, "bool": True, "list": [], "dict": {}}
-    run.take(ConstellationSubmitted(request="x", fleet=(desk,), plan=plan, params=params), at=0.0, actor="")
+    run.take(ConstellationSubmitted(request="x", fleet=(desk,), plan=plan, params=params), at=0.0, actor="", permissions=ALL)
     assert plan_text(plan_of(run.memory.constellation, "whole", plan.params)) == text
 
 

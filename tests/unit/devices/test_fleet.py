@@ -52,7 +52,8 @@ os = "linux"
 id = "server"
 """
 
-COMMON_KEYS = "id, kind, description, aliases, capabilities, concurrency, metadata"
+COMMON_KEYS = "id, kind, description, aliases, capabilities, concurrency, metadata, guards"
+GUARD_KEYS = "approval, destructive, no_options, within, secrets, task_env, task_folder"
 COMMAND_KEYS = "name, argv, description, idempotent, tags, examples, output, file, files, returns, timeout_s"
 
 
@@ -153,11 +154,11 @@ def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
         ("[[devices]]\nid = 'a'\nkind = 'toaster'", "devices[0] (a).kind: unknown kind 'toaster'; allowed: bare, local"),
         (
             "[[devices]]\nid = 'a'\nskils = []",
-            f"devices[0] (a): unknown key 'skils'; allowed: {COMMON_KEYS}, skills, commands, env, folder, inherit",
+            f"devices[0] (a): unknown key 'skils'; allowed: {COMMON_KEYS}, skills, commands, env, folder, inherit, {GUARD_KEYS}",
         ),
         (
             "[[devices]]\nid = 'a'\nkind = 'bare'\nskills = []",
-            f"devices[0] (a): unknown key 'skills'; allowed: {COMMON_KEYS}",
+            f"devices[0] (a): unknown key 'skills'; allowed: {COMMON_KEYS}, {GUARD_KEYS}",
         ),
         (
             "[[devices]]\nid = 'a'\n[[devices.commands]]\nname = 'c'\nargv = ['ls']\nshell = true",

@@ -8,9 +8,8 @@ import pytest
 
 from asterism.errors import Refused
 from asterism.kernel.permissions import LOWEST, Permission
-from asterism.machines.constellation_agent.planning import SENDERS_CHECKED
 from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, Forked
-from tests.constellation_harness import Agent, memory_of
+from tests.constellation_harness import Agent, agent_of_rules, memory_of
 from tests.constellations import action, plan
 
 A = action
@@ -118,8 +117,8 @@ def test_an_edit_of_a_plan_by_a_sender_who_may_not_edit_is_refused_and_the_quest
     assert list(agent.outstanding(AskPerson)) == [asked]
     agent.take(by_hand, actor="bob", permissions=(*may_answer, Permission.EDIT))
     assert agent.state == "CONTINUE"
-    earlier = planned()
-    earlier.run.rules = SENDERS_CHECKED - 1
+    earlier = agent_of_rules(6)(approve_plan=True)
+    earlier.plans(plan=plan("a"))
     earlier.take(Answered(effect_id=asked, verb="approve"), permissions=LOWEST)
     assert earlier.state == "CONTINUE"
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import msgspec
 import pytest
 
 from asterism.errors import IllegalTransition, Refused
+from asterism.kernel.guards import Guards
 from asterism.kernel.journal import Entry, state_history
 from asterism.kernel.machine import Event
 from asterism.kernel.packing import packer
+from asterism.kernel.permissions import ALL, LOWEST, Permissions
 from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild, child_start
@@ -32,6 +35,7 @@ from asterism.machines.flow_agent.events import (
 from asterism.machines.flow_agent.memory import HandlerRunning
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Answered, AskPerson, BatchEnded, Cancel, CancelEffect, Forked, Pause, TransitionFailed, Unpause
+from tests.machine_harness import as_shown
 
 SEED = {
     "INITIALIZING": {"RUNNING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "PAUSED", "COMPLETED", "ERROR"},
@@ -56,9 +60,10 @@ class Talk:
         self.now = 1000.0
         self.take(ConversationStarted(agent="tests:Agent", message=Message(text="hello", by="ada"), **begun))
 
-    def take(self, event: Event, actor: str = "ada") -> tuple[Any, ...]:
+    def take(self, event: Event, actor: str = "ada", permissions: Permissions | None = None) -> tuple[Any, ...]:
         """Take an event, then BatchEnded until nothing more happens; returns the effects."""
-        entries = [self.run.take(event, at=self.now, actor=actor)]
+        may = (ALL if event.from_outside else LOWEST) if permissions is None else permissions
+        entries = [self.run.take(as_shown(self.run, event), at=self.now, actor=actor, permissions=may)]
         while entry := self.run.take(BatchEnded(), at=self.now, actor="system"):
             entries.append(entry)
             if len(entries) > 20:
@@ -190,7 +195,8 @@ def test_a_child_is_started_once_and_its_end_is_reported_with_its_key() -> None:
     talk.entered(S.RUNNING)
     handler, start = talk.memory.handler_effect, StartChild(machine="flow agent", start=StartRequest(definition={}))
     wanted = ChildRequested(effect_id=handler, key="k", start=start)
-    assert talk.take(wanted) == (start,)
+    guarded = msgspec.structs.replace(start, start=StartRequest(definition={}, guards=Guards(submitter="ada")))
+    assert talk.take(wanted) == (guarded,)
     assert talk.take(wanted) == (), "its end will wake the handler"
     ended = ChildEnded(effect_id=talk.memory.children["k"].effect_id, outcome="finished", result=1)
     assert talk.take(ended) == (NotifyHandler(effect_id=handler, child_key="k"),)
@@ -265,7 +271,7 @@ def test_of_three_simultaneous_approvals_one_is_accepted() -> None:
     asked = talk.memory.open_question
     talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="ada")
     talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="bob")
-    talk.run.take(Answered(effect_id=asked, verb="approve"), at=talk.now, actor="cleo")
+    talk.run.take(as_shown(talk.run, Answered(effect_id=asked, verb="approve")), at=talk.now, actor="cleo", permissions=ALL)
     talk.take(BatchEnded())
     talk.entered(S.RUNNING)
     talk.handled(S.WAITING_FOR_APPROVAL, text="And again?")

@@ -58,10 +58,10 @@ def test_a_question_accepts_only_the_answers_of_its_kind_and_cancel(kind: str, v
     for verb in ("approve", "edit", "reject", "respond", "cancel"):
         event = Answered(effect_id=inquiry, verb=verb, value={})
         if verb in (*verbs, "cancel"):
-            assert check_answer(memory, event) is memory.inquiries[inquiry]
+            assert check_answer(memory, event, context()) is memory.inquiries[inquiry]
         else:
             with pytest.raises(Refused, match=f"accepts {', '.join(verbs)}, not {verb}"):
-                check_answer(memory, event)
+                check_answer(memory, event, context())
 
 
 def test_an_answer_to_a_question_that_is_not_open_is_refused() -> None:
@@ -71,13 +71,13 @@ def test_an_answer_to_a_question_that_is_not_open_is_refused() -> None:
     assert step.effects == [CancelEffect(effect_id=inquiry)]
     assert step.abandoned == {inquiry}
     with pytest.raises(Refused, match="not open any more"):
-        check_answer(memory, Answered(effect_id=inquiry, verb="approve"))
+        check_answer(memory, Answered(effect_id=inquiry, verb="approve"), context())
 
 
 def test_an_edit_that_is_no_object_is_refused() -> None:
     memory = Patient()
     with pytest.raises(Refused, match="as a JSON object"):
-        check_answer(memory, Answered(effect_id=asked(memory), verb="edit", value=[1]))
+        check_answer(memory, Answered(effect_id=asked(memory), verb="edit", value=[1]), context())
 
 
 def test_a_fork_closes_the_copied_question_and_asks_exactly_the_same_with_its_own_time() -> None:

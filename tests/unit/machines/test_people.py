@@ -33,7 +33,7 @@ def interrupted(**more: Any) -> Agent:
 def test_a_task_that_wants_a_yes_asks_for_exactly_what_will_be_done() -> None:
     agent = Agent(careful())
     asked = agent.inquiry()
-    assert asked.subject == {"task_id": "a", "device": "s", "skill": "once", "arguments": {"x": 1}}
+    assert asked.subject == {"task_id": "a", "device": "s", "skill": "once", "description": "act", "arguments": {"x": 1}}
     assert (asked.prompt, asked.verbs, asked.risk) == ("Run a (act) on s?", ("approve", "edit", "reject"), "high")
     assert (agent.task("a").status, agent.task("a").inquiry_id, agent.task("a").attempts) == (
         "RUNNING",

@@ -12,6 +12,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.errors import StoreUnavailable
 from asterism.kernel.machine import EffectResult, Event
 from asterism.kernel.packing import event_body
+from asterism.kernel.permissions import ALL
 from asterism.machines.constellation_agent.events import AttemptEnded, ConstellationSubmitted, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, Cancel
@@ -58,8 +59,9 @@ class Answering(MemoryStore):
     async def release(self, run_id: str, epoch: int, *, force: bool = False, due_at: float | None = None, problem: str = "") -> bool:
         asked = next((it for it in self.memory.inquiries.values() if it.run_id != run_id and not it.answer), None)
         if asked and not force:
-            body = event_body(Answered(effect_id=asked.inquiry_id, verb="approve"))
-            await self.send(InboxRow(run_id=asked.run_id, key=asked.inquiry_id, actor="me", kind="answered", body=body, at=0.0))
+            body = event_body(Answered(effect_id=asked.inquiry_id, verb="approve", digest=asked.digest))
+            row = InboxRow(run_id=asked.run_id, key=asked.inquiry_id, actor="me", kind="answered", body=body, at=0.0, permissions=ALL)
+            await self.send(row)
             self.driver.wake_inbox()
             for _ in range(100):
                 await asyncio.sleep(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from asterism.machines.run_control import AskPerson, Cancel, Pause
@@ -10,7 +12,7 @@ from tests.constellation_harness import Agent
 from tests.constellations import plan
 
 
-def asking(**options: float) -> Agent:
+def asking(**options: Any) -> Agent:
     return Agent({"tasks": [{"task_id": "a", "device": "d", "inputs": {"x": 1}, "requires_approval": True}]}, **options)
 
 
@@ -70,4 +72,4 @@ def test_an_entry_opens_the_inquiries_that_it_asks() -> None:
         "high",
     )
     assert (row.asked_at, row.expires_at) == (1000.0, 1030.0)
-    assert msgspec.json.decode(row.subject) == {"task_id": "a", "device": "d", "skill": "", "arguments": {"x": 1}}
+    assert msgspec.json.decode(row.subject) == {"task_id": "a", "device": "d", "arguments": {"x": 1}}

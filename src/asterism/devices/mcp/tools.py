@@ -80,6 +80,7 @@ def _skill(tool: Any, *, trust_hints: bool) -> Skill:
         parameters=_with_files(tool.input_schema),
         output=CONTENT_OUTPUT if tool.output_schema is None else tool.output_schema,
         idempotent=bool(trust_hints and hints and (hints.read_only_hint or hints.idempotent_hint)),
+        is_harmless=bool(trust_hints and hints and (hints.read_only_hint or hints.destructive_hint is False)),
     )
 
 

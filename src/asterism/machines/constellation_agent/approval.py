@@ -75,14 +75,14 @@ def kind_of(proposed: Planned) -> Kind:
     return "edits" if proposed.plan is None else "plan"
 
 
-def decided(memory: ConstellationMemory, proposed: Planned, event: Answered) -> Planned:
+def decided(memory: ConstellationMemory, proposed: Planned, event: Answered, context: StepContext) -> Planned:
     """Return the proposal as a person decided, with their edit if they edited it.
 
     Raises:
         Refused: the question does not accept this answer, or the edit is malformed; the question
             stays open.
     """
-    kind = check_answer(memory, event).kind
+    kind = check_answer(memory, event, context).kind
     if event.verb != "edit":
         return proposed
     if kind == "plan":

@@ -41,4 +41,5 @@ def first_event(start: StartRequest) -> ConstellationSubmitted:
         options=msgspec.structs.replace(defined.options, wall_limit_s=limit_s),
         plan=defined.plan,
         inputs=start.inputs,
+        guards=start.guards,
     )

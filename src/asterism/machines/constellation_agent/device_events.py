@@ -10,8 +10,10 @@ from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import check_inputs
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput
+from asterism.kernel.guards import with_device
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import AttemptBegun, AttemptProgressed, AttemptQueued, DeviceFound, DeviceLost
+from asterism.machines.constellation_agent.guarding import GUARDED
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 
 
@@ -29,6 +31,9 @@ def note_found(memory: ConstellationMemory, event: DeviceFound, context: StepCon
     if event.profile is not None:
         if event.profile == memory.fleet.get(event.device) and event.device not in memory.lost_devices:
             return None
+        if context.rules >= GUARDED:
+            is_new = event.device not in memory.fleet
+            memory.guards = with_device(memory.guards, event.device, event.profile.guards, is_new=is_new)
         memory.fleet = {**memory.fleet, event.device: event.profile}
         memory.changed_devices[event.device] = None
     memory.lost_devices.pop(event.device, None)

@@ -11,6 +11,7 @@ from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
+from asterism.kernel.guards import Guards
 from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
 from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.usage import Usage
@@ -95,6 +96,8 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
             returns it.
         params: values of the plan's parameters, converted and complete; empty for a plan that
             carries out a task, whose ``inputs`` fill them.
+        guards: what earlier runs, or the run that starts it, have guarded; the fleet's part of a root
+            comes with ``fleet``.
     """
 
     request: str
@@ -107,6 +110,7 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
     previous_rounds: tuple[dict[str, Any], ...] = ()
     params: dict[str, Any] = msgspec.field(default_factory=dict)
+    guards: Guards = Guards()
 
 
 class Edited(Event, tag="edited", frozen=True, kw_only=True):
@@ -324,6 +328,7 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
         leg: number of the leg, from 1; each question of the device ends one.
         first: id of the effect of the first leg; empty on the first leg.
         reply, state: the answer to the question that ended the last leg, and the question's state.
+        approval: digest of the request that a person has approved, if the attempt needed that.
     """
 
     task_id: str
@@ -345,6 +350,7 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     first: str = ""
     reply: DeviceReply | None = None
     state: dict[str, Any] = msgspec.field(default_factory=dict)
+    approval: str = ""
 
     @property
     def actor(self) -> str:

@@ -6,6 +6,7 @@ from asterism.constellation.task import TaskError
 from asterism.kernel.machine import StepContext
 from asterism.machines.common_rows import cancel_effect
 from asterism.machines.constellation_agent.events import Dispatch, StopAttempt
+from asterism.machines.constellation_agent.guarding import INTERRUPTED
 from asterism.machines.constellation_agent.memory import DEVICE, AwaitingApproval, ConstellationMemory
 from asterism.machines.constellation_agent.questions import await_answer, may_have_happened, where
 from asterism.machines.constellation_agent.stopping import drop_effect
@@ -23,6 +24,13 @@ def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None
     for effect_id, effect in tuple(context.outstanding.items()):
         if isinstance(effect, StopAttempt) and effect_id not in context.abandoned:
             cancel_effect(effect_id, context)
+
+
+def void_approvals(memory: ConstellationMemory) -> None:
+    """Void the approvals of tasks that have not ended: each was given for one attempt, and not for one of a copy."""
+    for task in memory.constellation.tasks.values():
+        if task.approved and not task.settled:
+            task.approved = INTERRUPTED if task.attempts else ""
 
 
 def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:

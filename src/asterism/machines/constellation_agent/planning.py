@@ -17,11 +17,14 @@ from asterism.constellation.edits import Applied, BuildConstellation, Edit, Edit
 from asterism.constellation.nesting import apply_on_fleet, exact_names
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import best_match
+from asterism.constellation.task import TaskStar
 from asterism.errors import Refused
 from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
-from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on, kind_of, shown_plan
+from asterism.kernel.permissions import Permission
+from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on, shown_plan
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Edited, Planned
+from asterism.machines.constellation_agent.guarding import GUARDED, check_written, note_submitted, note_written
 from asterism.machines.constellation_agent.memory import (
     EXTENDED,
     AwaitingApproval,
@@ -35,7 +38,7 @@ from asterism.machines.constellation_agent.run_end import finish, give_up, why_n
 from asterism.machines.constellation_agent.stopping import cancel_attempt
 from asterism.machines.constellation_agent.tasks import skip_unsatisfiable, stop_all
 from asterism.machines.inquiries import is_expired
-from asterism.machines.run_control import Answered, check_sender
+from asterism.machines.run_control import Answered
 from asterism.machines.task_coupling import TaskSchedule, settle
 
 START, CONTINUE = ConstellationAgentStatus.START, ConstellationAgentStatus.CONTINUE
@@ -50,14 +53,11 @@ PARAMS_IN_CONDITIONS = 5
 NOTES_JOINED = 7
 """Rules version since which the notes of one step are recorded together; before, only the first ones were."""
 
-SENDERS_CHECKED = 7
-"""Rules version since which the sender of an answer must have the permissions for it."""
-
 
 # -- creation --------------------------------------------------------------------------------------
 
 
-def drafted(memory: ConstellationMemory, plan: PlanDocument, context: StepContext) -> TaskConstellation:
+def drafted(memory: ConstellationMemory, plan: PlanDocument, context: StepContext, *, is_foreign: bool = True) -> TaskConstellation:
     """Return the constellation of a plan, checked against the fleet, as a draft.
 
     Raises:
@@ -66,12 +66,16 @@ def drafted(memory: ConstellationMemory, plan: PlanDocument, context: StepContex
     generation = memory.restarts
     plan = msgspec.structs.replace(plan, params={}) if memory.params else plan
     constellation = TaskConstellation(plan.constellation_id or f"{context.run_id}-g{generation}", plan.name, generation=generation)
-    _checked(memory, constellation, [BuildConstellation(plan=plan)], context)
+    _checked(memory, constellation, [BuildConstellation(plan=plan)], context, is_foreign=is_foreign)
     return constellation
 
 
-def begin(memory: ConstellationMemory, constellation: TaskConstellation, context: StepContext) -> None:
+def begin(memory: ConstellationMemory, constellation: TaskConstellation, context: StepContext, *, is_foreign: bool = True) -> None:
     """Make a constellation the current one."""
+    if context.rules >= GUARDED and not memory.restarts:
+        note_submitted(memory, constellation, is_foreign=is_foreign)
+    elif context.rules >= GUARDED:
+        note_written(memory, constellation, constellation.tasks, is_foreign=is_foreign)
     memory.schedule = TaskSchedule(constellation, memory.params)
     _touch_all(constellation, context)
     _wake_at_deadlines(memory, constellation, constellation.tasks)
@@ -89,15 +93,17 @@ def take_given(memory: ConstellationMemory, plan: PlanDocument, context: StepCon
     Raises:
         EditRefused: the plan cannot run; nothing has changed.
     """
-    constellation = drafted(memory, plan, context)
+    constellation = drafted(memory, plan, context, is_foreign=memory.guards.is_foreign)
     if memory.options.approve_plan:
         ask_approval(memory, Planned(effect_id="", plan=shown_plan(plan, constellation)), context)
         return START
-    begin(memory, constellation, context)
+    begin(memory, constellation, context, is_foreign=memory.guards.is_foreign)
     return CONTINUE
 
 
-def take_creation(memory: ConstellationMemory, event: Planned, context: StepContext, *, approved: bool = False) -> ConstellationAgentStatus:
+def take_creation(
+    memory: ConstellationMemory, event: Planned, context: StepContext, *, approved: bool = False, is_foreign: bool = True
+) -> ConstellationAgentStatus:
     """Start with a proposed constellation, ask a person or the planner again, or FAIL."""
     if event.status is FAIL:
         memory.planning = NotPlanning()
@@ -105,7 +111,7 @@ def take_creation(memory: ConstellationMemory, event: Planned, context: StepCont
     refusal = Refusal(code="bad_content", what="reply", why="it holds no constellation")
     if event.plan is not None and event.plan.tasks:
         try:
-            constellation = drafted(memory, event.plan, context)
+            constellation = drafted(memory, event.plan, context, is_foreign=is_foreign)
         except EditRefused as refused:
             refusal = refused.refusal
         else:
@@ -117,7 +123,7 @@ def take_creation(memory: ConstellationMemory, event: Planned, context: StepCont
                 return START
             memory.planning = NotPlanning()
             memory.summary = event.result
-            begin(memory, constellation, context)
+            begin(memory, constellation, context, is_foreign=is_foreign)
             return CONTINUE
     why = f"{refusal.what}: {refusal.why}"
     if may_ask_again(memory):
@@ -145,16 +151,16 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
         edits = parse_actions(event.actions)
         # A replay skips refused edits, so they must leave the memory exactly as it was. Applying and
         # undoing them would change the order of tasks; so they are tried on a copy first.
-        exact = context.rules >= EXTENDED
+        exact, is_foreign = context.rules >= EXTENDED, Permission.LOCAL not in context.permissions
         try:
-            _rehearsed(memory, schedule.constellation, edits, context, exact=exact)
+            _rehearsed(memory, schedule.constellation, edits, context, exact=exact, is_foreign=is_foreign)
         except EditRefused as refused:
             raise with_index(
                 refused,
                 len(edits),
-                lambda number: _rehearsed(memory, schedule.constellation, edits[:number], context, exact=exact),
+                lambda number: _rehearsed(memory, schedule.constellation, edits[:number], context, exact=exact, is_foreign=is_foreign),
             ) from None
-        _change(memory, schedule, edits, context, exact=exact)
+        _change(memory, schedule, edits, context, exact=exact, is_foreign=is_foreign)
     except EditRefused as refused:
         if event.base_version == now:
             raise
@@ -205,16 +211,32 @@ def _as_edits(event: Planned, context: StepContext) -> Planned:
 
 
 def _rehearsed(
-    memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext, *, exact: bool = False
+    memory: ConstellationMemory,
+    constellation: TaskConstellation,
+    edits: list[Edit],
+    context: StepContext,
+    *,
+    exact: bool = False,
+    is_foreign: bool = True,
 ) -> list[Change]:
     """Return the changes that edits would make."""
     draft = TaskConstellation.from_dict(constellation.to_dict())
-    _checked(memory, draft, edits, context, exact=exact)
+    _checked(memory, draft, edits, context, exact=exact, is_foreign=is_foreign)
     return changes(written(constellation), written(draft))
 
 
-def _change(memory: ConstellationMemory, schedule: TaskSchedule, edits: list[Edit], context: StepContext, *, exact: bool = False) -> None:
-    applied = _checked(memory, schedule.constellation, edits, context, exact=exact)
+def _change(
+    memory: ConstellationMemory,
+    schedule: TaskSchedule,
+    edits: list[Edit],
+    context: StepContext,
+    *,
+    exact: bool = False,
+    is_foreign: bool = True,
+) -> None:
+    applied = _checked(memory, schedule.constellation, edits, context, exact=exact, is_foreign=is_foreign)
+    if context.rules >= GUARDED:
+        note_written(memory, schedule.constellation, applied.tasks, is_foreign=is_foreign)
     _wake_at_deadlines(memory, schedule.constellation, applied.tasks)
     if applied.notes:
         _note(applied.notes, context)
@@ -285,9 +307,7 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
         Refused: the question does not accept this answer, or the person's edit is invalid; the
             question stays open.
     """
-    if context.rules >= SENDERS_CHECKED:
-        check_sender(event, kind_of(proposed), context)
-    chosen = decided(memory, proposed, event)
+    chosen = decided(memory, proposed, event, context)
     if event.verb == "edit":
         try:
             if memory.schedule is not None:
@@ -306,7 +326,9 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
         ask_again(memory, context, feedback_on(proposed, why), rejection=why)
         return CONTINUE if memory.schedule else START
     if memory.schedule is None:
-        return take_creation(memory, chosen, context, approved=True)
+        is_edited = event.verb == "edit" and Permission.LOCAL not in context.permissions
+        is_foreign = bool(proposed.effect_id) or memory.guards.is_foreign or is_edited  # without an id the plan came with the request
+        return take_creation(memory, chosen, context, approved=True, is_foreign=is_foreign)
     return take_edit(memory, memory.schedule, chosen, context, approved=True)
 
 
@@ -336,12 +358,26 @@ def expire_approval(memory: ConstellationMemory, context: StepContext) -> Conste
 
 
 def _checked(
-    memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext, *, exact: bool = False
+    memory: ConstellationMemory,
+    constellation: TaskConstellation,
+    edits: list[Edit],
+    context: StepContext,
+    *,
+    exact: bool = False,
+    is_foreign: bool,
 ) -> Applied:
-    """Apply edits after checking them against the fleet; ``exact`` refuses skills that are not named exactly."""
+    """Apply edits after checking them against the fleet and its guards.
+
+    ``exact`` refuses skills that are not named exactly; ``is_foreign`` says that the edits came over the
+    network or from a model.
+    """
 
     def by_words(path: str, words: str, profile: AgentProfile) -> str | None:
         return context.side_effect(f"skill of {path}", lambda: best_match(words, profile))
+
+    def within_guards(task: TaskStar) -> None:
+        if context.rules >= GUARDED:
+            check_written(memory.guards, task, is_foreign=is_foreign)
 
     match = exact_names(edits, by_words) if exact else by_words
     return apply_on_fleet(
@@ -354,6 +390,7 @@ def _checked(
         restore_by_id=context.rules < SKILLS_RESTORED,
         extended=context.rules >= EXTENDED,
         conditions_use_params=context.rules >= PARAMS_IN_CONDITIONS,
+        check_each=within_guards,
     )
 
 

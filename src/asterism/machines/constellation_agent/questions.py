@@ -15,10 +15,13 @@ from asterism.constellation.references import references
 from asterism.constellation.resolution import check_inputs
 from asterism.constellation.task import TaskStar
 from asterism.errors import Refused
+from asterism.kernel.guards import digest_of
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.constellation_agent.events import Dispatch
+from asterism.machines.constellation_agent.guarding import GUARDED, INTERRUPTED, permit_task
 from asterism.machines.constellation_agent.memory import DEVICE, ConstellationMemory
+from asterism.machines.constellation_agent.requests import attempt_request
 from asterism.machines.inquiries import INTERRUPTION, check_answer, open_inquiry
 from asterism.machines.run_control import Answered, OpenInquiry
 from asterism.machines.task_coupling import TaskSchedule, move_task
@@ -29,8 +32,6 @@ EDITS_CHECKED = 3
 
 REJECTS_HOLD = 5
 """Rules from which on a retry asks again about work that may have finished."""
-INTERRUPTED = "interrupted"
-"""``TaskStar.approved`` of a task that may have finished; no approval has this text."""
 MAX_LEGS = 20
 """Legs of one attempt."""
 
@@ -47,13 +48,13 @@ def ask_to_start(memory: ConstellationMemory, schedule: TaskSchedule, task: Task
     if task.approved == INTERRUPTED:
         kind = INTERRUPTION
         prompt = f"{named(task)}{where(attempt)} was interrupted before this retry and may have finished. Run it again?"
-    inquiry = open_inquiry(memory, kind, prompt, subject_of(attempt), context, about=task.task_id)
+    inquiry = open_inquiry(memory, kind, prompt, shown(memory, attempt, context), context, about=task.task_id)
     await_answer(memory, schedule, attempt, inquiry, context, by=Started)
 
 
 def may_have_happened(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, prompt: str, context: StepContext) -> None:
     """Ask a person whether an attempt that may have finished is to run again."""
-    inquiry = open_inquiry(memory, INTERRUPTION, prompt, subject_of(attempt), context, about=attempt.task_id)
+    inquiry = open_inquiry(memory, INTERRUPTION, prompt, shown(memory, attempt, context), context, about=attempt.task_id)
     await_answer(memory, schedule, attempt, inquiry, context)
 
 
@@ -87,13 +88,13 @@ def await_answer(
 # -- answers ---------------------------------------------------------------------------------------
 
 
-def checked_answer(memory: ConstellationMemory, event: Answered) -> OpenInquiry:
+def checked_answer(memory: ConstellationMemory, event: Answered, context: StepContext) -> OpenInquiry:
     """Return the question that an answer is for.
 
     Raises:
         Refused: the question is not open, or does not accept the answer; it stays open.
     """
-    inquiry = check_answer(memory, event)
+    inquiry = check_answer(memory, event, context)
     attempt = memory.questions[event.effect_id]
     if event.verb == "respond" and inquiry.kind == DEVICE:
         _check_reply(inquiry.asked.schema, event.value, attempt.device)
@@ -118,7 +119,12 @@ def edited(memory: ConstellationMemory, attempt: Dispatch, value: dict[str, Any]
             raise Refused(str(refused)) from None
     elif skill is not None and (unknown := [name for name in value if name not in skill.parameter_names()]):
         raise Refused(f"{skill.name} accepts {', '.join(skill.parameter_names()) or 'no arguments'}, not {', '.join(unknown)}")
-    return msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
+    attempt = msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
+    if context.rules >= GUARDED:
+        task = memory.constellation.tasks[attempt.task_id]
+        if why := permit_task(memory.guards, task, attempt.arguments).refusal:
+            raise Refused(why)
+    return attempt
 
 
 def begin_leg(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, event: Answered, context: StepContext) -> None:
@@ -161,13 +167,55 @@ def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) ->
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def shown(attempt: Dispatch) -> str:
-    """Return the text that an approval is bound to."""
-    return msgspec.json.encode(subject_of(attempt), order="deterministic").decode()
+def approved(memory: ConstellationMemory, attempt: Dispatch, context: StepContext) -> str:
+    """Return what ``TaskStar.approved`` has after an approval of exactly this attempt."""
+    subject = shown(memory, attempt, context)
+    return digest_of(subject) if context.rules >= GUARDED else msgspec.json.encode(subject, order="deterministic").decode()
 
 
-def subject_of(attempt: Dispatch) -> dict[str, Any]:
-    """Return what a person decides about: the task with its device, skill and arguments."""
+def shown(memory: ConstellationMemory, attempt: Dispatch, context: StepContext) -> dict[str, Any]:
+    """Return what a person decides about: the request as the device gets it, but for what only identifies and times it."""
+    if context.rules < GUARDED:
+        return _shown_before(attempt)
+    request = msgspec.to_builtins(attempt_request(memory, context.run_id, f"{context.run_id}:0.0", attempt))
+    found = {
+        _NAMES.get(name, name): value
+        for name, value in request.items()
+        if name not in _NOT_SHOWN and (value not in _EMPTY or name == "arguments")
+    }
+    return {**found, "constellation": attempt.plan} if attempt.plan is not None else found
+
+
+_NOT_SHOWN = frozenset(
+    {
+        "key",
+        "run_id",
+        "number",
+        "priority",
+        "issued",
+        "timeout_s",
+        "deadline",
+        "queued",
+        "repeatable",
+        "again",
+        "handle",
+        "since",
+        "leg",
+        "reply",
+        "state",
+        "secrets",
+        "networked",
+        "approval",
+        "is_foreign",
+    }
+)
+"""Fields of ``Attempt`` that identify and time it. Any other field is shown, and an approval is bound to it."""
+_NAMES = {"device_id": "device", "folder": "working_directory", "task_folder": "folder"}
+_EMPTY: tuple[Any, ...] = ("", {}, [], None)
+
+
+def _shown_before(attempt: Dispatch) -> dict[str, Any]:
+    """Return what questions of earlier rules show."""
     if attempt.plan is not None:
         return {"task_id": attempt.task_id, "constellation": attempt.plan, "arguments": attempt.arguments}
     process = {name: it for name, it in (("env", attempt.env), ("folder", attempt.folder)) if it}

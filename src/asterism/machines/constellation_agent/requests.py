@@ -148,6 +148,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         secrets: paths of the arguments with references to secrets, which only the performing process
             resolves; other arguments may contain the same text as data.
         networked: True if a text in the arguments may come from another computer, so that it is no path.
+        approval: digest of the request that a person has approved; empty for none.
+        is_foreign: True if something of the task came over the network or from a model.
     """
 
     key: str
@@ -176,6 +178,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     state: dict[str, Any] = msgspec.field(default_factory=dict)
     secrets: tuple[tuple[str | int, ...], ...] = ()
     networked: bool = False
+    approval: str = ""
+    is_foreign: bool = False
 
     @property
     def message_key(self) -> str:
@@ -204,17 +208,22 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
 
 
 def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> Attempt:
-    constellation = run.memory.constellation
+    return attempt_request(run.memory, run.id, effect_id, effect)
+
+
+def attempt_request(memory: ConstellationMemory, run_id: str, effect_id: str, effect: Dispatch) -> Attempt:
+    """Return an attempt as its device receives it."""
+    constellation = memory.constellation
     task = constellation.tasks[effect.task_id]
     results = predecessor_results(task, constellation)
     if effect.sources is not None:  # others may have completed since
         results = {task_id: result for task_id, result in results.items() if task_id in effect.sources}
     seq, _, index = effect_id.rpartition(":")[2].partition(".")
     key, repeatable = effect.key(effect_id), effect.repeatable
-    queued = effect_id in run.memory.queued
+    queued = effect_id in memory.queued
     return Attempt(
         key=key,
-        run_id=run.id,
+        run_id=run_id,
         task_id=effect.task_id,
         device_id=effect.device,
         skill=effect.skill,
@@ -226,19 +235,21 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
         issued=(int(seq), int(index)),
         timeout_s=effect.timeout_s,
         deadline=effect.deadline_at,
-        folder=run.memory.working_directory,
+        folder=memory.working_directory,
         task_folder=effect.folder,
         env=effect.env,
         queued=queued,
         repeatable=repeatable,
         # Only repeatable work may have begun before its begin was journaled.
-        again=effect_id in run.memory.recovered and (repeatable or not queued),
-        handle=run.memory.handles.get(key, ""),
+        again=effect_id in memory.recovered and (repeatable or not queued),
+        handle=memory.handles.get(key, ""),
         leg=effect.leg,
         reply=effect.reply,
         state=effect.state,
         since=task.started_at,
         secrets=() if SECRET in constellation.tasks else tuple(secret_paths(task.inputs, effect.arguments)),
+        approval=effect.approval,
+        is_foreign=task.is_foreign,
     )
 
 

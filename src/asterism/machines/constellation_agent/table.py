@@ -8,6 +8,7 @@ from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.parameters import values_of
 from asterism.errors import InvalidInput, Refused
+from asterism.kernel.guards import Guards
 from asterism.kernel.machine import Machine, StepContext, row
 from asterism.machines.children import ChildEnded
 from asterism.machines.common_rows import DEFECT, RunControl, cancels_to, define_machine, fails_to, why_cancelled, why_transition_failed
@@ -36,7 +37,8 @@ from asterism.machines.constellation_agent.events import (
     RunOptions,
     StopAttempt,
 )
-from asterism.machines.constellation_agent.forks import ask_approval_again, decide_again, leave_to_original
+from asterism.machines.constellation_agent.forks import ask_approval_again, decide_again, leave_to_original, void_approvals
+from asterism.machines.constellation_agent.guarding import GUARDED, with_fleet
 from asterism.machines.constellation_agent.memory import (
     Awaiting,
     AwaitingApproval,
@@ -67,6 +69,7 @@ from asterism.machines.constellation_agent.tasks import (
     take_answer,
     take_end,
 )
+from asterism.machines.guarding import begun
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired, TransitionFailed, Unpause, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule
 
@@ -82,6 +85,8 @@ def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, conte
         raise Refused("this run was submitted already")
     memory.fleet = {profile.device_id: profile for profile in event.fleet}
     memory.started_at, memory.inputs, memory.options = context.at, event.inputs, event.options
+    if context.rules >= GUARDED:
+        memory.guards = with_fleet(begun(event.guards, context), memory.fleet)
     state = START
     if event.plan is not None:
         try:
@@ -89,6 +94,7 @@ def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, conte
             state = take_given(memory, event.plan, context)
         except EditRefused:
             memory.fleet, memory.started_at, memory.inputs, memory.params, memory.options = {}, 0.0, {}, {}, RunOptions()
+            memory.guards = Guards()
             raise
     memory.request, memory.previous_rounds = event.request, event.previous_rounds
     memory.working_directory, memory.fleet_file = event.working_directory, event.fleet_file
@@ -252,6 +258,8 @@ def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, c
 
 def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:
     memory.postpone(event.idle_s, context)
+    if context.rules >= GUARDED:
+        void_approvals(memory)
     leave_to_original(memory, context)
     if memory.schedule and context.state is CONTINUE:
         decide_again(memory, memory.schedule, event, context)

@@ -16,10 +16,12 @@ from asterism.constellation.references import INDEX, ITEM, PARAMS, RUN, MissingR
 from asterism.constellation.resolution import arguments_of, fallback_devices, predecessor_results
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import InvalidInput
+from asterism.kernel.guards import Permit
 from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
 from asterism.machines.constellation_agent.child_runs import child_for, is_child
 from asterism.machines.constellation_agent.device_events import check_skill
 from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
+from asterism.machines.constellation_agent.guarding import GUARDED, guards_of_child, permit_task
 from asterism.machines.constellation_agent.items import count, count_end, fan_out
 from asterism.machines.constellation_agent.memory import (
     DEVICE,
@@ -30,6 +32,7 @@ from asterism.machines.constellation_agent.memory import (
 )
 from asterism.machines.constellation_agent.questions import (
     MAX_LEGS,
+    approved,
     ask_to_start,
     begin_leg,
     checked_answer,
@@ -37,10 +40,10 @@ from asterism.machines.constellation_agent.questions import (
     may_have_happened,
     named,
     put_device_question,
-    shown,
     where,
 )
 from asterism.machines.constellation_agent.stopping import DETACHED_BY, cancel_attempt, may_run_elsewhere, stop_attempt
+from asterism.machines.guarding import start_child
 from asterism.machines.inquiries import INTERRUPTION, is_expired
 from asterism.machines.run_control import Answered
 from asterism.machines.task_coupling import TaskSchedule, move_task
@@ -105,14 +108,26 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         if not met:
             settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
             return True
-    attempt = _attempt(memory, task, arguments)
+    _begin(memory, schedule, task, _attempt(memory, task, arguments), context)
+    return True
+
+
+def _begin(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, attempt: Dispatch, context: StepContext) -> None:
+    """Begin an attempt as far as the guards permit: refuse it, ask a person, or start it."""
+    guarded = context.rules >= GUARDED
+    permitted = permit_task(memory.guards, task, attempt.arguments) if guarded else Permit(approval=task.requires_approval)
+    if permitted.refusal:
+        settle_task(memory, schedule, task, Failed(error=TaskError(code="guarded", message=permitted.refusal)), context)
+        return
     # An approval holds for exactly what was shown, so not for a fallback device.
-    if (task.requires_approval or task.approved) and task.approved != shown(attempt):
+    if (permitted.approval or task.approved) and task.approved != approved(memory, attempt, context):
         ask_to_start(memory, schedule, task, attempt, context)
         _note_moved(memory, task, context)
-        return True
+        return
+    if guarded:
+        attempt = msgspec.structs.replace(attempt, approval=task.approved)
     if is_child(memory, attempt):
-        effect = context.schedule(child_for(memory, task, attempt, context))
+        effect = start_child(memory, child_for(memory, task, attempt, context), context, guards_of_child(memory, task))
     else:
         if context.rules >= QUEUES_KNOWN and not memory.has_free_place(attempt.device):
             attempt = msgspec.structs.replace(attempt, queued=True)
@@ -120,7 +135,6 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     memory.add_attempt(effect, attempt)
     move_task(schedule, task, Started(effect_id=effect), context)
     _note_moved(memory, task, context)
-    return True
 
 
 def _fail_if_removed(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, context: StepContext) -> bool:
@@ -200,7 +214,7 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     Raises:
         Refused: the question is not open, or does not accept this answer; nothing has changed.
     """
-    kind = checked_answer(memory, event).kind
+    kind = checked_answer(memory, event, context).kind
     attempt = memory.questions[event.effect_id]
     task = schedule.constellation.tasks[attempt.task_id]
     if event.verb == "edit" and kind != DEVICE:
@@ -211,7 +225,7 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     if kind == DEVICE and event.verb != "cancel":
         begin_leg(memory, schedule, attempt, event, context)
     elif event.verb in ("approve", "edit"):
-        task.approved = shown(attempt)
+        task.approved = approved(memory, attempt, context)
         move_task(schedule, task, Released(), context)
     elif event.verb == "respond":
         settle_task(memory, schedule, task, Completed(result=event.value), context)

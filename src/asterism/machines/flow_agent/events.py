@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from asterism.kernel.guards import Guards
 from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import StartChild
@@ -140,6 +141,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
             enters RUNNING.
         declared: types of the agent's fields in words, by name.
         language, time_zone: how messages are read; empty for those of the agent's class.
+        guards: its guards.
     """
 
     agent: str
@@ -151,6 +153,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
     declared: dict[str, str] = msgspec.field(default_factory=dict)
     language: str = ""
     time_zone: str = ""
+    guards: Guards = Guards()
 
 
 class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
@@ -360,4 +363,5 @@ def first_event(start: StartRequest) -> ConversationStarted:
         fleet_file=start.fleet_file,
         requires_approval=defined.requires_approval,
         declared=defined.declared,
+        guards=start.guards,
     )

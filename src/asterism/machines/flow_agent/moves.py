@@ -41,12 +41,15 @@ from asterism.machines.flow_agent.memory import (
     HandlerRunning,
     NoHandler,
 )
+from asterism.machines.guarding import begun, start_child
 from asterism.machines.inquiries import INTERRUPTION, check_answer, close_inquiry, is_expired, open_inquiry
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, CancelEffect, Verb
 
 INTERRUPTED_PROMPT = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
 VERBS_CHECKED = 2
 """Rules from which on a question accepts only the answers that it names."""
+GUARDED = 2
+"""Rules from which on a conversation has guards, and a fork asks again for an approval that was not used."""
 CANCELLED_PROMPT = "Cancelled."
 TOO_LONG_PROMPT = "It has been too long; this is cancelled."
 
@@ -65,6 +68,8 @@ def begin(memory: FlowMemory, event: ConversationStarted, context: StepContext) 
     memory.requires_approval, memory.declared = event.requires_approval, event.declared
     memory.language, memory.time_zone = event.language, event.time_zone
     memory.ends_at = None if event.limits.wall_s is None else context.at + event.limits.wall_s
+    if context.rules >= GUARDED:
+        memory.guards = begun(event.guards, context)
     # A message from another run has no time.
     enqueue_message(memory, event.message if event.message.at else msgspec.structs.replace(event.message, at=context.at))
     return INITIALIZING
@@ -80,7 +85,7 @@ def enqueue_message(memory: FlowMemory, message: Message) -> None:
 
 def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:
     """Queue an answer to the open question as a message, and close the question."""
-    check_answer(memory, event, verbs=context.rules >= VERBS_CHECKED)
+    check_answer(memory, event, context, verbs=context.rules >= VERBS_CHECKED, kind="conversation")
     if not event.cancelled and event.verb == "cancel":
         request_cancel(memory, event.reason, context)
     elif not event.cancelled:
@@ -91,6 +96,15 @@ def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> St
         )
     del memory.inquiries[event.effect_id]
     return context.state
+
+
+def void_approvals(memory: FlowMemory, state: AgentStatus) -> None:
+    """Void, in a fork, an answer that no handler has taken, and an approval for which ``on_running`` has not begun."""
+    if not memory.open_question:
+        memory.last_question = ""  # a queued answer to it is dropped, and the question is asked again
+    is_next = state is RUNNING or RUNNING in memory.transitions
+    if (memory.requires_approval or memory.approved is not None) and is_next and memory.last_running in ("none", "again"):
+        memory.last_running, memory.prompt = "interrupted", INTERRUPTED_PROMPT
 
 
 def request_cancel(memory: FlowMemory, reason: str, context: StepContext) -> None:
@@ -325,7 +339,7 @@ def child_requested(memory: FlowMemory, event: ChildRequested, context: StepCont
     if memory.requested_action == "cancel":
         context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
     elif child is None:
-        memory.children[event.key] = ChildRun(effect_id=context.schedule(event.start), start=event.start)
+        memory.children[event.key] = ChildRun(effect_id=start_child(memory, event.start, context), start=event.start)
     elif child.ended:
         context.schedule(NotifyHandler(effect_id=event.effect_id, child_key=event.key))
     return context.state

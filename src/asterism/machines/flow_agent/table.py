@@ -44,6 +44,7 @@ from asterism.machines.flow_agent.events import (
 from asterism.machines.flow_agent.memory import FlowMemory, HandlerCalled, HandlerRunning, NoHandler
 from asterism.machines.flow_agent.moves import (
     ASIDE,
+    GUARDED,
     arrive,
     begin,
     call_next,
@@ -59,6 +60,7 @@ from asterism.machines.flow_agent.moves import (
     take_answer,
     take_result,
     take_view,
+    void_approvals,
 )
 from asterism.machines.flow_agent.requests import REQUESTS
 from asterism.machines.inquiries import postpone
@@ -177,6 +179,8 @@ def _forked(memory: FlowMemory, event: Forked, context: StepContext) -> None:
         memory.handler = NoHandler()
         if was.handler not in (*ASIDE, "on_running"):  # on_running is called again for its state, with the same message
             memory.queue.insert(0, memory.message)
+    if context.rules >= GUARDED and isinstance(memory.handler, NoHandler):
+        void_approvals(memory, AgentStatus(context.state))
     postpone(memory, event.idle_s)
     if memory.ends_at is not None:
         memory.ends_at += event.idle_s

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from asterism.kernel.guards import Guards
 from asterism.kernel.machine import EffectResult, Event
 from asterism.kernel.start import StartRequest
 from asterism.machines.orchestration_loop.model import Finding, Later, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
@@ -22,6 +23,7 @@ class LoopSubmitted(Event, tag="loop_submitted", frozen=True, kw_only=True):
         fleet_file: file from which the devices of its children are opened again; empty for none.
         plan: the plan, if none needs to be made.
         has_critique: True if the answer is criticised before the run completes.
+        guards: its guards.
     """
 
     request: str
@@ -33,6 +35,7 @@ class LoopSubmitted(Event, tag="loop_submitted", frozen=True, kw_only=True):
     options: LoopOptions = LoopOptions()
     plan: tuple[Step, ...] = ()
     has_critique: bool = False
+    guards: Guards = Guards()
 
 
 class StepOnce(Event, tag="step_once", frozen=True, kw_only=True):
@@ -158,4 +161,5 @@ def first_event(start: StartRequest) -> LoopSubmitted:
     defined = start.defined_as(LoopDefinition)
     limit_s = start.limit_s(defined.options.wall_limit_s, default_s=LoopOptions().wall_limit_s)
     options = msgspec.structs.replace(defined.options, wall_limit_s=limit_s)
-    return msgspec.structs.replace(defined, options=options).submitted(start.request, start.inputs, fleet_file=start.fleet_file)
+    first = msgspec.structs.replace(defined, options=options).submitted(start.request, start.inputs, fleet_file=start.fleet_file)
+    return msgspec.structs.replace(first, guards=start.guards)

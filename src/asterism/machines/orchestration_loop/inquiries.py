@@ -8,9 +8,11 @@ import msgspec
 
 from asterism.constellation.profile import JSON_TYPES, has_json_type
 from asterism.errors import Refused
+from asterism.kernel.guards import digest_of
 from asterism.kernel.machine import StepContext
+from asterism.machines.guarding import permit_work
 from asterism.machines.inquiries import INTERRUPTION, check_answer, close_inquiry, is_expired, open_inquiry
-from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory
+from asterism.machines.orchestration_loop.memory import GUARDED, Activity, Call, LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, Step, ToolCall
 from asterism.machines.run_control import Answered, Risk
 
@@ -21,12 +23,22 @@ def ask_about(memory: LoopMemory, activity: Activity, kind: str, prompt: str, co
     The approved subject is everything that the worker will see.
     """
     step = activity.step
-    subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
-    if kind == "approval" and step.uses:
-        subject["artifacts"] = memory.handoff(activity).artifacts
-    subject |= {"awaits": awaits} if awaits else {}
+    subject = shown(memory, activity, kind, context) | ({"awaits": awaits} if awaits else {})
     risk: Risk = "low" if kind in ("later", "question") else "high"
     activity.inquiry_id = open_inquiry(memory, kind, prompt, subject, context, about=step.step_id, risk=risk)
+
+
+def shown(memory: LoopMemory, activity: Activity, kind: str, context: StepContext) -> dict[str, Any]:
+    """Return what a person decides about: all that the worker gets."""
+    step = activity.step
+    subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
+    is_whole = kind == "approval" or (kind == INTERRUPTION and context.rules >= GUARDED)
+    return {**subject, "artifacts": memory.handoff(activity).artifacts} if is_whole and step.uses else subject
+
+
+def approved(memory: LoopMemory, activity: Activity, context: StepContext) -> str:
+    """Return what ``Activity.approved`` has after an approval of the step as it would begin now."""
+    return digest_of(shown(memory, activity, "approval", context)) if context.rules >= GUARDED else "approved"
 
 
 def ask_about_call(memory: LoopMemory, activity: Activity, call: Call, prompt: str, context: StepContext, *, kind: str) -> None:
@@ -41,22 +53,22 @@ def take_answer(memory: LoopMemory, event: Answered, context: StepContext) -> No
     Raises:
         Refused: the question is not open, or does not accept this answer; nothing has changed.
     """
-    inquiry = check_answer(memory, event)
+    inquiry = check_answer(memory, event, context)
     activity = memory.active[inquiry.about]
     call = next((call for call in activity.calls if call.inquiry_id == event.effect_id), None)
     if call is None:
-        _about_step(activity, inquiry.kind, event, context)
+        _about_step(memory, activity, inquiry.kind, event, context)
     else:
         _about_call(memory, activity, call, event, context)
     del memory.inquiries[event.effect_id]
     context.touch("task", inquiry.about)
 
 
-def _about_step(activity: Activity, kind: str, event: Answered, context: StepContext) -> None:
+def _about_step(memory: LoopMemory, activity: Activity, kind: str, event: Answered, context: StepContext) -> None:
     activity.step = _edited(activity.step, event.value) if event.verb == "edit" else activity.step
     activity.inquiry_id = ""
     if event.verb in ("approve", "edit"):
-        activity.approved = True
+        activity.approved = approved(memory, activity, context)
         if kind == INTERRUPTION:
             activity.attempt += 1
     elif event.verb == "respond":
@@ -81,13 +93,20 @@ def _edited(step: Step, given: dict[str, Any]) -> Step:
 
 
 def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered, context: StepContext) -> None:
+    always = event.verb == "approve" and isinstance(event.value, dict) and event.value.get("always") is True
+    arguments = {**call.asked.arguments, **event.value} if event.verb == "edit" else call.asked.arguments
+    permitted = permit_work(memory, activity.worker, call.asked.tool, arguments, approval=False)
     if event.verb == "edit":
         _check_arguments(call.asked, event.value)
+        if permitted.refusal:
+            raise Refused(permitted.refusal)
+    if always and permitted.approval:
+        raise Refused(f"{call.asked.tool} is guarded: each call needs an approval of its own")
     call.inquiry_id = ""
     if event.verb in ("approve", "edit"):
         if event.verb == "edit":
-            call.asked = msgspec.structs.replace(call.asked, arguments={**call.asked.arguments, **event.value})
-        elif isinstance(event.value, dict) and event.value.get("always") is True:
+            call.asked = msgspec.structs.replace(call.asked, arguments=arguments)
+        elif always:
             memory.trusted[activity.tool(call)] = None
         call.confirmed = True
     elif event.verb == "respond":

@@ -14,6 +14,8 @@ from asterism.machines.run_control import RunMemory
 
 SUPERVISOR = "supervisor"
 """Sender of every handoff."""
+GUARDED = 2
+"""Rules from which on guards are asked, and an approval is bound to all that a worker gets."""
 
 
 class Call(msgspec.Struct, kw_only=True):
@@ -52,6 +54,7 @@ class Activity(msgspec.Struct, kw_only=True):
             empty.
         inquiry_id: id of the open question about it to a person or, for ``later``, to a program; else
             empty.
+        approved: digest of what a person has approved; empty without an approval.
         rounds: the conversation with a worker that is a model.
         finding: its result; None until then.
     """
@@ -61,7 +64,7 @@ class Activity(msgspec.Struct, kw_only=True):
     attempt: int = 1
     effect_id: str = ""
     inquiry_id: str = ""
-    approved: bool = False
+    approved: str = ""
     rounds: list[ModelRound] = []
     finding: Finding | None = None
 

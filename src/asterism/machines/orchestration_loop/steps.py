@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from asterism.kernel.guards import Permit
 from asterism.kernel.machine import StepContext
 from asterism.machines.children import ChildEnded, child_start_of
+from asterism.machines.guarding import permit_work, start_child
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
 from asterism.machines.orchestration_loop.events import ModelReplied, ToolReturned, WorkerEnded
-from asterism.machines.orchestration_loop.inquiries import ask_about, ask_about_call, denied
+from asterism.machines.orchestration_loop.inquiries import approved, ask_about, ask_about_call, denied
 from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory, ModelRound
 from asterism.machines.orchestration_loop.model import Finding, State, Step
 
@@ -74,7 +76,14 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
         ask_about(memory, activity, "question", activity.step.intent, context)
         return True
     profile = memory.workers[activity.worker]
-    if (profile.requires_approval or activity.step.requires_approval) and not activity.approved:
+    handoff = memory.handoff(activity)
+    own = profile.requires_approval or activity.step.requires_approval
+    permitted = permit_work(memory, activity.worker, activity.worker, handoff.context, approval=own)
+    if permitted.refusal:
+        activity.settle(Finding(status="denied", reason=permitted.refusal))
+        return True
+    asks = (permitted.approval or activity.approved) and not activity.rounds
+    if asks and activity.approved != approved(memory, activity, context):
         prompt = f"Let {activity.worker} do {activity.step.step_id} ({activity.step.intent})?"
         ask_about(memory, activity, "approval", prompt, context)
         return True
@@ -84,14 +93,13 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
             begin_round(memory, activity, context)
             changed = True
         return changed
-    handoff = memory.handoff(activity)
     if profile.child is not None:
         handed = {**handoff.context, **handoff.artifacts}
         left_s = memory.started_at + memory.options.wall_limit_s - context.at
         if profile.timeout_s is not None:
             left_s = min(left_s, profile.timeout_s)
         title = handoff.intent[:MAX_TITLE]
-        activity.effect_id = context.schedule(child_start_of(profile.child, handoff.intent, handed, left_s=left_s, title=title))
+        activity.effect_id = start_child(memory, child_start_of(profile.child, handoff.intent, handed, left_s=left_s, title=title), context)
         return True
     activity.effect_id = context.schedule(
         RunWorker(
@@ -213,9 +221,10 @@ def make_calls(memory: LoopMemory, activity: Activity, context: StepContext) -> 
     pending = [call for call in activity.calls if not (call.done or call.effect_id or call.inquiry_id)]
     for call in pending:
         asked = call.asked
-        if asked.denied:
-            call.done, call.result = True, denied(asked.denied)
-        elif (why := _gate(memory, activity, call)) and not call.confirmed:
+        permitted = permit_work(memory, activity.worker, asked.tool, asked.arguments, approval=False)
+        if asked.denied or permitted.refusal:
+            call.done, call.result = True, denied(asked.denied or permitted.refusal)
+        elif (why := _gate(memory, activity, call, permitted)) and not call.confirmed:
             prompt = f"Let {activity.worker} call {asked.tool}? ({why})"
             ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
         else:
@@ -234,8 +243,10 @@ def make_calls(memory: LoopMemory, activity: Activity, context: StepContext) -> 
     return bool(pending)
 
 
-def _gate(memory: LoopMemory, activity: Activity, call: Call) -> str:
+def _gate(memory: LoopMemory, activity: Activity, call: Call, permitted: Permit) -> str:
     gate, tool = call.asked.gate, activity.tool(call)
+    if permitted.approval:
+        return "it is guarded"
     if not gate or tool in memory.trusted or (gate == "first_time" and tool in memory.used):
         return ""
     return _WHY[gate]

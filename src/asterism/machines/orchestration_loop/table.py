@@ -14,6 +14,7 @@ from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.machines.children import ChildBlocked, ChildEnded, note_blocked
 from asterism.machines.common_rows import RunControl, cancel_effect, cancels_to, define_machine, fails_to
+from asterism.machines.guarding import begun
 from asterism.machines.inquiries import ask_again
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
@@ -29,7 +30,7 @@ from asterism.machines.orchestration_loop.events import (
     first_event,
 )
 from asterism.machines.orchestration_loop.inquiries import ask_about, ask_about_call, expire, take_answer
-from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory
+from asterism.machines.orchestration_loop.memory import GUARDED, Activity, Call, LoopMemory
 from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflection import ask_supervisor, take_reply
@@ -57,6 +58,8 @@ def _submitted(memory: LoopMemory, event: LoopSubmitted, context: StepContext) -
     memory.definition, memory.working_directory = event.definition, event.working_directory
     memory.has_critique = event.has_critique
     memory.started_at = context.at
+    if context.rules >= GUARDED:
+        memory.guards = begun(event.guards, context)
     if plan:
         adopt(memory, plan, context)
         return EXECUTING
@@ -181,13 +184,17 @@ def _decide_step_again(memory: LoopMemory, activity: Activity, event: Forked, co
     if activity.effect_id:
         if activity.effect_id not in context.abandoned:  # a child run's is cancelled already
             cancel_effect(activity.effect_id, context)
-        activity.effect_id, activity.approved = "", False
+        activity.effect_id, activity.approved = "", ""
         profile = memory.workers[activity.worker]
         if not profile.idempotent and not profile.converses:
             prompt = f"{activity.step.step_id} was under way when {event.origin} was forked, and may have finished. Run it here?"
             ask_about(memory, activity, "interruption", prompt, context)
     elif activity.inquiry_id:
         activity.inquiry_id = ask_again(memory, activity.inquiry_id, context)
+    elif activity.approved and context.rules >= GUARDED and not activity.settled:
+        activity.approved = ""
+        prompt = f"{activity.step.step_id} was approved when {event.origin} was forked. Run it here?"
+        ask_about(memory, activity, "approval", prompt, context)
 
 
 def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event: Forked, context: StepContext) -> None:
@@ -202,6 +209,10 @@ def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event
             ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
     elif call.inquiry_id:
         call.inquiry_id = ask_again(memory, call.inquiry_id, context)
+    elif call.confirmed and context.rules >= GUARDED and not call.done:
+        call.confirmed = False
+        prompt = f"{call.asked.tool} was approved when {event.origin} was forked. Call it here?"
+        ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
 
 
 # -- in more than one state ------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from asterism.errors import Refused
+from asterism.kernel.guards import digest_of
 from asterism.kernel.journal import Record
 from asterism.kernel.permissions import LOWEST, Permissions
 from asterism.kernel.snapshot import Snapshot
@@ -135,6 +136,11 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
     asked_at: float = 0.0
     expires_at: float = 0.0
     answer: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of the subject, by which an approval names it."""
+        return digest_of(msgspec.json.decode(self.subject or b"{}"))
 
 
 ACCEPTED = "accepted"

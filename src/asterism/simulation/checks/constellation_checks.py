@@ -286,7 +286,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             ):
                 self._uncertain.add(effect.task_id)
                 if self._ending is not None:  # else of the original of a fork, in which a person may have approved it since
-                    self._approved.discard(canonical(subject_of(effect, task)))
+                    self._approved.discard(canonical(subject_of(effect, task, self.replayed.memory)))
 
     def _check_effects(self, entry: Entry) -> None:
         memory = self.replayed.memory
@@ -309,7 +309,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
                 if memory.options.approve_plan and memory.restarts not in self._approved_plans:
                     raise self.fail(9, f"{effect_id} runs {task_id} of a plan without an approval")
                 nested = isinstance(effect, StartChild) and task.constellation is None
-                shown = subject_of(memory.attempts[effect_id] if nested else effect, task)
+                shown = subject_of(memory.attempts[effect_id] if nested else effect, task, memory)
                 if task.requires_approval and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']} without an approval")
                 # A new task under the id of a removed one

@@ -13,6 +13,7 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event
+from asterism.kernel.permissions import ALL
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import (
     AttemptBegun,
@@ -32,6 +33,7 @@ from asterism.views.text.metrics import measure
 from asterism.views.text.task_lines import plan_lines
 from asterism.views.text.why import task_status_words
 from tests.constellation_harness import Agent
+from tests.machine_harness import as_shown
 
 WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),), concurrency=8)
 
@@ -52,7 +54,7 @@ class Written:
         self.at(0, BatchEnded())
 
     def at(self, at: float, event: Event, actor: str = "system") -> None:
-        entry = self.run.take(event, at=100.0 + at, actor=actor)
+        entry = self.run.take(as_shown(self.run, event), at=100.0 + at, actor=actor, permissions=ALL)
         if entry:
             self.entries.append(entry)
 

@@ -1,0 +1,271 @@
+"""The guards of a run: what a person must approve, and what work may not do. Pure.
+
+A run begins with its guards in its first event. The fleet's part comes with the profiles of its
+devices; the plan's part are the skills for which a plan has asked for approval. Guards only become
+stricter (``stricter``, ``with_approval``), except that an admin may lift one of the plan's part
+(``lifted``). Every machine asks ``permit`` where work begins: an attempt, a step, a call of a tool,
+a handler.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import posixpath
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.kernel.data import texts_of
+
+EVERY = "*"
+"""Name for every argument of a skill, in ``SkillGuard.no_options``."""
+_LOADING = (
+    # shells, by the manuals of bash, dash, zsh, ksh and fish
+    "BASHOPTS BASH_* CDPATH ENV FPATH GLOBIGNORE HISTFILE IFS MAILPATH PROMPT_COMMAND PS[0-9] SHELL SHELLOPTS ZDOTDIR fish_*",
+    # the loaders and C libraries, by ld.so(8), dyld(1), and the names that glibc drops for setuid programs
+    "DYLD_* GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LD_* LOCALDOMAIN LOCPATH MALLOC_* NIS_PATH NLSPATH PATH RESOLV_HOST_CONF",
+    "RES_OPTIONS TMPDIR TZDIR",
+    # languages
+    "CLASSPATH ERL_* GEM_* GOFLAGS JAVA_* JDK_* JULIA_* LUA_* MONO_* NODE_* NPM_* PERL* PHPRC PHP_* PYTHON* RUBY* R_* TCLLIBPATH",
+    "DOTNET_* CORECLR_* COMPlus_* _JAVA_OPTIONS npm_*",
+    # programs that start others, or read options and files from variables
+    "*_ASKPASS *_OPTIONS *_OPTS *_OPTIONS_* *FLAGS BROWSER CC CURL_HOME CVS_RSH CXX DOCKER_* EDITOR GIT_* GREP_* GNUPGHOME HOME KUBECONFIG",
+    "LESS* MAKE* MANPAGER MORE NETRC OPENSSL_* PAGER PIP_* POSIX* RSYNC_* SHELLCHECK* SSH_* SSLKEYLOGFILE SUDO_* SYSTEMD_* TAPE",
+    "TERMCAP TERMINFO* UV_* VISUAL WGETRC XDG_* ZIP*",
+    # trust and routes of a connection
+    "*_PROXY *_proxy AWS_* AZURE_* CURL_CA_BUNDLE GOOGLE_* REQUESTS_CA_BUNDLE SSL_*",
+    "ASTERISM_*",
+)
+LOADING = tuple(name for names in _LOADING for name in names.split())
+"""Variables that change what a program is or loads, as patterns: the list is closed. A pattern in ``task_env`` covers none of them."""
+
+
+class SkillGuard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The guard of one skill on one device.
+
+    Attributes:
+        approval: True if a person must approve each attempt.
+        no_options: names of arguments in which no text may begin with ``-``, or ``*`` for all.
+        within: names of arguments, each with the folders in all of which its paths must lie.
+        secrets: names of the secrets that may reach it from a plan that is foreign: one that came
+            over the network or from a model.
+        task_env: names of the variables that a foreign task may set, or patterns such as ``APP_*``.
+        task_folder: True if a foreign task may choose its working folder.
+    """
+
+    approval: bool = False
+    no_options: tuple[str, ...] = ()
+    within: dict[str, tuple[str, ...]] = {}
+    secrets: tuple[str, ...] = ()
+    task_env: tuple[str, ...] = ()
+    task_folder: bool = False
+
+
+class DeviceGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The guards of one device.
+
+    Attributes:
+        every: the guard of each skill without one of its own.
+        skills: the guards of skills by name, each complete.
+    """
+
+    every: SkillGuard = SkillGuard()
+    skills: dict[str, SkillGuard] = {}
+
+    def of(self, skill: str) -> SkillGuard:
+        """Return the guard of a skill."""
+        return self.skills.get(skill, self.every)
+
+
+class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The guards of a run.
+
+    Attributes:
+        devices: the fleet's part, by device id.
+        plan_skills: skills that a plan has guarded, on every device.
+        plan_devices: devices that accept natural language and that a plan has guarded.
+        lifted: skills and devices whose guard an admin has lifted: the flag of a task asks for no approval
+            of theirs either.
+        exempts_submission: True if the plan's part does not concern the tasks of the submission: it
+            was set by the same submission. False if it was set by an earlier run, or after it.
+        is_foreign: True if all that the submission wrote came over the network or from a model.
+        submitter: who submitted the root of a tree of runs; empty in the root, whose first entry says
+            it.
+        submitter_may_approve: False if that person may not approve.
+    """
+
+    devices: dict[str, DeviceGuards] = {}
+    plan_skills: tuple[str, ...] = ()
+    plan_devices: tuple[str, ...] = ()
+    lifted: tuple[str, ...] = ()
+    exempts_submission: bool = True
+    is_foreign: bool = False
+    submitter: str = ""
+    submitter_may_approve: bool = True
+
+    def of(self, device: str, skill: str) -> SkillGuard:
+        """Return the fleet's guard of a skill on a device."""
+        return self.devices[device].of(skill) if device in self.devices else SkillGuard()
+
+
+class GuardedWork(msgspec.Struct, frozen=True, kw_only=True):
+    """GuardedWork that is about to begin.
+
+    Attributes:
+        device, skill: where it runs and what; ``skill`` is empty on a device without skills.
+        arguments: its arguments; references to secrets stand in them as references.
+        secrets: names of the secrets that it refers to.
+        env: names of the variables that its task sets.
+        folder: the working folder that its task chooses; empty for none.
+        is_foreign: True if it came over the network or from a model.
+        is_as_submitted: True for a task that the submission wrote and nothing has changed since: the
+            plan's part does not concern it.
+        approval: True if the work itself asks for approval.
+    """
+
+    device: str = ""
+    skill: str = ""
+    arguments: Mapping[str, Any] = {}
+    secrets: Collection[str] = ()
+    env: Collection[str] = ()
+    folder: str = ""
+    is_foreign: bool = False
+    is_as_submitted: bool = False
+    approval: bool = False
+
+
+class Permit(msgspec.Struct, frozen=True):
+    """What the guards say about work.
+
+    Attributes:
+        refusal: why it may not begin, with the line of the fleet file that would allow it; empty if
+            it may.
+        approval: True if a person must approve it.
+    """
+
+    refusal: str = ""
+    approval: bool = False
+
+
+def permit(guards: Guards, work: GuardedWork) -> Permit:
+    """Return what the guards of a run say about work that is about to begin."""
+    guard = guards.of(work.device, work.skill)
+    of_plan = work.skill in guards.plan_skills or work.device in guards.plan_devices
+    of_task = work.approval and work.skill not in guards.lifted and work.device not in guards.lifted
+    approval = of_task or guard.approval or (of_plan and not work.is_as_submitted)
+    return Permit(refusal=_out_of_bounds(guard, work) or (_not_listed(guard, work) if work.is_foreign else ""), approval=approval)
+
+
+def _out_of_bounds(guard: SkillGuard, work: GuardedWork) -> str:
+    for name in work.arguments if EVERY in guard.no_options else guard.no_options:
+        if odd := next((text for text in texts_of(work.arguments.get(name)) if text.startswith("-")), None):
+            return f"{name} {odd!r:.80} begins with -, and could be an option"
+    for name, folder in ((name, folder) for name, folders in guard.within.items() for folder in folders):
+        if odd := next((text for text in texts_of(work.arguments.get(name)) if not is_within(text, folder)), None):
+            return f"{name} {odd!r:.80} is not an absolute path within {folder}"
+    return ""
+
+
+def _not_listed(guard: SkillGuard, work: GuardedWork) -> str:
+    where = f"device {work.device}" + (f", skill {work.skill}" if work.skill else "")
+    if name := next((name for name in work.secrets if name not in guard.secrets), None):
+        return f"it may not use the secret {name}; the fleet file allows it by secrets = [{name!r}] for {where}".replace("'", '"')
+    if name := next((name for name in work.env if not is_listed(name, guard.task_env)), None):
+        return f"it may not set the variable {name}; the fleet file allows it by task_env = [{name!r}] for {where}".replace("'", '"')
+    if work.folder and not guard.task_folder:
+        return f"it may not choose its folder; the fleet file allows it by task_folder = true for {where}"
+    return ""
+
+
+def is_listed(name: str, listed: Collection[str]) -> bool:
+    """Return True if a variable is among listed names and patterns; a pattern covers no name of ``LOADING``."""
+    if name in listed:
+        return True
+    return any(fnmatch.fnmatchcase(name, it) for it in listed) and not any(fnmatch.fnmatchcase(name, it) for it in LOADING)
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Return True if a path is absolute and lies within a folder; links are not followed."""
+    inside = posixpath.normpath(path)
+    return path.startswith("/") and "\0" not in path and (inside == folder or inside.startswith(folder.rstrip("/") + "/"))
+
+
+def digest_of(shown: Any) -> str:
+    """Return the digest of what a question shows, by which an approval names it."""
+    return hashlib.sha256(msgspec.json.encode(shown, order="deterministic")).hexdigest()
+
+
+# -- changes: each makes guards stricter, but for a lift -------------------------------------------
+
+
+def stricter(one: DeviceGuards, other: DeviceGuards) -> DeviceGuards:
+    """Return the guards of a device that hold where both hold."""
+    every = _both(one.every, other.every)
+    skills = {name: _both(one.of(name), other.of(name)) for name in (*one.skills, *other.skills)}
+    return DeviceGuards(every=every, skills={name: guard for name, guard in skills.items() if guard != every})
+
+
+def _both(one: SkillGuard, other: SkillGuard) -> SkillGuard:
+    return SkillGuard(
+        approval=one.approval or other.approval,
+        no_options=_union(one.no_options, other.no_options),
+        within=_within(one, other),
+        secrets=tuple(it for it in one.secrets if it in other.secrets),
+        task_env=tuple(it for it in one.task_env if it in other.task_env),
+        task_folder=one.task_folder and other.task_folder,
+    )
+
+
+def joined(own: SkillGuard, device: SkillGuard) -> SkillGuard:
+    """Return the guard of a skill whose device has a guard, too: what either bounds is bounded, what either lists is listed."""
+    return SkillGuard(
+        approval=own.approval,
+        no_options=_union(own.no_options, device.no_options),
+        within=_within(own, device),
+        secrets=_union(own.secrets, device.secrets),
+        task_env=_union(own.task_env, device.task_env),
+        task_folder=own.task_folder or device.task_folder,
+    )
+
+
+def _within(one: SkillGuard, other: SkillGuard) -> dict[str, tuple[str, ...]]:
+    names = sorted({*one.within, *other.within})
+    return {name: _union(one.within.get(name, ()), other.within.get(name, ())) for name in names}
+
+
+def _union(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
+
+
+def with_device(guards: Guards, device: str, found: DeviceGuards, *, is_new: bool = False) -> Guards:
+    """Return the guards after a device has reported others: unless it is new, what is stricter of old and new holds."""
+    if not is_new or device in guards.devices:
+        found = stricter(guards.devices.get(device, DeviceGuards()), found)
+    return msgspec.structs.replace(guards, devices={**guards.devices, device: found})
+
+
+def with_approval(guards: Guards, skills: Collection[str], devices: Collection[str] = ()) -> Guards:
+    """Return the guards after a plan has asked for approval of skills, and of devices that accept natural language."""
+    return msgspec.structs.replace(
+        guards,
+        plan_skills=_union(guards.plan_skills, tuple(skills)),
+        plan_devices=_union(guards.plan_devices, tuple(devices)),
+        lifted=tuple(it for it in guards.lifted if it not in skills and it not in devices),
+    )
+
+
+def inherited(guards: Guards) -> Guards:
+    """Return what the next run of a session inherits: the plan's part, which concerns all that it submits."""
+    return Guards(plan_skills=guards.plan_skills, plan_devices=guards.plan_devices, lifted=guards.lifted, exempts_submission=False)
+
+
+def lifted(guards: Guards, name: str) -> Guards:
+    """Return the guards without a skill or a device that a plan had guarded."""
+    return msgspec.structs.replace(
+        guards,
+        plan_skills=tuple(it for it in guards.plan_skills if it != name),
+        plan_devices=tuple(it for it in guards.plan_devices if it != name),
+        lifted=_union(guards.lifted, (name,)),
+    )

@@ -1,0 +1,106 @@
+"""The guards of tasks: what edits may write, and what an attempt needs before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.edits import EditRefused
+from asterism.constellation.nesting import nested_plan
+from asterism.constellation.profile import Fleet
+from asterism.constellation.references import SECRET, references, secrets_of
+from asterism.constellation.specs import task_of
+from asterism.constellation.task import TaskStar
+from asterism.kernel.data import texts_of
+from asterism.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, permit, with_approval, with_device
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+
+GUARDED = 7
+"""Rules from which on guards are asked, and an approval is bound to the whole request."""
+INTERRUPTED = "interrupted"
+"""``TaskStar.approved`` of a task that may have finished; no approval has this text."""
+
+
+def with_fleet(guards: Guards, fleet: Fleet) -> Guards:
+    """Return the guards of a run with those of its fleet."""
+    for device, profile in fleet.items():
+        if profile.guards != DeviceGuards() or device in guards.devices:
+            guards = with_device(guards, device, profile.guards, is_new=True)
+    return guards
+
+
+def permit_task(guards: Guards, task: TaskStar, arguments: dict[str, Any]) -> Permit:
+    """Return what the guards say about an attempt of a task with these arguments."""
+    return permit(
+        guards,
+        GuardedWork(
+            device=task.device,
+            skill=task.resolved_skill,
+            arguments=arguments,
+            secrets=[name for text in texts_of([task.inputs, task.env]) for name in secrets_of(text)],
+            env=task.env,
+            folder=task.folder,
+            is_foreign=task.is_foreign,
+            is_as_submitted=task.is_as_submitted,
+            approval=task.requires_approval,
+        ),
+    )
+
+
+def check_written(guards: Guards, task: TaskStar, *, is_foreign: bool) -> None:
+    """Check a written task as far as its arguments are known.
+
+    Raises:
+        EditRefused: ``guarded``.
+    """
+    known = {name: value for name, value in task.inputs.items() if all(source == SECRET for source, _ in references(value))}
+    written = msgspec.structs.replace(task, is_foreign=task.is_foreign or is_foreign)
+    if why := permit_task(guards, written, known).refusal:
+        raise EditRefused("guarded", task.task_id, why)
+
+
+def note_submitted(memory: ConstellationMemory, constellation: TaskConstellation, *, is_foreign: bool) -> None:
+    """Mark the tasks of the submission, and begin the plan's part of the guards.
+
+    A task that a guard of an earlier run concerns is not exempt from it.
+    """
+    before = memory.guards
+    for task in constellation.tasks.values():
+        task.is_foreign = is_foreign
+        task.is_as_submitted = before.exempts_submission or not permit_task(before, task, {}).approval
+    _add_approvals(memory, constellation.tasks.values())
+
+
+def note_written(memory: ConstellationMemory, constellation: TaskConstellation, task_ids: Iterable[str], *, is_foreign: bool) -> None:
+    """Mark tasks that an edit has written, and add the approvals that they ask for to the plan's part of the guards."""
+    tasks = [constellation.tasks[task_id] for task_id in task_ids]
+    for task in tasks:
+        task.is_foreign, task.is_as_submitted = task.is_foreign or is_foreign, False
+    _add_approvals(memory, tasks)
+
+
+def _add_approvals(memory: ConstellationMemory, tasks: Iterable[TaskStar]) -> None:
+    skills: set[str] = set()
+    devices: set[str] = set()
+    todo = [(task, task.requires_approval) for task in tasks]
+    while todo:  # bounded by the nesting of plans
+        task, is_guarded = todo.pop()
+        if task.constellation is not None:
+            todo += [(task_of(spec), spec.requires_approval or is_guarded) for spec in nested_plan(task).tasks]
+        elif is_guarded:
+            profile = memory.fleet.get(task.device)
+            skills.add(task.resolved_skill or task.skill or task.name)  # a nested task has no resolved skill here
+            devices |= {task.device} if profile is not None and profile.natural_language else set()
+    if skills or devices:
+        memory.guards = with_approval(memory.guards, sorted(filter(None, skills)), sorted(devices))
+
+
+def guards_of_child(memory: ConstellationMemory, task: TaskStar) -> Guards:
+    """Return the guards with which a task's child run begins; without any in a run of earlier rules."""
+    if memory.guards == Guards():
+        return memory.guards
+    exempts = memory.guards.exempts_submission and task.is_as_submitted
+    return msgspec.structs.replace(memory.guards, exempts_submission=exempts, is_foreign=task.is_foreign)

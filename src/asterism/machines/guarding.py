@@ -1,0 +1,56 @@
+"""The guards of a run under every machine: how they begin, what a child run gets, and how an admin lifts one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from asterism.errors import Refused
+from asterism.kernel.guards import GuardedWork, Guards, Permit, lifted, permit
+from asterism.kernel.machine import StepContext
+from asterism.kernel.permissions import Permission
+from asterism.machines.children import StartChild
+from asterism.machines.run_control import GuardLifted, RunMemory
+
+
+def permit_work(memory: RunMemory, device: str, skill: str, arguments: Mapping[str, Any], *, approval: bool) -> Permit:
+    """Return what the guards say about a step, or a call of a tool, with these arguments."""
+    return permit(memory.guards, GuardedWork(device=device, skill=skill, arguments=arguments, approval=approval))
+
+
+def begun(given: Guards, context: StepContext) -> Guards:
+    """Return the guards of a new run. In a root they are foreign unless a local user submits it; a child's come with it."""
+    if given.submitter:
+        return given
+    return msgspec.structs.replace(
+        given, submitter=context.actor, is_foreign=given.is_foreign or Permission.LOCAL not in context.permissions
+    )
+
+
+def start_child(memory: RunMemory, effect: StartChild, context: StepContext, guards: Guards | None = None) -> str:
+    """Start a child run with the guards of this run as they stand, or with these; return the effect's id.
+
+    By default the definition of the child is code of this computer, and nothing in it is foreign.
+    """
+    own = msgspec.structs.replace(memory.guards, is_foreign=False) if guards is None else guards
+    start = msgspec.structs.replace(effect.start, guards=own)
+    return context.schedule(msgspec.structs.replace(effect, start=start))
+
+
+def lift_guard(memory: RunMemory, event: GuardLifted, context: StepContext) -> StrEnum:
+    """Lift a guard that a plan has set.
+
+    Raises:
+        Refused: the sender is no admin, or there is no such guard.
+    """
+    there = (*memory.guards.plan_skills, *memory.guards.plan_devices)
+    if Permission.ADMIN not in context.permissions:
+        raise Refused("only an admin may lift a guard")
+    if event.name not in there:
+        raise Refused(f"no plan has guarded {event.name!r}; guarded: {', '.join(there) or 'nothing'}")
+    memory.guards = lifted(memory.guards, event.name)
+    context.touch("run", "")
+    return context.state

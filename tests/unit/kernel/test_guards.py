@@ -1,0 +1,129 @@
+"""Guards: what work needs approval, what it may not do, and that changes only make them stricter (findings A1, A3, A7)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asterism.kernel.guards import (
+    LOADING,
+    DeviceGuards,
+    GuardedWork,
+    Guards,
+    Permit,
+    SkillGuard,
+    is_listed,
+    is_within,
+    lifted,
+    permit,
+    stricter,
+    with_approval,
+    with_device,
+)
+
+
+def guarding(**skills: SkillGuard) -> Guards:
+    return Guards(devices={"vault": DeviceGuards(skills=skills)})
+
+
+def vault(skill: str = "wipe", **more: object) -> GuardedWork:
+    return GuardedWork(device="vault", skill=skill, **more)  # type: ignore[arg-type]
+
+
+def test_work_that_nothing_guards_may_begin() -> None:
+    assert permit(Guards(), vault()) == Permit()
+
+
+def test_a_skill_that_the_fleet_guards_needs_approval_whatever_the_task_says() -> None:
+    guards = guarding(wipe=SkillGuard(approval=True))
+    assert permit(guards, vault(approval=False)).approval
+    assert not permit(guards, vault("read")).approval
+
+
+def test_a_guard_of_a_plan_holds_for_its_skill_on_every_device_but_for_tasks_as_submitted() -> None:
+    guards = with_approval(Guards(), ["wipe"])
+    assert permit(guards, vault()).approval
+    assert permit(guards, GuardedWork(device="other", skill="wipe")).approval
+    assert not permit(guards, vault(is_as_submitted=True)).approval
+    assert not permit(lifted(guards, "wipe"), vault()).approval
+
+
+def test_a_guard_of_a_plan_holds_for_a_device_that_accepts_words_whatever_the_skill() -> None:
+    guards = with_approval(Guards(), [], ["agent"])
+    assert permit(guards, GuardedWork(device="agent")).approval
+    assert permit(guards, GuardedWork(device="agent", skill="named")).approval
+
+
+@pytest.mark.parametrize("path", ["/data/a/b", "/data", "/data/./a", "/data/a/../b"])
+def test_a_path_within_its_folder_is_taken(path: str) -> None:
+    assert is_within(path, "/data")
+
+
+@pytest.mark.parametrize("path", ["/database", "/data/../etc", "data", "~/data", "", "/data/a\0b", "//data/x/../../etc"])
+def test_a_path_out_of_its_folder_is_refused(path: str) -> None:
+    assert not is_within(path, "/data")
+
+
+def test_arguments_beyond_their_bounds_are_refused_for_everybody() -> None:
+    guards = guarding(tar=SkillGuard(no_options=("*",), within={"folder": ("/data",)}))
+    assert not permit(guards, vault("tar", arguments={"folder": "/data/x"})).refusal
+    assert "begins with -" in permit(guards, vault("tar", arguments={"folder": "/data/x", "more": ["a", "--exec=sh"]})).refusal
+    assert "within /data" in permit(guards, vault("tar", arguments={"folder": "/etc"})).refusal
+
+
+def test_variables_folders_and_secrets_of_foreign_work_are_those_that_the_fleet_lists() -> None:
+    guards = guarding(tar=SkillGuard(secrets=("KEY",), task_env=("APP_*",), task_folder=True))
+    allowed = vault("tar", secrets=["KEY"], env=["APP_MODE"], folder="x", is_foreign=True)
+    assert permit(guards, allowed) == Permit()
+    assert 'task_env = ["TAR_OPTIONS"]' in permit(guards, vault("tar", env=["TAR_OPTIONS"], is_foreign=True)).refusal
+    assert 'secrets = ["OTHER"]' in permit(guards, vault("tar", secrets=["OTHER"], is_foreign=True)).refusal
+    assert "task_folder = true" in permit(Guards(), vault("tar", folder="x", is_foreign=True)).refusal
+    assert permit(Guards(), vault("tar", secrets=["OTHER"], env=["TAR_OPTIONS"], folder="x")) == Permit()
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "LD_PRELOAD", "TAR_OPTIONS", "GIT_SSH_COMMAND", "BASH_ENV", "PYTHONSTARTUP", "NODE_OPTIONS", "IFS"]
+)
+def test_a_pattern_covers_no_variable_that_changes_what_a_program_loads(name: str) -> None:
+    assert not is_listed(name, ("*",))
+    assert is_listed(name, (name,))
+
+
+names = st.sampled_from(["wipe", "read", "tar"])
+guard = st.builds(
+    SkillGuard,
+    approval=st.booleans(),
+    no_options=st.sampled_from([(), ("a",), ("*",)]),
+    within=st.sampled_from([{}, {"a": ("/data",)}]),
+    secrets=st.sampled_from([(), ("K",), ("K", "L")]),
+    task_env=st.sampled_from([(), ("APP_*",)]),
+    task_folder=st.booleans(),
+)
+device = st.builds(DeviceGuards, every=guard, skills=st.dictionaries(names, guard))
+work = st.builds(
+    GuardedWork,
+    device=st.just("vault"),
+    skill=names,
+    arguments=st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(["/data/x", "-x", "y"])),
+    secrets=st.sampled_from([(), ("K",), ("L",)]),
+    env=st.sampled_from([(), ("APP_X",)]),
+    folder=st.sampled_from(["", "f"]),
+    is_foreign=st.booleans(),
+)
+
+
+@given(device, device, work)
+def test_a_device_that_reports_other_guards_allows_nothing_that_it_did_not_allow_before(
+    first: DeviceGuards, then: DeviceGuards, work: GuardedWork
+) -> None:
+    begun = Guards(devices={"vault": first})
+    now = permit(with_device(begun, "vault", then), work)
+    for alone in (permit(begun, work), permit(Guards(devices={"vault": then}), work)):
+        assert now.approval >= alone.approval
+        assert bool(now.refusal) >= bool(alone.refusal)
+    assert stricter(stricter(first, then), then) == stricter(first, then)
+
+
+def test_the_list_of_loading_variables_has_no_name_twice() -> None:
+    assert len(set(LOADING)) == len(LOADING)

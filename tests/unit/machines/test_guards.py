@@ -1,0 +1,272 @@
+"""Guards of a constellation: nothing but an admin's lift weakens one, and an approval covers one request (findings A1 to A4, A7, A8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from asterism.constellation.documents import parse_plan
+from asterism.constellation.edits import EditRefused
+from asterism.constellation.profile import AgentProfile
+from asterism.errors import Refused
+from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard
+from asterism.kernel.permissions import ALL, LOWEST, Permission
+from asterism.machines.children import StartChild
+from asterism.machines.constellation_agent.definition import first_event
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, DeviceFound, Edited, Retry
+from asterism.machines.run_control import Answered, AskPerson, Forked, GuardLifted
+from tests.constellation_harness import FLEET, Agent
+from tests.constellations import action
+from tests.machine_harness import MachineHarness
+
+
+def task(task_id: str = "a", **more: Any) -> dict[str, Any]:
+    return {"task_id": task_id, "device": "s", "skill": "once", "inputs": {"x": 1}, **more}
+
+
+def plan(*tasks: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"tasks": list(tasks), **more}
+
+
+def guarded_fleet(**skills: SkillGuard) -> tuple[AgentProfile, ...]:
+    return tuple(msgspec.structs.replace(it, guards=DeviceGuards(skills=skills)) if it.device_id == "s" else it for it in FLEET)
+
+
+def behind(first: dict[str, Any], then: dict[str, Any], **options: Any) -> Agent:
+    """A run in which ``then`` waits for the task ``first``, and the planner is asked when that has ended."""
+    lines = [{"from": first["task_id"], "to": then["task_id"]}]
+    return Agent(plan(first, then, dependencies=lines), replan="always", **options)
+
+
+def starts(agent: Agent, task_id: str) -> bool:
+    return agent.task(task_id).attempts > 0
+
+
+# -- what may not weaken a guard -------------------------------------------------------------------
+
+
+def test_a_planner_that_drops_the_flag_of_a_task_drops_no_approval() -> None:
+    """A1."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.ends("a")
+    agent.plans(action("update_task", task_id="wipe", requires_approval=False))
+    assert not starts(agent, "wipe")
+    assert agent.inquiry().subject["task_id"] == "wipe"
+
+
+@pytest.mark.parametrize("device", ["s", "s2"])
+def test_a_planner_that_puts_another_task_in_the_place_of_a_guarded_one_is_asked_about_it(device: str) -> None:
+    """A1."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.ends("a")
+    agent.plans(action("remove_task", task_id="wipe"), action("add_task", **task("wipe2", device=device)))
+    assert not starts(agent, "wipe2")
+    assert agent.inquiry().subject["task_id"] == "wipe2"
+
+
+def test_a_new_generation_is_asked_about_what_the_first_plan_guarded() -> None:
+    """A1."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True), max_restarts=1)
+    agent.ends("a")
+    agent.plans(status="START")
+    agent.plans(plan=plan(task("b")))
+    assert not starts(agent, "b")
+    assert agent.inquiry().subject["task_id"] == "b"
+
+
+def test_an_edit_from_outside_that_drops_the_flag_drops_no_approval() -> None:
+    """A2."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.take(Edited(actions=(action("update_task", task_id="wipe", requires_approval=False),)))
+    agent.ends("a")
+    agent.plans()
+    assert not starts(agent, "wipe")
+
+
+def test_a_task_that_the_submission_wrote_without_the_flag_stays_as_written_until_it_is_changed() -> None:
+    assert starts(Agent(plan(task("a", requires_approval=True), task("b"))), "b")
+
+
+def test_a_changed_task_is_asked_about_as_a_new_one_is() -> None:
+    agent = Agent(
+        plan(task("first", skill="again"), task("wipe", requires_approval=True), task("b"), dependencies=[{"from": "first", "to": "b"}])
+    )
+    agent.take(Edited(actions=(action("update_task", task_id="b", description="other"),)))
+    agent.ends("first")
+    assert not starts(agent, "b")
+
+
+def test_a_guard_of_the_fleet_asks_whatever_the_plan_says() -> None:
+    agent = Agent(plan(task("a")), fleet=guarded_fleet(once=SkillGuard(approval=True)))
+    assert not starts(agent, "a")
+    agent.answers("approve")
+    assert agent.attempt("a").approval
+
+
+def test_a_device_that_reports_weaker_guards_weakens_none() -> None:
+    agent = behind(task("a", skill="again"), task("b"), fleet=guarded_fleet(once=SkillGuard(approval=True)))
+    agent.batch(DeviceFound(device="s", profile=FLEET[2]))
+    agent.ends("a")
+    agent.plans()
+    assert not starts(agent, "b")
+
+
+def test_a_device_that_reports_stricter_guards_is_asked_about() -> None:
+    agent = behind(task("a", skill="again"), task("b"))
+    agent.batch(DeviceFound(device="s", profile=guarded_fleet(once=SkillGuard(approval=True))[2]))
+    agent.ends("a")
+    agent.plans()
+    assert not starts(agent, "b")
+
+
+def test_a_nested_plan_gets_the_guards_as_they_stand() -> None:
+    nested = {"task_id": "n", "constellation": plan(task("inner"))}
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.ends("a")
+    agent.plans(action("add_task", **nested))
+    (start,) = agent.outstanding(StartChild).values()
+    assert start.start.guards.plan_skills == ("once",)
+    below = Agent.__new__(Agent)
+
+    MachineHarness.__init__(below, Agent.machine, first_event(start.start), 1000.0)
+    assert not starts(below, "inner")
+
+
+def test_only_an_admin_lifts_a_guard_of_a_plan() -> None:
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    lift = GuardLifted(name="once", reason="checked")
+    with pytest.raises(Refused, match="only an admin"):
+        agent.take(lift, permissions=(Permission.VIEW, Permission.EDIT))
+    agent.take(lift, permissions=ALL)
+    agent.ends("a")
+    agent.plans()
+    assert starts(agent, "wipe")
+
+
+# -- what is foreign -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"env": {"TAR_OPTIONS": "--checkpoint=1"}}, {"folder": "/"}, {"inputs": {"x": "${secret.KEY}"}}, {"env": {"A": "${secret.KEY}"}}],
+)
+def test_variables_folders_and_secrets_that_the_fleet_does_not_list_are_refused_to_models_and_clients(more: dict[str, Any]) -> None:
+    """A3, A7."""
+    with pytest.raises(EditRefused) as refused:
+        Agent(plan(task(**more)), permissions=LOWEST)  # it came over the network
+    assert refused.value.refusal.code == "guarded"
+    agent = behind(task("a", skill="again"), task("b"))
+    with pytest.raises(EditRefused, match="fleet file"):
+        agent.take(Edited(actions=(action("update_task", task_id="b", **more),)), permissions=LOWEST)
+    agent.ends("a")
+    agent.plans(action("update_task", task_id="b", **more))
+    assert agent.question() is not None, "the planner is told why"
+    agent.plans(status="CONTINUE")
+    assert agent.task("b").env == {}
+
+
+def test_a_local_user_names_variables_folders_and_secrets_as_before() -> None:
+    agent = behind(task("a", skill="again"), task("b"))
+    agent.take(Edited(actions=(action("update_task", task_id="b", env={"TAR_OPTIONS": "-v"}, folder="x"),)))
+    agent.ends("a")
+    agent.plans()
+    assert agent.attempt("b").env == {"TAR_OPTIONS": "-v"}
+
+
+def test_what_the_fleet_lists_is_allowed_to_foreign_tasks() -> None:
+    fleet = guarded_fleet(once=SkillGuard(task_env=("APP_*",), secrets=("KEY",), task_folder=True))
+    agent = Agent(plan(task(env={"APP_MODE": "x"}, folder="f", inputs={"x": "${secret.KEY}"})), fleet=fleet, permissions=LOWEST)
+    assert agent.attempt("a").env == {"APP_MODE": "x"}
+
+
+def test_resolved_arguments_beyond_their_bounds_fail_the_task() -> None:
+    fleet = guarded_fleet(once=SkillGuard(no_options=("x",)))
+    first, then = task("a", skill="again"), task("b", inputs={"x": "${a.text}"})
+    agent = Agent(plan(first, then, dependencies=[{"from": "a", "to": "b"}]), fleet=fleet)
+    agent.ends("a", {"text": "--exec=sh"})
+    assert (agent.task("b").status, agent.task("b").error and agent.task("b").error.code) == ("FAILED", "guarded")  # type: ignore[union-attr]
+
+
+def test_an_edit_in_an_answer_stays_within_the_bounds() -> None:
+    fleet = guarded_fleet(once=SkillGuard(approval=True, no_options=("x",)))
+    agent = Agent(plan(task()), fleet=fleet)
+    with pytest.raises(Refused, match="begins with -"):
+        agent.answers("edit", {"x": "--force"})
+    agent.answers("edit", {"x": "force"})
+    assert agent.attempt("a").arguments == {"x": "force"}
+
+
+# -- what an approval covers -----------------------------------------------------------------------
+
+
+def test_an_approval_covers_the_instruction() -> None:
+    """A8."""
+    agent = Agent(plan(task(requires_approval=True, description="Summarize the inbox", retry={"max_attempts": 3, "backoff_s": 1})))
+    assert agent.inquiry().subject["description"] == "Summarize the inbox"
+    agent.answers("approve")
+    agent.ends("a", error="raised")
+    agent.take(Edited(actions=(action("update_task", task_id="a", description="Delete the inbox"),)))
+    agent.wait_until(agent.now + 60)
+    assert agent.task("a").attempts == 1
+    assert agent.inquiry().subject["description"] == "Delete the inbox"
+
+
+def test_an_approval_covers_the_results_that_are_handed_over() -> None:
+    """A8."""
+    first, then = task("a", skill="again"), {"task_id": "b", "device": "d", "description": "send it", "requires_approval": True}
+    agent = Agent(plan(first, then, dependencies=[{"from": "a", "to": "b"}]))
+    agent.ends("a", {"text": "hello"})
+    assert agent.inquiry().subject["results"] == {"a": {"text": "hello"}}
+
+
+def test_an_approval_covers_the_retries_of_its_own_policy() -> None:
+    agent = Agent(plan(task(requires_approval=True, retry={"max_attempts": 2, "backoff_s": 1})))
+    agent.answers("approve")
+    agent.ends("a", error="raised")
+    agent.wait_until(agent.now + 60)
+    assert agent.task("a").attempts == 2
+
+
+def test_a_retry_that_a_person_commands_asks_again() -> None:
+    agent = Agent(plan(task(requires_approval=True), task("z", device="d", skill="")))
+    agent.answers("approve")
+    agent.ends("a", error="raised")
+    agent.batch(Retry(tasks=("a",)))
+    assert agent.task("a").attempts == 0
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_a_fork_asks_again_for_an_approval_whose_work_has_not_begun() -> None:
+    """A4."""
+    agent = Agent(plan(task(requires_approval=True)))
+    agent.take(agent.answer("approve"))  # the entry of the approval, before anything has begun
+    agent.batch(Forked(origin="r0", seq=agent.run.seq, idle_s=0.0))
+    assert not starts(agent, "a")
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_a_fork_takes_the_guards_of_the_present_fleet() -> None:
+    agent = behind(task("a", skill="again"), task("b"))
+    agent.batch(Forked(origin="r0", seq=agent.run.seq, idle_s=0.0, guards={"s": DeviceGuards(every=SkillGuard(approval=True))}))
+    agent.finish_cancellations()
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_an_approval_names_what_was_shown() -> None:
+    agent = Agent(plan(task(requires_approval=True)))
+    asked = next(iter(agent.outstanding(AskPerson)))
+    with pytest.raises(Refused, match="another request"):
+        agent.take(Answered(effect_id=asked, verb="approve", digest="0" * 64))
+    with pytest.raises(Refused, match="another request"):
+        agent.run.take(Answered(effect_id=asked, verb="approve"), at=agent.now, actor="me", permissions=ALL)
+    assert not starts(agent, "a")
+
+
+def test_the_next_run_of_a_session_inherits_the_guards_of_its_plan() -> None:
+    first = ConstellationSubmitted(request="go on", fleet=FLEET, plan=None, guards=Guards(plan_skills=("once",), exempts_submission=False))
+
+    agent = Agent.__new__(Agent)
+    MachineHarness.__init__(agent, Agent.machine, msgspec.structs.replace(first, plan=parse_plan(plan(task("a")))), 1000.0)
+    assert not starts(agent, "a")
