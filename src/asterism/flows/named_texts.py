@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 
+from asterism.flows.fields import Field
+from asterism.flows.parsing import converted
+from asterism.flows.pattern_values import apart, without_word
 from asterism.flows.slot_filling import DialogueAgent, read_message
 from asterism.reading.clauses import Taken, Understanding
 from asterism.reading.replies import without_courtesies
@@ -75,18 +80,18 @@ def _with_colons(agent: DialogueAgent, text: str) -> list[_Name]:
     return [name for name in _names(agent, text) if re.search(r"[:=]$", text[name.start : name.end])]
 
 
-def read_rest(agent: DialogueAgent, named: NamedTexts, found: Collection[str], asked: str) -> ReadMessage:
-    """Return what a message gives apart from the values that patterns have found.
+def read_rest(agent: DialogueAgent, named: NamedTexts, found: Mapping[str, Any], asked: str) -> ReadMessage:
+    """Return what a message gives apart from the values that patterns, or an ``extract_fields`` of the agent, have found.
 
     Args:
         agent: the agent.
         named: the texts with a colon, and the rest of the message.
-        found: names of the fields with a value that a pattern has found.
+        found: these values, by field.
         asked: name of the field that was asked for; empty for none.
     """
     rest, fields = named.rest, agent.input_fields()
-    for name in found:
-        rest = fields[name].without(rest)
+    for name, value in found.items():
+        rest = _without(agent, rest, fields[name], value)
     behind = _texts_behind_names(agent, rest, {*found, *named.taken})
     seen = _read(agent, behind.rest, asked, {*found, *named.taken, *behind.taken})
     is_doubtful = bool(seen.unknown or seen.negates or seen.troubles)
@@ -101,6 +106,20 @@ def read_rest(agent: DialogueAgent, named: NamedTexts, found: Collection[str], a
     for it in behind.taken.values():  # alone, the name may be part of the text: "room 5"
         seen.taken[it.field] = msgspec.structs.replace(it, sure=it.sure and not is_doubtful and not is_alone)
     return ReadMessage(seen=seen, names=behind.rest != rest, rest=behind.rest, left=_left(agent, behind.rest))
+
+
+def _without(agent: DialogueAgent, text: str, field: Field, value: Any) -> str:
+    """Return a message with a comma in place of a value that was found in it, as its pattern, its text or a reader places it."""
+    rest = field.without(text)
+    if rest != text or field.secret or len(text) > MAX_READ:
+        return rest
+    if apart({field.name: str(value)}, text):
+        return without_word(text, str(value))
+    read = read_message(agent, text, field.name, dict.fromkeys(agent.input_fields().keys() - {field.name})).taken.get(field.name)
+    with contextlib.suppress(ValueError):
+        if read is not None and converted(field.kind, read.value, agent._state.setting) == value:
+            return f"{text[: read.start]} , {text[read.end :]}"
+    return text
 
 
 def _read(agent: DialogueAgent, text: str, asked: str, skip: Collection[str]) -> Understanding:

@@ -49,6 +49,11 @@ def apart(found: Mapping[str, Any], text: str) -> dict[str, Any]:
     return {name: it for name, it in found.items() if isinstance(it, str) and re.search(_APART.format(re.escape(it)), text)}
 
 
+def without_word(text: str, word: str) -> str:
+    """Return a message with a comma in place of a text that is a word of its own in it."""
+    return re.sub(_APART.format(re.escape(word)), " , ", text, count=1)
+
+
 _APART = r"(?:^|(?<=[\s\"'(,;:=])){}(?=[\s\"'),;:]|[.!?]+(?:\s|$)|$)"
 
 
