@@ -342,7 +342,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         task, event = self._ending, entry.event
         if task is None or task.status != "PENDING":
             return
-        lost = isinstance(event, AttemptEnded) and event.error is not None and event.error.code == "device_lost"
+        lost = isinstance(event, AttemptEnded) and event.error is not None and event.error.code in ("device_lost", "interrupted")
         attempts, most = self._attempts(task), max(task.retry.max_attempts, MAX_LOST if lost else 0)
         if attempts >= most:
             raise self.fail(8, f"{task.task_id} is retried after {attempts} attempts (at most {most})")
