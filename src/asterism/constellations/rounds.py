@@ -62,7 +62,8 @@ async def submit(
     Args:
         client: client with the fleet.
         goal: a request in words, a constellation, a plan, the path of a plan file, or a goal.
-        options: options of the run; by default those of the previous round.
+        options: options of the run; by default those of the previous round, whose ``approve_plan`` and ``approve_edits`` hold in any
+            case.
         model: model that plans; by default that of the previous round, else the planner of the driver.
         after: the previous round (``round_after``); none by default.
         here: describes the functions that are tasks of the plan; by default one that is opened only for this.
@@ -78,7 +79,7 @@ async def submit(
         EditRefused: the plan cannot run on this fleet; nothing is written.
     """
     goal = goal_of(goal)
-    after = msgspec.structs.replace(after, options=options or after.options, model=model or after.model)
+    after = msgspec.structs.replace(after, options=_with_guards(options or after.options, after.options), model=model or after.model)
     fleet = await fleet_for(goal, client.fleet, here)
     if goal.plan is not None:
         check_plan(goal.plan, fleet)
@@ -86,6 +87,15 @@ async def submit(
     run_id = await _put_files(client, goal, run_id) if goal.files else run_id
     return await client.submit(
         CONSTELLATION_AGENT, first, title=goal.title, actor=actor, session=after.session, tenant=tenant, run_id=run_id
+    )
+
+
+def _with_guards(options: RunOptions, before: RunOptions) -> RunOptions:
+    """Return options with the approvals of plans and edits that the previous round asked for."""
+    return msgspec.structs.replace(
+        options,
+        approve_plan=options.approve_plan or before.approve_plan,
+        approve_edits=options.approve_edits or before.approve_edits,
     )
 
 

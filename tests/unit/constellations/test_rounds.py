@@ -10,11 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from asterism.constellation.documents import parse_plan
 from asterism.constellation.edits import EditRefused
 from asterism.constellations import Goal, Round, RunOptions, follow, submit
 from asterism.constellations.goal import goal_of, rehearse
 from asterism.constellations.resumption import first_event_of, fleet_file_of, model_of
 from asterism.errors import InvalidInput
+from asterism.kernel.guards import Guards
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline.planner import OfflinePlanner
@@ -101,5 +103,18 @@ def test_a_goal_is_rehearsed_on_a_fleet_without_writing(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="the fleet has no devices; add one first"):
             await rehearse(msgspec.structs.replace(goal, plan=None), {}, OfflinePlanner())
         assert await client.runs() == []
+
+    within(scene)
+
+
+def test_a_follow_up_keeps_the_guards_of_the_plan_before_it() -> None:
+    """A1: what a plan has guarded, and the approval of plans, hold in the next round, too."""
+
+    async def scene(client: Client) -> None:
+        before = Round(guards=Guards(plan_skills=("once",), exempts_submission=False), options=RunOptions(approve_plan=True))
+        goal = goal_of(parse_plan({"tasks": [{"task_id": "a", "device": "s", "skill": "once", "inputs": {"x": 1}}]}))
+        memory = (await client.load(await submit(client, goal, after=before, options=RunOptions(hold="all")))).memory
+        assert memory.options.approve_plan
+        assert memory.guards.plan_skills == ("once",)
 
     within(scene)
