@@ -199,3 +199,23 @@ def test_a_run_that_is_killed_after_every_entry_starts_each_program_once(tmp_pat
         raise AssertionError("the run never ended")
 
     play(tmp_path, scenario)
+
+
+def test_a_command_ends_after_its_run_while_the_host_stays_away(tmp_path: Path) -> None:
+    """G1: it tried for ten minutes to stop the program."""
+    task = {"task_id": "a", "device": "d", "skill": "sh", "inputs": {"name": "a", "script": "sleep 60"}}
+    (tmp_path / "plan.json").write_text(json.dumps({"tasks": [task]}))
+
+    async def scenario(server: OpensshServer, device: SshDevice) -> None:
+        run = ("run", "plan.json", "--fleet", "fleet.toml", "--database", "runs.db", "--wall-limit-s", "6")
+        command = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "asterism.cli", *run, cwd=tmp_path, stdout=asyncio.subprocess.PIPE
+        )
+        while not starts(server):  # noqa: ASYNC110 - a program on the host writes it
+            await asyncio.sleep(0.05)
+        await server.stop()
+        said, _ = await command.communicate()
+        assert command.returncode == 1
+        assert "a may still run on d: sh may still run" in said.decode()
+
+    play(tmp_path, scenario)
