@@ -270,7 +270,15 @@ async def open_driver_for(
         JournalMismatch: a journal cannot be replayed.
         MissingExtra: the model's client is not installed.
     """
-    from asterism.constellations.resumption import check_devices, declared_fleet, first_event_of, fleet_file_below, fleet_file_of, model_of
+    from asterism.constellations.resumption import (
+        check_devices,
+        declared_fleet,
+        devices_left,
+        first_event_of,
+        fleet_file_below,
+        fleet_file_of,
+        model_of,
+    )
     from asterism.flows.resumption import check_agents
     from asterism.loops.resumption import check_definitions
 
@@ -280,7 +288,8 @@ async def open_driver_for(
     await check_definitions(client, root)
     await check_agents(client, root)
     model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))
-    async with open_model_services(model) as services, open_devices(fleet, database) as (profiles, devices):
+    needed = None if model else await devices_left(client, root)
+    async with open_model_services(model) as services, open_devices(fleet, database, needed=needed) as (profiles, devices):
         await check_devices(client, root, devices)
         planner, extractor, _ = services
         async with open_runtime(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from asterism.constellation.constellation import TaskConstellation
@@ -114,6 +114,23 @@ async def stops_elsewhere(client: Client, root: RunRow) -> bool:
             ):
                 return True
     return False
+
+
+async def devices_left(client: Client, root: RunRow) -> Collection[str] | None:
+    """Return the devices that the remaining tasks of a run use; None if it may use any.
+
+    It may with a model, a child run, a nested plan, a loop or an agent, without tasks, and while work goes on elsewhere.
+    """
+    rows = await client.store.runs(root=root.run_id, limit=2)
+    if root.machine != CONSTELLATION_AGENT.name or len(rows) > 1 or await stops_elsewhere(client, root):
+        return None
+    memory = (await client.load(root.run_id)).memory
+    left = [task for task in memory.constellation.tasks.values() if not task.settled]
+    profiles = [memory.fleet.get(task.device) for task in left if task.device != HERE]
+    is_known = all(profile is not None and profile.kind not in ("agent", "flow") for profile in profiles)
+    if not left or not is_known or any(task.constellation is not None for task in left) or model_of(await first_event_of(client, root)):
+        return None
+    return {task.device for task in left}
 
 
 async def check_devices(client: Client, root: RunRow, devices: Mapping[str, Device]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.edits import EditRefused
 from asterism.constellations import Goal, Round, RunOptions, follow, submit
 from asterism.constellations.goal import goal_of, rehearse
-from asterism.constellations.resumption import first_event_of, fleet_file_of, model_of
+from asterism.constellations.resumption import devices_left, first_event_of, fleet_file_of, model_of
 from asterism.errors import InvalidInput
 from asterism.kernel.guards import Guards
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -116,5 +116,22 @@ def test_a_follow_up_keeps_the_guards_of_the_plan_before_it() -> None:
         memory = (await client.load(await submit(client, goal, after=before, options=RunOptions(hold="all")))).memory
         assert memory.options.approve_plan
         assert memory.guards.plan_skills == ("once",)
+
+    within(scene)
+
+
+def test_a_run_needs_the_devices_of_its_remaining_tasks_when_it_is_resumed() -> None:
+    """G5: `resume` and `answer` waited for every device of the fleet."""
+
+    async def scene(client: Client) -> None:
+        async def left(goal: Goal | str, model: ModelChoice | None = None) -> Collection[str] | None:
+            return await devices_left(client, await client.describe(await submit(client, goal, model=model)))
+
+        local = Goal(title="t", request="t", plan=parse_plan({"tasks": [{"task_id": "a", "device": "s", "skill": "once"}]}))
+        assert await left(local) == {"s"}
+        assert await left(local, MODEL) is None
+        assert await left("do a") is None
+        nested = {"task_id": "n", "constellation": {"tasks": [{"task_id": "a", "device": "s", "skill": "once"}]}}
+        assert await left(Goal(title="t", request="t", plan=parse_plan({"tasks": [nested]}))) is None
 
     within(scene)
