@@ -94,7 +94,14 @@ def test_a_task_that_needs_approval_waits_is_answered_from_another_process_and_r
     assert run["status"] == "waiting"
     assert desk.performed() == ["task_001"]
     (asked,) = json.loads(desk.do("inbox", "--json").stdout)
-    assert asked["subject"] == {"task_id": "task_002", "device": "server", "skill": "deploy", "arguments": {"where": "moon"}}
+    assert asked["subject"] == {
+        "task_id": "task_002",
+        "device": "server",
+        "skill": "deploy",
+        "description": "deploy",
+        "arguments": {"where": "moon"},
+        "results": {"task_001": {"accuracy": 0.8}},
+    }
     assert f"asterism answer {asked['inquiry']} approve|edit|reject" in said
     assert '{"where": "moon"}' in desk.do("inbox").stdout
 

@@ -108,10 +108,12 @@ def parent_of(pid: int) -> int:
 
 
 def kill_those(victims: str, performer: int) -> None:
-    """Kill the performer of an attempt, its guardian, the process that dispatched it, or all of them."""
-    guardian = parent_of(performer)
+    """Kill the performer of an attempt, the worker that forked it, its guardian, the process that dispatched it, or all of them."""
+    worker = parent_of(performer)
+    guardian = parent_of(worker)
     parent = parent_of(guardian)
-    kill(*{"parent": [parent], "guardian": [guardian], "performer": [performer], "all": [parent, guardian, performer]}[victims])
+    every = {"parent": parent, "guardian": guardian, "worker": worker, "performer": performer}
+    kill(*(every.values() if victims == "all" else [every[victims]]))
 
 
 def kill(*pids: int) -> None:
@@ -153,12 +155,12 @@ def test_fleets_in_python_with_a_name_share_places_with_each_other_and_with_a_fi
     assert collections.Counter(word for word, _, _ in scene.noted()) == {"start": 12, "end": 12}
 
 
-@pytest.mark.parametrize("victims", ["parent", "guardian", "performer", "all"])
+@pytest.mark.parametrize("victims", ["parent", "guardian", "worker", "performer", "all"])
 def test_a_killed_process_frees_its_place_only_when_all_its_work_is_dead(scene: Scene, victims: str) -> None:
     scene.drive("r1", 0.5, 0.5)
     _, performer, _ = scene.wait_for(lambda noted: next((it for it in noted if it[0] == "start"), None))
     scene.drive("r2", 0.05, 0.05)
-    assert parent_of(parent_of(performer)) == scene.owners["r1"].pid
+    assert parent_of(parent_of(parent_of(performer))) == scene.owners["r1"].pid
     kill_those(victims, performer)
     assert scene.end_of("r2") == "ended finished"
     first = scene.end_of("r1")
@@ -171,7 +173,7 @@ def test_a_killed_process_frees_its_place_only_when_all_its_work_is_dead(scene: 
     assert collections.Counter(word for word, _, _ in scene.noted()) == {"start": 5, "end": 4}
 
 
-@pytest.mark.parametrize("victims", ["parent", "guardian", "performer", "all"])
+@pytest.mark.parametrize("victims", ["parent", "guardian", "worker", "performer", "all"])
 def test_attempts_that_waited_for_the_killed_one_start_once_and_nobody_is_asked_about_them(scene: Scene, victims: str) -> None:
     scene.drive("r1", 60.0, 0.05, 0.05, 0.05, skill="use_once")
     _, performer, first = scene.wait_for(lambda noted: next((it for it in noted if it[0] == "start"), None))

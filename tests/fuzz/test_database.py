@@ -72,7 +72,9 @@ def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
     desk.do("run", waits, "--fleet", desk.fleet, code=3)
     waiting, done = (str(row["run"]) for row in desk.runs())
     with sqlite3.connect(desk.database) as connection:
-        connection.execute("INSERT INTO inbox VALUES (?, 'k', 'ann', 'pause', '{}', 1.0, '')", (waiting,))
+        connection.execute(
+            "INSERT INTO inbox (run, key, actor, kind, body, at, verdict) VALUES (?, 'k', 'ann', 'pause', '{}', 1.0, '')", (waiting,)
+        )
         connection.execute("INSERT INTO snapshots VALUES (?, 1, 'rules', '{}')", (waiting,))
     connection.close()
     with pytest.MonkeyPatch.context() as patch:

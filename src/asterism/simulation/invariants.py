@@ -237,7 +237,7 @@ def read_only_form(constellation: TaskConstellation, task: TaskStar) -> tuple[by
 def subject_of(attempt: Dispatch | StartChild, task: TaskStar, memory: ConstellationMemory) -> dict[str, Any]:
     """Return the subject that a person approves for an attempt at a task: all that its device or child run gets."""
     results = predecessor_results(task, memory.constellation)
-    found: dict[str, Any] = {"task_id": task.task_id, "working_directory": memory.working_directory, "results": results}
+    found: dict[str, Any] = {"task_id": task.task_id, "results": results}
     if isinstance(attempt, StartChild):
         plan = attempt.start.defined_as(ConstellationDefinition).plan
         found |= {"description": task.description or task.name, "arguments": attempt.start.inputs}

@@ -189,6 +189,7 @@ def shown(memory: ConstellationMemory, attempt: Dispatch, context: StepContext) 
 _NOT_SHOWN = frozenset(
     {
         "key",
+        "folder",
         "run_id",
         "number",
         "priority",
@@ -209,8 +210,8 @@ _NOT_SHOWN = frozenset(
         "is_foreign",
     }
 )
-"""Fields of ``Attempt`` that identify and time it. Any other field is shown, and an approval is bound to it."""
-_NAMES = {"device_id": "device", "folder": "working_directory", "task_folder": "folder"}
+"""Fields of ``Attempt`` that identify and time it, or are the same for the whole run. Any other field is shown and approved."""
+_NAMES = {"device_id": "device", "task_folder": "folder"}
 _EMPTY: tuple[Any, ...] = ("", {}, [], None)
 
 
