@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from asterism.kernel.guards import with_approval
 from asterism.kernel.machine import StepContext
 from asterism.machines.orchestration_loop.effects import MakePlan
 from asterism.machines.orchestration_loop.events import PlanMade
-from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.memory import GUARDED, LoopMemory
 from asterism.machines.orchestration_loop.model import State, Step
 
 
@@ -41,6 +42,8 @@ def adopt(memory: LoopMemory, steps: Sequence[Step], context: StepContext) -> No
     context.touch("task", *(step.step_id for step in (*memory.plan, *steps)))
     memory.plan, memory.position = list(steps), 0
     memory.again.clear()
+    if context.rules >= GUARDED and (guarded := {step.worker for step in steps if step.requires_approval}):
+        memory.guards = with_approval(memory.guards, sorted(guarded))  # a later plan does not drop the approval
 
 
 def problem(memory: LoopMemory, steps: Sequence[Step]) -> str:

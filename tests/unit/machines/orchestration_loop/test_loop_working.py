@@ -8,12 +8,13 @@ import pytest
 
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import Refused
+from asterism.kernel.guards import Guards
 from asterism.kernel.machine import kind_of
 from asterism.machines.children import ChildEnded, StartChild
-from asterism.machines.orchestration_loop.effects import MakePlan, Reflect, RunWorker
+from asterism.machines.orchestration_loop.effects import CallTool, MakePlan, Reflect, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
-from asterism.machines.orchestration_loop.model import Finding, Later, Step, WorkerProfile
-from asterism.machines.run_control import Forked, Pause, Verb
+from asterism.machines.orchestration_loop.model import Finding, Later, Step, ToolCall, WorkerProfile
+from asterism.machines.run_control import Answered, AskPerson, Forked, Pause, Verb
 from tests.loop_harness import Loop, steps
 
 # -- planning ----------------------------------------------------------------------------------------
@@ -317,3 +318,36 @@ def test_a_child_that_did_not_finish_is_a_failure_with_its_reason_or_how_it_ende
     loop.batch(ChildEnded(effect_id=loop.effect(StartChild), outcome=outcome, reason=reason))
     (finding,) = loop.memory.findings
     assert (finding.status, finding.reason) == ("failed", told)
+
+
+def test_a_new_plan_does_not_drop_the_approval_that_the_first_plan_asked_for() -> None:
+    """A1, of a loop: the worker of a guarded step is guarded for the rest of the run."""
+    loop = Loop(*steps("a", requires_approval=True), *steps("b"))
+    loop.answers("approve")
+    loop.ends("a")
+    loop.says()
+    assert not loop.outstanding(AskPerson), "the submission wrote b without it"
+    loop.ends("b")
+    loop.says("replan")
+    loop.plans(*steps("c"))
+    assert [asked.subject["step_id"] for asked in loop.outstanding(AskPerson).values()] == ["c"]
+
+
+def test_a_fork_asks_again_about_a_step_that_was_approved_and_had_not_begun() -> None:
+    """A4."""
+    loop = Loop(*steps("a:asks"))
+    (asked,) = loop.outstanding(AskPerson)
+    loop.take(Answered(effect_id=asked, verb="approve"))
+    loop.batch(Forked(origin="r0", seq=loop.run.seq, idle_s=0.0))
+    assert not loop.outstanding(RunWorker)
+    assert len(loop.outstanding(AskPerson)) == 1
+
+
+def test_a_guarded_tool_is_asked_about_each_time_and_is_never_trusted_for_the_rest() -> None:
+    loop = Loop(*steps("a:model"), guards=Guards(plan_skills=("wipe",), submitter="me"))
+    loop.replies("", ToolCall(call_id="1", tool="wipe", arguments={}))
+    (asked,) = loop.outstanding(AskPerson)
+    with pytest.raises(Refused, match="is guarded"):
+        loop.take(Answered(effect_id=asked, verb="approve", value={"always": True}))
+    loop.answers("approve")
+    assert [call.tool for call in loop.outstanding(CallTool).values()] == ["wipe"]
