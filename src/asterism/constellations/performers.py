@@ -55,6 +55,7 @@ class _Signs:
         self._report = report
         self._is_queued = request.queued
         self._is_repeatable = request.repeatable
+        self._begins_durably = request.begins_durably
         self._is_again = request.again
         self._handle = request.handle
 
@@ -72,7 +73,7 @@ class _Signs:
         if not self._is_queued:
             return
         recorded = self._report(AttemptBegun(of=self._effect_id))
-        if recorded is not None and not self._is_repeatable:
+        if recorded is not None and self._begins_durably:
             await recorded
         self._is_queued = False
 

@@ -16,8 +16,11 @@ from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.constellation_agent.events import AttemptBegun, DeviceFound, DeviceLost, Dispatch, Edited, Retry
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import BatchEnded, Cancel, Forked, OwnershipAcquired, Pause, Unpause
-from tests.constellation_harness import Agent, memory_of, retried
+from tests.constellation_harness import FLEET, Agent, agent_of_rules, memory_of, retried
 from tests.constellations import action, lines
+
+WIDE = (*FLEET, AgentProfile(device_id="w", natural_language=True, concurrency=10))
+"""The fleet, with a device that performs ten attempts at a time."""
 
 
 def planned(arrows: str = "a>b", device: str = "d", items: Any = "${a.files}", after: dict[str, Any] | None = None, **of_b: Any) -> Any:
@@ -32,7 +35,7 @@ def planned(arrows: str = "a>b", device: str = "d", items: Any = "${a.files}", a
 
 def begun(files: list[Any], **plan: Any) -> Agent:
     """Return a run whose task ``a`` has returned the files."""
-    agent = Agent(planned(**plan))
+    agent = Agent(planned(**plan), fleet=WIDE)
     agent.ends("a", {"files": files})
     return agent
 
@@ -164,6 +167,51 @@ def test_after_a_failure_no_item_starts_and_the_task_names_it() -> None:
     same_on_replay(agent)
 
 
+def test_items_in_the_queue_of_their_device_do_not_start_after_a_failure() -> None:
+    """B2."""
+    agent = begun([1, 2, 3], device="s", after={})
+    waiting = AttemptBegun(of=agent.task("b[1]").effect_id)
+    agent.batch(agent.end_of("b[0]", error="raised"), waiting)
+    assert items(agent) == ["FAILED", "SKIPPED", "SKIPPED"]
+    assert under_way(agent) == []
+    assert (agent.memory.queued, agent.memory.busy) == ({}, {})
+    agent.finish_cancellations()
+    assert (agent.state, agent.memory.reason) == ("FAIL", "b (again) is FAILED: 1 of 3 items failed: b[0]: b[0]: raised")
+    same_on_replay(agent)
+
+
+def test_an_item_that_began_in_the_batch_before_the_failure_ends_by_itself() -> None:
+    """B2."""
+    agent = begun([1, 2, 3], device="s")
+    agent.batch(AttemptBegun(of=agent.task("b[1]").effect_id), agent.end_of("b[0]", error="raised"))
+    assert items(agent) == ["FAILED", "RUNNING", "SKIPPED"]
+    agent.ends("b[1]")
+    assert agent.task("b").status == "FAILED"
+
+
+def test_a_queued_retry_of_an_item_that_has_begun_goes_on_after_a_failure() -> None:
+    """B2."""
+    agent = begun([1, 2, 3], device="s", retry={"max_attempts": 2, "backoff_s": 0})
+    agent.batch(agent.end_of("b[0]", error="raised"), AttemptBegun(of=agent.task("b[1]").effect_id))
+    agent.wait_until(agent.now + 1)
+    assert agent.attempt("b[0]").queued
+    agent.ends("b[1]", error="bad_arguments")
+    assert items(agent) == ["RUNNING", "FAILED", "SKIPPED"]
+
+
+def test_under_the_rules_before_queued_items_start_after_a_failure() -> None:
+    agent = agent_of_rules(6)(planned("", items=[1, 2, 3], device="s"))
+    agent.ends("b[0]", error="raised")
+    assert under_way(agent) == ["a", "b[1]", "b[2]"]
+
+
+def test_an_item_of_a_list_that_stops_waits_until_the_journal_has_its_begin() -> None:
+    """B2."""
+    for failed, waits in (("stop", True), ("omit", False)):
+        agent = begun([1, 2], device="s", failed=failed)
+        assert agent.run.request(agent.task("b[1]").effect_id).begins_durably is waits
+
+
 def test_an_item_that_has_begun_is_retried_after_the_failure_of_another() -> None:
     agent = begun([1, 2, 3], max_concurrent=2, retry={"max_attempts": 2, "backoff_s": 0}, device="s")
     agent.ends("b[1]", error="bad_arguments")
@@ -189,7 +237,7 @@ def test_failed_items_can_be_left_out_and_are_listed() -> None:
 
 
 def test_an_error_names_the_first_failed_items() -> None:
-    agent = begun(list(range(6)))
+    agent = begun(list(range(6)), device="w")
     agent.batch(*(agent.end_of(f"b[{number}]", error="raised") for number in (5, 4, 3, 2, 1, 0)))
     error = agent.task("b").error
     assert error is not None
@@ -334,9 +382,9 @@ def test_items_cannot_be_edited_and_their_task_only_before_it_starts() -> None:
 
 
 def test_a_handler_can_fan_out_over_the_failed_items() -> None:
-    plan = planned()
-    plan["on_failure"] = [{"task_id": "h", "device": "d", "inputs": {"x": "${item.error}"}, "for_each": "${b.failed}"}]
-    agent = Agent(plan)
+    plan = planned(device="w")
+    plan["on_failure"] = [{"task_id": "h", "device": "w", "inputs": {"x": "${item.error}"}, "for_each": "${b.failed}"}]
+    agent = Agent(plan, fleet=WIDE)
     agent.ends("a", {"files": [1, 2]})
     agent.batch(agent.end_of("b[0]", error="raised"), agent.end_of("b[1]", error="raised"))
     assert under_way(agent) == ["h[0]", "h[1]"]
@@ -411,7 +459,7 @@ def test_a_single_item_can_be_retried() -> None:
 
 
 def test_an_item_of_a_live_run_is_retried_in_it() -> None:
-    agent = begun([1, 2, 3], max_concurrent=2)
+    agent = begun([1, 2, 3], max_concurrent=2, device="w")
     agent.ends("b[0]", error="raised")
     agent.batch(Retry(tasks=("b[0]",)))
     assert under_way(agent) == ["b[1]", "b[0]"]
@@ -423,7 +471,7 @@ def test_an_item_of_a_live_run_is_retried_in_it() -> None:
 
 
 def test_items_are_retried_one_after_another_although_others_have_failed() -> None:
-    agent = begun([1, 2, 3, 4], after={})
+    agent = begun([1, 2, 3, 4], device="w", after={})
     agent.batch(*(agent.end_of(f"b[{number}]", error="raised") for number in range(4)))
     again = retried(agent, "b[0]", "b[2]", "b[3]")
     again.ends("b[0]")

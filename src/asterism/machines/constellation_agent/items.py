@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.fan_out import MAX_ITEMS, MAX_ITEMS_OF_RUN, ItemCounts, item_id
 from asterism.constellation.references import MissingReference
 from asterism.constellation.resolution import failed_items, items_of
@@ -15,11 +16,13 @@ from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.kernel.machine import Event, StepContext
 from asterism.machines.constellation_agent.guarding import GUARDED, INTERRUPTED
 from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.inquiries import close_inquiry
+from asterism.machines.constellation_agent.stopping import cancel_attempt
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Completed, Failed, FannedOut, Released, Skipped, Unblocked
 
 _FAILED = (TaskStatus.FAILED, TaskStatus.CANCELLED)
+STOPS_QUEUED = 7
+"""Rules from which on a failure also stops the items that wait for a place of their device."""
 NAMED_ITEMS = 3
 """Number of failed items that the error of their task names."""
 
@@ -70,6 +73,12 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
+def stops_after_failure(task: TaskStar, constellation: TaskConstellation) -> bool:
+    """Return True for an item that may not begin after another one has failed."""
+    for_each = constellation.tasks[task.item_of].for_each if task.item_of else None
+    return for_each is not None and for_each.failed == "stop"
+
+
 def _counts(task: TaskStar) -> ItemCounts:
     if task.items is None:
         raise RuntimeError(f"{task.task_id} has no items")
@@ -91,7 +100,7 @@ def count_end(memory: ConstellationMemory, schedule: TaskSchedule, item: TaskSta
     """Count a settled item; release the next ones, or stop after a failure. Return the event that settles the task, if it was the last."""
     task = schedule.constellation.tasks[item.item_of]
     counts = count(schedule, item, context)
-    stops = task.for_each is not None and task.for_each.failed == "stop"
+    stops = stops_after_failure(item, schedule.constellation)
     if stops and item.status in _FAILED and not counts.stopped:
         _skip_unbegun(memory, schedule, item, context)
     else:
@@ -123,18 +132,18 @@ def count(schedule: TaskSchedule, item: TaskStar, context: StepContext) -> ItemC
 
 
 def _skip_unbegun(memory: ConstellationMemory, schedule: TaskSchedule, failed: TaskStar, context: StepContext) -> None:
-    """Skip the items without an attempt, including those that wait for an approval."""
+    """Skip the items that have not begun, including those that wait for an approval, or in the queue of their device."""
     task = schedule.constellation.tasks[failed.item_of]
     counts = _counts(task)
     counts.released, counts.stopped = counts.total, True
     error = TaskError(code="unsatisfied", message=f"{failed.task_id} is {failed.status}")
     for index in range(counts.total):
         item = schedule.constellation.tasks[item_id(task.task_id, index)]
-        if item.settled or item.attempts:
+        waits = context.rules >= STOPS_QUEUED and item.attempts == 1 and memory.never_began(item.effect_id)
+        if item.settled or (item.attempts and not waits):
             continue
         if item.effect_id:
-            close_inquiry(memory, item.effect_id, context)
-            del memory.questions[item.effect_id]
+            cancel_attempt(memory, item.effect_id, context, error.message)
             move_task(schedule, item, Released(), context)
         move_task(schedule, item, Skipped(error=error), context)
         count(schedule, item, context)

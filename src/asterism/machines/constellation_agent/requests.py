@@ -18,6 +18,7 @@ from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.device_question import DeviceReply
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, StopAttempt
+from asterism.machines.constellation_agent.items import stops_after_failure
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.usage import Usage
 
@@ -135,6 +136,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         env: environment variables of the task.
         queued: True if the journal does not say that the attempt has begun.
         repeatable: True if its work may happen twice: its skill is idempotent.
+        begins_durably: True if its work may begin only when the journal says that it has begun.
         again: True if it may have been started already under this key: the device must look for it
             before it starts anything, and return ``interrupted`` if it can neither find it nor rule
             it out.
@@ -170,6 +172,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     queued: bool = False
     repeatable: bool = False
+    begins_durably: bool = True
     again: bool = False
     handle: str = ""
     since: float = 0.0
@@ -240,6 +243,7 @@ def attempt_request(memory: ConstellationMemory, run_id: str, effect_id: str, ef
         env=effect.env,
         queued=queued,
         repeatable=repeatable,
+        begins_durably=not repeatable or stops_after_failure(task, constellation),
         # Only repeatable work may have begun before its begin was journaled.
         again=effect_id in memory.recovered and (repeatable or not queued),
         handle=memory.handles.get(key, ""),
