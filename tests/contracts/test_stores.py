@@ -853,6 +853,28 @@ def test_the_questions_of_a_tree_are_listed_at_its_root(play: Play) -> None:
     play(scenario)
 
 
+def test_runs_are_listed_by_the_beginning_of_their_id_and_without_those_that_have_ended(play: Play) -> None:
+    """B5."""
+
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        for name in ("7-ab", "7-abc", "8-b", "ab", "7_ab-%"):
+            await store.submit(row(name), record(name))
+        await end(store, "7-a", at=1.0)
+
+        async def listed(begins: str, *, open_only: bool = False) -> set[str]:
+            return {found.run_id for found in await store.runs(begins=begins, open_only=open_only)}
+
+        assert await listed("7-a") == {"7-a", "7-ab", "7-abc"}
+        assert await listed("7-a", open_only=True) == {"7-ab", "7-abc"}
+        assert await listed("ab") == {"7-ab", "7-abc", "ab"}
+        assert await listed("%") == {"7_ab-%"}
+        assert await listed("AB") == await listed("_") == set()
+        assert await listed("", open_only=True) == {"7-ab", "7-abc", "8-b", "ab", "7_ab-%"}
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("name", ["below", "deep"])
 def test_a_root_is_not_released_while_something_unfolded_is_for_a_run_below_it(play: Play, name: str) -> None:
     async def scenario(world: World) -> None:

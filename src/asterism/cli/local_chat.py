@@ -122,9 +122,8 @@ async def fleet_of(user: str, database: Path) -> Path | None:
     """Return the fleet file of the runs below a user's open conversations; None if they have none."""
     with contextlib.suppress(StoreUnavailable):  # no database yet, or one that fails below with its reason
         async with connected(database) as client:
-            for row in await client.runs(limit=MAX_RUNS):
-                is_open = row.machine == FLOW_AGENT.name and row.actor == user and not row.parent and row.status != "ended"
-                if is_open and (found := await fleet_file_below(client, row)):
+            for row in await client.store.runs(limit=MAX_RUNS, roots_only=True, open_only=True):
+                if row.machine == FLOW_AGENT.name and row.actor == user and (found := await fleet_file_below(client, row)):
                     return found
     return None
 

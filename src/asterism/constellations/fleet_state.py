@@ -56,7 +56,7 @@ class RunsKnowledge(msgspec.Struct):
 async def knowledge_of(client: Client, fleet_file: Path, now: float) -> RunsKnowledge:
     """Return what the runs of a fleet file know: the live ones, and the newest others."""
     known, there = RunsKnowledge(), _resolved(fleet_file)
-    live = [row for row in await client.store.runs(limit=MAX_RUNS) if row.owner and row.status != "ended"]
+    live = [row for row in await client.store.runs(limit=MAX_RUNS, open_only=True) if row.owner]
     recent = {row.run_id: row for row in (*live, *await client.store.runs(limit=RECENT_RUNS))}
     for row in recent.values():
         if row.machine != CONSTELLATION_AGENT.name:

@@ -376,8 +376,8 @@ class Orchestrator:
             if self._open is None:
                 found: dict[str, dict[str, str]] = {}
                 places = {name.rpartition(":")[0] for name in self._by_name}
-                for row in await self.runtime.runs(limit=MAX_RUNS):
-                    if row.machine == FLOW_AGENT.name and row.status != "ended" and not row.parent:
+                for row in await self.runtime.store.runs(limit=MAX_RUNS, roots_only=True, open_only=True):
+                    if row.machine == FLOW_AGENT.name:
                         (first, *_) = await self.runtime.store.records(row.run_id, limit=1)
                         name = msgspec.json.decode(first.body)["event"]["agent"]
                         if name in self._by_name:

@@ -143,9 +143,7 @@ class Run(Generic[M]):
         settled = {entry.event.effect_id for entry in entries if isinstance(entry.event, EffectResult) and not entry.note}
         for entry in entries:
             if entry.seq != self.seq + 1 or entry.run_id != self.id:
-                raise JournalMismatch(
-                    self.id, entry.seq, f"expected entry {self.seq + 1} of run {self.id}, found {entry.seq} of {entry.run_id}"
-                )
+                raise JournalMismatch(self.id, self.seq + 1, f"it is missing; entry {entry.seq} of run {entry.run_id} is in its place")
             if bool(entry.rules) != bool(self._adopted(entry.event)):
                 raise JournalMismatch(
                     self.id, entry.seq, "only the first entry and entries that acquire ownership have a version of the rules"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -13,10 +14,12 @@ from asterism.kernel.journal import JournalMismatch
 from asterism.kernel.machine import kind_of
 from asterism.machines.run_control import Pause, Unpause
 from asterism.runtime.client import Client
-from asterism.runtime.ports.store import InquiryRow, RunRow, Store
+from asterism.runtime.ports.store import InquiryRow, RunRow, Store, begins_with
 
 MAX_RUNS = 100_000
-"""Runs that are searched."""
+"""Runs of one tree."""
+MAX_MATCHES = 1000
+"""Runs with one beginning that are named to choose from."""
 _PAUSES = frozenset({kind_of(Pause), kind_of(Unpause)})
 
 
@@ -31,13 +34,17 @@ async def find_run(store: Store, named: str) -> RunRow:
     """
     with contextlib.suppress(RunNotFound):
         return await store.run(named)
-    found = [row for row in await store.runs(limit=MAX_RUNS) if _begins(row.run_id, named)]
+    # A child's id begins with its root's.
+    found = await _begun(store, named, roots_only=True) or await _begun(store, named, roots_only=False)
     if not found:
         raise RunNotFound(named)
-    roots = [row for row in found if not row.parent] or found  # a child's id begins with its root's
-    if len(roots) > 1:
-        raise InvalidInput(f"{named!r} matches {_some(row.run_id for row in roots)}; give more of the id")
-    return roots[0]
+    if len(found) > 1:
+        raise InvalidInput(f"{named!r} matches {_some(row.run_id for row in found)}; give more of the id")
+    return found[0]
+
+
+async def _begun(store: Store, named: str, *, roots_only: bool) -> list[RunRow]:
+    return await store.runs(begins=named, roots_only=roots_only, limit=MAX_MATCHES) if named else []
 
 
 async def find_inquiry(store: Store, named: str) -> InquiryRow:
@@ -52,9 +59,10 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
     """
     with contextlib.suppress(RunNotFound):
         await find_run(store, named)
-    rows = await store.inquiries(open_only=False)
+    runs = await _begun(store, named.partition(":")[0], roots_only=False)
+    rows = [row for run in runs for row in await store.inquiries(run_id=run.run_id, open_only=False)]
     exact = [row for row in rows if row.inquiry_id == named]
-    begun = [row for row in rows if _begins(row.inquiry_id, named)]
+    begun = [row for row in rows if begins_with(row.inquiry_id, named)]
     found = exact or [row for row in begun if not row.answer] or begun
     if not found:
         raise InvalidInput(f"there is no question {named!r}; `asterism inbox` lists the open ones")
@@ -118,7 +126,7 @@ class UnownedRuns(msgspec.Struct, frozen=True, kw_only=True):
 
 async def unowned_runs(client: Client) -> UnownedRuns:
     """Return the root runs that nobody drives."""
-    unfinished = {row.run_id: row for row in reversed(await client.store.runs(limit=MAX_RUNS)) if row.status != "ended"}
+    unfinished = {row.run_id: row for row in reversed(await client.store.runs(limit=sys.maxsize, open_only=True))}
     left = [row for row in unfinished.values() if not row.parent and not row.owner]
     unknown = {row.root: row for row in unfinished.values() if row.machine not in client.machines}
     mine = [row for row in left if row.run_id not in unknown]
@@ -134,10 +142,6 @@ async def unowned_runs(client: Client) -> UnownedRuns:
         paused=[row for row in mine if row.run_id in paused],
         unknown=[unknown[row.run_id] for row in left if row.run_id in unknown],
     )
-
-
-def _begins(identity: str, named: str) -> bool:
-    return bool(named) and (identity.startswith(named) or identity.partition("-")[2].startswith(named))
 
 
 def _some(identities: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import Record
 from asterism.runtime.ports.schedules import MAX_FIRINGS, Firing, LastFiring, Schedule
-from asterism.runtime.ports.store import InboxRow, InquiryRow, ProcessRow, RunRow, RunStatus, Store
+from asterism.runtime.ports.store import InboxRow, InquiryRow, ProcessRow, RunRow, RunStatus, Store, begins_with
 from asterism.servers.remote_app import RemoteApp, open_remote, run_row
 from asterism.servers.remote_schedule import last_firing_row
 
@@ -30,13 +30,20 @@ class RemoteStore:
         return await self._app.describe(run_id)
 
     async def runs(
-        self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
+        self,
+        *,
+        limit: int = 100,
+        status: RunStatus | None = None,
+        root: str | None = None,
+        roots_only: bool = False,
+        begins: str = "",
     ) -> list[RunRow]:
         """See ``Store``."""
         if root is not None:
             found = await self._app.connection.get(f"/api/runs/{root}")
             return [run_row(it) for it in found["tree"]]
-        return await self._app.runs(limit=limit, status=status, roots_only=roots_only)
+        found = await self._app.runs(limit=limit, status=status, roots_only=roots_only, text=begins)
+        return [row for row in found if begins_with(row.run_id, begins)]
 
     async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         """See ``Store``."""

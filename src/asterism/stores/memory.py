@@ -30,6 +30,7 @@ from asterism.runtime.ports.store import (
     RunQuery,
     RunRow,
     RunStatus,
+    begins_with,
     check_open_bytes,
     check_rows,
     first_due_at,
@@ -250,13 +251,21 @@ class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
         return self._shown(self._row(run_id, tenant))
 
     async def runs(
-        self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
+        self,
+        *,
+        limit: int = 100,
+        status: RunStatus | None = None,
+        root: str | None = None,
+        roots_only: bool = False,
+        open_only: bool = False,
+        begins: str = "",
     ) -> list[RunRow]:
         await self._begin()
         found = [
             row
             for row in reversed(self.memory.runs.values())
             if status in (None, row.status) and root in (None, row.root) and not (roots_only and row.root != row.run_id)
+            if not (open_only and row.status == "ended") and begins_with(row.run_id, begins)
         ]
         found.sort(key=lambda row: row.created_at, reverse=True)
         return [self._shown(row) for row in found[:limit]]

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Container, Iterable
 
-from asterism.runtime.ports.store import InquiryRow, RunQuery, RunRow
+from asterism.runtime.ports.store import InquiryRow, RunQuery, RunRow, begins_with
 from asterism.runtime.ports.work import WorkKind, WorkSummary
 from asterism.stores.memory_notices import NoticeMemory
 
@@ -55,7 +55,7 @@ def matches(row: RunRow, query: RunQuery) -> bool:
         and query.actor in ("", row.actor)
         and query.tenant in (None, row.tenant)
         and (query.created_from or 0.0) <= row.created_at < (math.inf if query.created_before is None else query.created_before)
-        and (text in _lower(row.title) or _lower(row.run_id).startswith(text))
+        and (text in _lower(row.title) or begins_with(_lower(row.run_id), text))
     )
 
 

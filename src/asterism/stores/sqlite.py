@@ -243,8 +243,11 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         status: RunStatus | None = None,
         root: str | None = None,
         roots_only: bool = False,
+        open_only: bool = False,
+        begins: str = "",
     ) -> list[RunRow]:
-        return self._shown(list_runs(connection, status=status, root=root, roots_only=roots_only, limit=limit))
+        found = list_runs(connection, limit, status=status, root=root, roots_only=roots_only, open_only=open_only, begins=begins)
+        return self._shown(found)
 
     @_reads
     def records(self, connection: sqlite3.Connection, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +32,8 @@ SELECT {columns_of(RunRow)} FROM runs WHERE rowid IN (
     WHERE (created_at, run) < (:at, :after) AND created_at >= :from AND (NOT :roots_only OR root = run)
     AND (:tenant IS NULL OR tenant = :tenant) AND (:status IS NULL OR status = :status) AND (:machine = '' OR machine = :machine)
     AND (NOT :open_only OR status <> 'ended')
-    AND (:text = '' OR title LIKE '%' || :text || '%' ESCAPE '\\' OR run LIKE :text || '%' ESCAPE '\\')
+    AND (:text = '' OR title LIKE '%' || :text || '%' ESCAPE '\\' OR run LIKE :text || '%' ESCAPE '\\'
+        OR substr(run, instr(run, '-') + 1) LIKE :text || '%' ESCAPE '\\')
     ORDER BY created_at DESC, run DESC LIMIT :limit
 ) ORDER BY created_at DESC, run DESC"""
 _WORK = """
@@ -50,6 +52,10 @@ _COUNT_MESSAGES = """
 SELECT (SELECT count(*) FROM notices WHERE NOT routed), (SELECT count(*) FROM deliveries WHERE status IN ('waiting', 'sending')),
 (SELECT count(*) FROM deliveries WHERE status = 'failed'),
 coalesce((SELECT channel || ': ' || error FROM deliveries WHERE status IN ('waiting', 'sending') AND error <> ''), '')"""
+_BEGINS = """rowid IN (
+    SELECT rowid FROM runs WHERE run BETWEEN :begins AND :last
+    UNION ALL SELECT rowid FROM runs WHERE substr(run, instr(run, '-') + 1) BETWEEN :begins AND :last
+)"""
 _SELECT_GROWN = """
 SELECT run, value FROM json_each(?1) JOIN runs ON run = key WHERE seq > value AND (?2 IS NULL OR tenant = ?2) ORDER BY run LIMIT ?3"""
 _SELECT_RECORDS = f"SELECT {columns_of(Record)} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
@@ -121,11 +127,20 @@ def _summary(connection: sqlite3.Connection, owners: Owners, now: float, limit: 
     return WorkSummary(counts=counts, driven_by=driven_by, oldest=oldest, unrouted=unrouted, unsent=unsent, failed=failed, error=error)
 
 
-def list_runs(connection: sqlite3.Connection, *, status: str | None, root: str | None, roots_only: bool, limit: int) -> list[RunRow]:
+def list_runs(
+    connection: sqlite3.Connection, limit: int, *, status: str | None, root: str | None, roots_only: bool, open_only: bool, begins: str
+) -> list[RunRow]:
     """Perform ``Store.runs``; the owners are not in words yet."""
-    where = where_of({"status = :status": status is not None, "root = :root": root is not None, "root = run": roots_only})
-    query = f"SELECT {columns_of(RunRow)} FROM runs WHERE {where} ORDER BY created_at DESC, rowid DESC LIMIT :limit"
-    return rows_of(RunRow, connection.execute(query, {"status": status, "root": root, "limit": min(limit, MAX_INTEGER)}))
+    conditions = {
+        "status = :status": status is not None,
+        "root = :root": root is not None,
+        "root = run": roots_only,
+        "status <> 'ended'": open_only,
+        _BEGINS: bool(begins),
+    }
+    query = f"SELECT {columns_of(RunRow)} FROM runs WHERE {where_of(conditions)} ORDER BY created_at DESC, rowid DESC LIMIT :limit"
+    values = {"status": status, "root": root, "begins": begins, "last": f"{begins}{chr(sys.maxunicode)}", "limit": min(limit, MAX_INTEGER)}
+    return rows_of(RunRow, connection.execute(query, values))
 
 
 def records_after(connection: sqlite3.Connection, cursors: Mapping[str, int], limit: int, tenant: str | None) -> list[Record]:

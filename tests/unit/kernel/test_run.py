@@ -290,13 +290,13 @@ def test_a_fact_that_the_journal_lacks_is_a_mismatch() -> None:
 
 def test_a_gap_is_a_mismatch() -> None:
     _, entries = journal()
-    with pytest.raises(JournalMismatch, match="expected entry 2 of run r, found 3"):
+    with pytest.raises(JournalMismatch, match="entry 2: it is missing; entry 3 of run r is in its place"):
         replay(entries[0], *entries[2:])
 
 
 def test_an_entry_of_another_run_is_a_mismatch() -> None:
     _, entries = journal()
-    with pytest.raises(JournalMismatch, match="found 1 of other"):
+    with pytest.raises(JournalMismatch, match="entry 1 of run other is in its place"):
         replay(msgspec.structs.replace(entries[0], run_id="other"))
 
 

@@ -64,14 +64,21 @@ def test_a_page_of_open_questions_is_read_by_an_index(tmp_path: Path, root: str 
         connection.close()
 
 
-def test_the_runs_of_a_tree_are_read_by_an_index(tmp_path: Path) -> None:
+def test_runs_are_read_by_an_index(tmp_path: Path) -> None:
+    """B5."""
     open_database(tmp_path / "runs.db", create=True).close()
     connection = sqlite3.connect(tmp_path / "runs.db", factory=Explained)
     try:
-        assert list_runs(connection, status=None, root="r", roots_only=False, limit=1000) == []
+        how: dict[str, Any] = {"status": None, "root": None, "roots_only": False, "open_only": False, "begins": ""}
+        assert list_runs(connection, 1000, **how | {"root": "r"}) == []
         assert connection.plan.startswith("SEARCH runs USING INDEX runs_of_a_tree (root=?)")
-        assert list_runs(connection, status=None, root=None, roots_only=True, limit=100) == []
+        assert list_runs(connection, 100, **how | {"roots_only": True}) == []
         assert connection.plan == "SCAN runs USING INDEX runs_newest"
+        assert list_runs(connection, 100, **how | {"open_only": True, "roots_only": True}) == []
+        assert connection.plan == "SCAN runs USING INDEX runs_open"
+        assert list_runs(connection, 100, **how | {"begins": "r", "roots_only": True}) == []
+        assert "SCAN runs" not in connection.plan
+        assert connection.plan.startswith("SEARCH runs USING INTEGER PRIMARY KEY (rowid=?)")
     finally:
         connection.close()
 

@@ -68,7 +68,7 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The runs that a search returns; each field that is set excludes others.
 
     Attributes:
-        text: part of the title, or the beginning of the id, in upper or lower case.
+        text: part of the title, or the beginning of the id or of its part after the first ``-``, in upper or lower case.
         outcome: how they have ended; excludes those that have not.
         machine: name of their machine.
         tenant: their tenant; None for every tenant.
@@ -284,9 +284,25 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, P
         ...
 
     async def runs(
-        self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
+        self,
+        *,
+        limit: int = 100,
+        status: RunStatus | None = None,
+        root: str | None = None,
+        roots_only: bool = False,
+        open_only: bool = False,
+        begins: str = "",
     ) -> list[RunRow]:
-        """Return runs, newest first; with ``root`` its tree; with ``roots_only`` no children."""
+        """Return runs, newest first.
+
+        Args:
+            limit: the most of them.
+            status: their status; None for every one.
+            root: the root of their tree; None for every tree.
+            roots_only: exclude children.
+            open_only: exclude runs that have ended.
+            begins: the beginning of their id, or of its part after the first ``-``.
+        """
         ...
 
     async def find_runs(self, query: RunQuery, *, after: str = "", limit: int = 100) -> list[RunRow]:
@@ -399,6 +415,11 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, P
     async def close(self) -> None:
         """Write what is queued, then close the store and release all its locks."""
         ...
+
+
+def begins_with(identity: str, named: str) -> bool:
+    """Return True if an id, or its part after the first ``-``, begins with a text."""
+    return identity.startswith(named) or identity.partition("-")[2].startswith(named)
 
 
 def first_due_at(row: RunRow) -> float | None:
