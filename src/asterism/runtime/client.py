@@ -272,11 +272,11 @@ class Client:
         Raises:
             Refused: the run refused the row, or the verdict did not come in time.
         """
-        for _ in range(polls(timeout_s)):
-            if verdict := await self.store.verdict(run_id, key):
-                return accepted(verdict)
-            await asyncio.sleep(VERDICT_POLL_S)
-        raise Refused(no_verdict(run_id, timeout_s))
+        until = asyncio.get_running_loop().time() + timeout_s
+        while not (verdict := await self.store.verdict(run_id, key)):
+            if not await poll_again(until):
+                raise Refused(no_verdict(run_id, timeout_s))
+        return accepted(verdict)
 
     async def inquiry(self, inquiry_id: str) -> InquiryRow:
         """Return an inquiry, open or closed.
@@ -370,12 +370,9 @@ class Client:
         Raises:
             RunNotFound: no such run.
         """
-        row = await self.store.run(run_id)
-        for _ in range(polls(timeout_s)):
-            if row.status != "active":
-                break
-            await asyncio.sleep(VERDICT_POLL_S)
-            row = await self.store.run(run_id)
+        until = asyncio.get_running_loop().time() + timeout_s
+        while (row := await self.store.run(run_id)).status == "active" and await poll_again(until):
+            pass
         return row
 
     async def inquiries(self, *, root: str | None = None) -> list[InquiryRow]:
@@ -424,6 +421,13 @@ class Client:
 def polls(timeout_s: float) -> int:
     """Return the number of looks for a verdict within ``timeout_s``."""
     return max(1, round(timeout_s / VERDICT_POLL_S))
+
+
+async def poll_again(until: float) -> bool:
+    """Wait for the next look for a verdict; return False if a time of the event loop has passed."""
+    left_s = until - asyncio.get_running_loop().time()
+    await asyncio.sleep(max(0.0, min(left_s, VERDICT_POLL_S)))
+    return left_s > 0
 
 
 def _replayed(machine: Machine[Any], run_id: str, records: Sequence[Record]) -> tuple[Run[Any], list[Entry]]:

@@ -134,17 +134,21 @@ class Driver:
 
         One that fails is removed with a warning.
         """
-        for observer in tuple(self._observers):
-            try:
-                observer.appended(run_id, entries)
-            except Exception as error:  # boundary: an observer must not end the run that it watches
-                self._observers.remove(observer)
-                self.warn(run_id, f"{type(observer).__name__} failed and is no longer notified: {type(error).__name__}: {error}")
+        self._report(run_id, lambda observer: observer.appended(run_id, entries))
 
     def warn(self, run_id: str, message: str) -> None:
-        """Report to the observers a problem that the driver is dealing with."""
-        for observer in self._observers:
-            observer.trouble(run_id, message)
+        """Report to the observers a problem that the driver is dealing with. One that fails is removed with another warning."""
+        self._report(run_id, lambda observer: observer.trouble(run_id, message))
+
+    def _report(self, run_id: str, call: Callable[[Observer], None]) -> None:
+        for observer in tuple(self._observers):
+            if observer not in self._observers:
+                continue  # it has failed meanwhile
+            try:
+                call(observer)
+            except Exception as error:  # boundary: an observer must not end the run that it watches
+                self.unobserve(observer)
+                self.warn(run_id, f"{type(observer).__name__} failed and is no longer notified: {type(error).__name__}: {error}")
 
     def announce(self, event: Event, actor: str) -> None:
         """Send an event to every run that is driven here, such as ``DeviceLost``."""

@@ -14,7 +14,7 @@ from asterism.errors import Refused, RunOwned, UnknownMachine
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
-from asterism.runtime.client import VERDICT_POLL_S, Client, polls
+from asterism.runtime.client import Client, poll_again
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import RunRow, Store
@@ -55,7 +55,8 @@ class Runtime(Client):
         """Put an event into a run's inbox, drive the run if nobody else does; return the verdict.
 
         If nobody owns the run (for a child: its root), it is driven here until it has processed the
-        event and only people can advance it. Arguments and result are those of ``Client.send``.
+        event and only people can advance it. If that lasts longer than ``timeout_s``, this returns,
+        and the run goes on while the driver is open. Arguments and result are those of ``Client.send``.
 
         Raises:
             RunNotFound, RunNewer, Refused: as ``Client.send``.
@@ -64,23 +65,25 @@ class Runtime(Client):
         """
         if self.is_served:
             return await super().send(run_id, event, actor=actor, key=key, timeout_s=timeout_s)
+        until = asyncio.get_running_loop().time() + timeout_s
         row = await self._sendable(run_id)
         root = row if row.root == run_id else await self.store.run(row.root)
         if not root.owner:
             await self.driver.check_tree(root)  # before the event is written: nobody here could process it
         await self.post(run_id, event, actor=actor, key=(key := key or self.clock.new_id()))
-        for _ in range(polls(timeout_s)):
-            try:
-                await self.drive(run_id)
-            except RunOwned:
-                self.driver.wake_inbox()
-            except UnknownMachine:  # an owner that has the machine may have processed the event and released the run
-                if not await self.store.verdict(run_id, key):
-                    raise
-            if verdict := await self.store.verdict(run_id, key):
+        while True:
+            driving = self.driver.start(run_id)
+            await asyncio.wait([driving], timeout=max(0.0, until - asyncio.get_running_loop().time()))
+            verdict = await self.store.verdict(run_id, key)
+            if driving.done() and isinstance(error := driving.exception(), Exception):
+                if isinstance(error, RunOwned):
+                    self.driver.wake_inbox()
+                elif not (verdict and isinstance(error, UnknownMachine)):  # another owner may have processed it and released the run
+                    raise error
+            if verdict:
                 return accepted(verdict)
-            await asyncio.sleep(VERDICT_POLL_S)
-        raise Refused(no_verdict(run_id, timeout_s))
+            if not await poll_again(until):
+                raise Refused(no_verdict(run_id, timeout_s))
 
     def _due_at(self, at: float) -> float:
         return at if self.is_served else at + RESERVED_S
