@@ -198,6 +198,7 @@ _NOT_SHOWN = frozenset(
         "deadline",
         "queued",
         "repeatable",
+        "begins_durably",
         "again",
         "handle",
         "since",
