@@ -87,6 +87,12 @@ class Server:
         return asked[0].inquiry_id
 
 
+async def approval_of(http: httpx2.AsyncClient, inquiry_id: str, verb: str = "approve", **more: Any) -> dict[str, Any]:
+    """The body of an answer by a client that has read the question."""
+    read = (await http.get(f"/api/inquiries/{inquiry_id}")).json()
+    return {"verb": verb, "digest": read.get("digest", ""), **more}
+
+
 @contextlib.asynccontextmanager
 async def serving(
     folder: Path,

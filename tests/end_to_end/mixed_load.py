@@ -146,7 +146,7 @@ class Load:
                 self._answered.discard(asked["inquiry_id"])
             return
         await asyncio.sleep(LATE_S if "interrupted" in asked["prompt"] else self.chance.choice(self.patience_s))
-        body = await self._reply(asked, root)
+        body = {**await self._reply(asked, root), "digest": asked["digest"]}
         with contextlib.suppress(Refused):  # the answer was accepted, and its response was lost
             await until_answered(lambda: http.post(f"/api/inquiries/{asked['inquiry_id']}/answer", body, key="answer"))
         self.answers += 1

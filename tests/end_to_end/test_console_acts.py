@@ -27,6 +27,13 @@ PLAN: dict[str, Any] = {
 }
 
 
+def approve(http: Any, inquiry: str) -> None:
+    """Approve a question as a client that has read it."""
+    path = f"/api/inquiries/{inquiry}"
+    body = {"verb": "approve", "digest": http.get(path).json()["digest"]}
+    http.post(f"{path}/answer", json=body).raise_for_status()
+
+
 def asked(site: ConsoleSite, title: str) -> tuple[str, str]:
     """Submit a run that waits for an approval; return its id and that of its question."""
     inputs = {"version": "1", "dry": False, "copies": 2}
@@ -222,7 +229,9 @@ def test_d7_the_inbox_says_that_there_are_more_questions_as_soon_as_it_knows(bro
     expect(more).to_have_count(1)
     tab.close()
     with site.http("approver") as http:
-        http.post(f"/api/inquiries/{inquiry}/answer", json={"verb": "approve"}).raise_for_status()
+        http.post(
+            f"/api/inquiries/{inquiry}/answer", json={"verb": "approve", "digest": http.get(f"/api/inquiries/{inquiry}").json()["digest"]}
+        ).raise_for_status()
 
 
 def test_a_question_that_is_answered_elsewhere_says_by_whom(browser: Browser, site: ConsoleSite) -> None:
@@ -230,7 +239,9 @@ def test_a_question_that_is_answered_elsewhere_says_by_whom(browser: Browser, si
     tab = Tab(browser, site, f"/inbox?question={inquiry}")
     tab.page.locator("[data-verb=approve]").wait_for()
     with site.http("approver") as http:
-        http.post(f"/api/inquiries/{inquiry}/answer", json={"verb": "approve"}).raise_for_status()
+        http.post(
+            f"/api/inquiries/{inquiry}/answer", json={"verb": "approve", "digest": http.get(f"/api/inquiries/{inquiry}").json()["digest"]}
+        ).raise_for_status()
     expect(tab.page.locator(".question-row.current .verdict")).to_contain_text("no longer open: approved by approver-")
     tab.close()
 

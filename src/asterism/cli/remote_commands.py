@@ -37,7 +37,7 @@ async def answer_remote(url: str, named: str, said: TypedAnswer, *, every: bool)
         for asked in await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]:
             handle = app.run_of(asked.run_id)
             answer = said.to(asked)
-            await handle.answer(answer.verb, value=answer.value, reason=answer.reason, inquiry_id=answer.effect_id)
+            await handle.answer(answer.verb, value=answer.value, reason=answer.reason, inquiry_id=answer.effect_id, digest=asked.digest)
             put(f"{asked.inquiry_id}: {said.word}, delivered to the server")
     return FINISHED
 

@@ -170,7 +170,9 @@ class Conversation:
             if verb is None:
                 return None
             if verb != "respond":
-                return (await client.post_answer(asked.inquiry_id, verb, actor=self.user, reason=text, key=key)).key, asked.run_id
+                return (
+                    await client.post_answer(asked.inquiry_id, verb, actor=self.user, reason=text, key=key, digest=asked.digest)
+                ).key, asked.run_id
         values = as_json(values, "the field values")
         return await self._post(client, asked, text, values, key), asked.run_id if asked else self.run_id
 
@@ -198,9 +200,11 @@ class Conversation:
         if asked is not None and asked.verbs and not token:
             try:
                 verb: Literal["edit", "respond"] = "edit" if values and "edit" in asked.verbs else "respond"
-                return (await client.post_answer(asked.inquiry_id, verb, actor=self.user, value=values or text, key=key)).key
+                sent = await client.post_answer(asked.inquiry_id, verb, actor=self.user, value=values or text, key=key, digest=asked.digest)
             except (Refused, InvalidInput):  # already answered or expired: send it as an ordinary message
                 pass
+            else:
+                return sent.key
         confidential = in_confidence and bool(token) and not values
         said = MessageReceived(
             text=text,

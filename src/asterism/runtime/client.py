@@ -41,7 +41,7 @@ VERDICT_POLL_S = 0.05
 """Seconds between two looks for a verdict."""
 NETWORKED: ContextVar[bool] = ContextVar("asterism_networked", default=False)
 """True while a request of another computer is answered: what is submitted or sent then marks its tree (``RunRow.via``)."""
-_PLAIN = frozenset({"effect_id", "verb", "cancelled", "tasks", "max_tokens", "max_cost_usd"})
+_PLAIN = frozenset({"effect_id", "verb", "cancelled", "digest", "tasks", "max_tokens", "max_cost_usd"})
 """Fields of events that no task receives."""
 
 

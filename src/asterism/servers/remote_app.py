@@ -214,16 +214,19 @@ class RemoteRun:
         """Return the open questions of the run, and of the runs below it; oldest first."""
         return [_inquiry_row(it) for it in (await self._connection.get(self._path))["inquiries"]]
 
-    async def answer(self, verb: Verb, *, value: Any = None, reason: str = "", inquiry_id: str = "") -> None:
-        """Answer a question of the run; arguments and errors as of ``RunHandle.answer``. The token says who answers."""
-        if not inquiry_id:
-            asked = await self.inquiries()
+    async def answer(self, verb: Verb, *, value: Any = None, reason: str = "", inquiry_id: str = "", digest: str = "") -> None:
+        """Answer a question of the run; arguments and errors as of ``RunHandle.answer``. The token says who answers.
+
+        ``digest`` is that of the question which was shown; by default that of the question as it is now.
+        """
+        if not inquiry_id or (verb in ("approve", "edit") and not digest):
+            asked = [it for it in await self.inquiries() if inquiry_id in ("", it.inquiry_id)]
             if len(asked) != 1:
                 ids = ", ".join(it.inquiry_id for it in asked)
                 problem = f"run {self.run_id} has {len(asked)} open questions; name one with inquiry_id="
                 raise InvalidInput(problem + (f": {ids}" if ids else ""))
-            inquiry_id = asked[0].inquiry_id
-        body = {"verb": verb, "value": value, "reason": reason}
+            inquiry_id, digest = asked[0].inquiry_id, digest or asked[0].digest
+        body = {"verb": verb, "value": value, "reason": reason, "digest": digest}
         await self._connection.post(f"/api/inquiries/{inquiry_id}/answer", body, key=secrets.token_hex(16))
 
     async def cancel(self, reason: str = "") -> None:

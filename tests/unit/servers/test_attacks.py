@@ -20,7 +20,7 @@ from asterism.servers import http_connection, listener
 from asterism.servers.api import guard, limits
 from asterism.servers.api.context import ApiOptions
 from asterism.servers.remote_app import open_remote
-from tests.api_server import ASKS, Server, plan
+from tests.api_server import ASKS, Server, approval_of, plan
 from tests.unit.servers.test_resources import play
 
 PLACES = [
@@ -153,7 +153,8 @@ def test_a_role_may_do_no_more_than_it_says(tmp_path: Path) -> None:
         ]
         for role, path, body in refused:
             assert (await roles[role].post(path, json=body)).status_code == 403, (role, path)
-        assert (await roles["approver"].post(f"/api/inquiries/{asked}/answer", json={"verb": "approve"})).status_code == 200
+        approver = roles["approver"]
+        assert (await approver.post(f"/api/inquiries/{asked}/answer", json=await approval_of(approver, asked))).status_code == 200
 
     play(tmp_path, scenario)
 

@@ -19,7 +19,7 @@ from asterism.schedules.firing import started
 from asterism.stores.file_contents import FolderContents
 from asterism.stores.memory import MemoryStore
 from asterism.stores.stored_files import StoredFiles
-from tests.api_server import Server
+from tests.api_server import Server, approval_of
 from tests.unit.servers import path_skills
 from tests.unit.servers.test_resources import play
 from tests.unit.servers.test_uploads import uploaded
@@ -105,21 +105,28 @@ def test_h1_an_edit_or_an_answer_over_http_takes_paths_from_a_local_run(tmp_path
         plain = await server.runtime.start(parse_plan(reads("read", path=private)))
         assert await server.ended(plain.run_id) == "finished"
         untouched = (await server.runtime.start(parse_plan(asks))).run_id
-        approved = await http.post(f"/api/inquiries/{await server.waiting(untouched)}/answer", json={"verb": "approve"})
+        asked = await server.waiting(untouched)
+        approved = await http.post(f"/api/inquiries/{asked}/answer", json=await approval_of(http, asked))
         assert (approved.status_code, await server.ended(untouched)) == (200, "finished")
         edited = (await server.runtime.start(parse_plan(asks))).run_id
-        value = {"verb": "edit", "value": {"path": private}}
-        assert (await http.post(f"/api/inquiries/{await server.waiting(edited)}/answer", json=value)).status_code == 200
+        asked = await server.waiting(edited)
+        value = await approval_of(http, asked, "edit", value={"path": private})
+        assert (await http.post(f"/api/inquiries/{asked}/answer", json=value)).status_code == 200
         assert await server.ended(edited) == "failed"
         changed = (await server.runtime.start(parse_plan(asks))).run_id
         asked = await server.waiting(changed)
         add = {"tool": "add_task", "parameters": reads("read", path=private)["tasks"][0] | {"task_id": "b", "name": "b"}}
         answer = await http.post(f"/api/runs/{changed}/commands", json={"command": "edit", "actions": [add]})
         assert answer.status_code == 200, answer.text
-        await http.post(f"/api/inquiries/{asked}/answer", json={"verb": "approve"})
+        await http.post(f"/api/inquiries/{asked}/answer", json=await approval_of(http, asked))
+        also = await server.waiting(changed)  # the plan guards the skill of the new task, too
+        await http.post(f"/api/inquiries/{also}/answer", json=await approval_of(http, also))
         assert await server.ended(changed) == "failed"
-        copied = await http.post(f"/api/runs/{changed}/commands", json={"command": "retry_failed"})
-        assert await server.ended(copied.json()["run_id"]) == "failed"
+        copied = (await http.post(f"/api/runs/{changed}/commands", json={"command": "retry_failed"})).json()["run_id"]
+        for _ in ("a", "b"):  # a retry that a person commands asks again
+            asked = await server.waiting(copied)
+            await http.post(f"/api/inquiries/{asked}/answer", json=await approval_of(http, asked))
+        assert await server.ended(copied) == "failed"
 
     play(tmp_path, scenario, fleet_file=fleet)
 

@@ -14,14 +14,14 @@ import pytest
 import asterism
 from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
-from asterism.kernel.permissions import ALL, LOWEST
+from asterism.kernel.permissions import ALL, LOWEST, NETWORKED
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.servers.api.commands import verdict_within
 from asterism.servers.api.origins import origin_of
 from asterism.servers.remote_app import open_remote
 from asterism.servers.remote_store import RemoteStore
 from asterism.views.delta import Delta, fold, is_story
-from tests.api_server import ASKS, Server, failing, plan, serving
+from tests.api_server import ASKS, Server, approval_of, failing, plan, serving
 
 Scenario = Callable[[Server], Awaitable[None]]
 
@@ -71,7 +71,7 @@ def test_the_journal_has_the_permissions_of_the_token_that_submits_and_answers(t
         asked = await server.waiting(run_id)
         await ada.post(f"/api/runs/{run_id}/commands", json={"command": "pause"})
         await ada.post(f"/api/runs/{run_id}/commands", json={"command": "unpause"})
-        await bob.post(f"/api/inquiries/{asked}/answer", json={"verb": "approve"})
+        await bob.post(f"/api/inquiries/{asked}/answer", json=await approval_of(bob, asked))
         await server.ended(run_id)
         entries = [packer(CONSTELLATION_AGENT).unpack(it) for it in await server.store.records(run_id)]
         sent = {(it.actor, kind_of(it.event)): it.permissions for it in entries if it.permissions != LOWEST}
@@ -80,7 +80,7 @@ def test_the_journal_has_the_permissions_of_the_token_that_submits_and_answers(t
             ("ada@operator", "constellation_submitted"): operator,
             ("ada@operator", "pause"): operator,
             ("ada@operator", "unpause"): operator,
-            ("bob@admin", "answered"): ALL,
+            ("bob@admin", "answered"): NETWORKED,
         }
 
     play(tmp_path, scenario)
@@ -284,7 +284,12 @@ def test_a_question_is_answered_once_and_the_second_answer_learns_who_won(tmp_pa
         assert (listed["inquiry_id"], listed["subject"]["task_id"]) == (asked, "deploy")
         path = f"/api/inquiries/{asked}"
         assert (await ada.post(f"{path}/answer", json={"verb": "respond", "value": 1})).status_code == 422
-        won = await ada.post(f"{path}/answer", json={"verb": "approve"})
+        unread = await ada.post(f"{path}/answer", json={"verb": "approve"})
+        assert (unread.status_code, "digest" in unread.text) == (422, True)
+        other = {"verb": "approve", "digest": "0" * 64}
+        assert (await ada.post(f"{path}/answer", json=other)).status_code == 409
+        assert listed["digest"] == (await ada.get(path)).json()["digest"]
+        won = await ada.post(f"{path}/answer", json=await approval_of(ada, asked))
         assert (won.status_code, won.json()["verdict"]) == (200, "accepted")
         late = await bob.post(f"{path}/answer", json={"verb": "reject"})
         assert (late.status_code, late.json()["answer"]) == (409, "approve by ada@approver")
@@ -301,15 +306,16 @@ def test_h7_the_same_answer_under_the_same_key_is_one_answer_also_after_it_has_w
     async def scenario(server: Server) -> None:
         http, other = await server.client("admin"), await server.client("admin")
         run_id = (await http.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
-        path, headers = f"/api/inquiries/{await server.waiting(run_id)}/answer", {"Idempotency-Key": "one"}
+        asked = await server.waiting(run_id)
+        path, headers, yes = f"/api/inquiries/{asked}/answer", {"Idempotency-Key": "one"}, await approval_of(http, asked)
         async with asyncio.TaskGroup() as group:
-            sent = [group.create_task(http.post(path, json={"verb": "approve"}, headers=headers)) for _ in range(5)]
+            sent = [group.create_task(http.post(path, json=yes, headers=headers)) for _ in range(5)]
         await server.ended(run_id)
-        again = await http.post(path, json={"verb": "approve"}, headers=headers)
+        again = await http.post(path, json=yes, headers=headers)
         assert {(it.status_code, it.text) for it in (*(each.result() for each in sent), again)} == {(200, again.text)}
         assert again.json() == {"verdict": "accepted", "run_id": run_id, "key": "one"}
         assert (await http.post(path, json={"verb": "reject"}, headers=headers)).status_code == 422
-        theirs = await other.post(path, json={"verb": "approve"}, headers=headers)  # the key of another token
+        theirs = await other.post(path, json=yes, headers=headers)  # the key of another token
         assert theirs.status_code == 409
         records = await server.store.records(run_id)
         assert [it.kind for it in records].count("answered") == 1
@@ -322,12 +328,10 @@ def test_h7_every_answer_that_loses_a_race_learns_which_one_won(tmp_path: Path) 
         clients = [await server.client("admin", name=f"p{number}") for number in range(8)]
         for keyed in (False, True):
             run_id = (await clients[0].post("/api/runs", json={"plan": ASKS})).json()["run_id"]
-            path = f"/api/inquiries/{await server.waiting(run_id)}/answer"
+            asked = await server.waiting(run_id)
+            path, yes = f"/api/inquiries/{asked}/answer", await approval_of(clients[0], asked)
             async with asyncio.TaskGroup() as group:
-                sent = [
-                    group.create_task(it.post(path, json={"verb": "approve"}, headers={"Idempotency-Key": "k"} if keyed else {}))
-                    for it in clients
-                ]
+                sent = [group.create_task(it.post(path, json=yes, headers={"Idempotency-Key": "k"} if keyed else {})) for it in clients]
             answers = [it.result() for it in sent]
             won = next(number for number, it in enumerate(answers) if it.status_code == 200)
             assert {it.json()["answer"] for it in answers if it.status_code == 409} == {f"approve by p{won}@admin"}
@@ -343,7 +347,7 @@ def test_an_answer_to_a_withdrawn_question_is_gone(tmp_path: Path) -> None:
         asked = await server.waiting(run_id)
         await http.post(f"/api/runs/{run_id}/commands", json={"command": "cancel"})
         await server.ended(run_id)
-        late = await http.post(f"/api/inquiries/{asked}/answer", json={"verb": "approve"})
+        late = await http.post(f"/api/inquiries/{asked}/answer", json=await approval_of(http, asked))
         assert (late.status_code, late.json()["open"]) == (410, [])
 
     play(tmp_path, scenario)

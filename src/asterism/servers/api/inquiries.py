@@ -57,12 +57,15 @@ async def answer_inquiry(
     asked, client = await _inquiry(context, inquiry_id, sender.tenant), context.acting_as(sender)
     subject = inquiry_model(asked).subject
     check_may(sender, *needed_for(given.verb, subject.get("kind", "") if isinstance(subject, dict) else ""))
+    if given.verb in ("approve", "edit") and not given.digest:
+        raise Problem(422, f"digest: an answer with {given.verb} names the digest of the question that was read; send it with the answer")
     key = inbox_key(sender, idempotency_key) if idempotency_key else ""
     is_gone = asked.answer == CANCELLED or 0 < asked.expires_at <= context.clock.now()
     if is_gone and not (key and await client.has_sent(asked.run_id, key)):
         raise await _gone(context, asked, sender.tenant)
     try:
-        row = await client.post_answer(inquiry_id, given.verb, actor=actor_of(sender), value=given.value, reason=given.reason, key=key)
+        answer = {"value": given.value, "reason": given.reason, "key": key, "digest": given.digest}
+        row = await client.post_answer(inquiry_id, given.verb, actor=actor_of(sender), **answer)
     except Refused as refused:  # another answer was first, and may not have been taken yet
         raise await _lost(context, await _closed(context, asked, sender.tenant), sender.tenant, refused) from None
     verdict = await verdict_within(context, row.run_id, row.key)

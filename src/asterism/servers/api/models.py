@@ -68,6 +68,7 @@ class InquiryModel(BaseModel):
     prompt: str
     verbs: list[str]
     subject: Any = Field(description="Exactly what needs the answer.")
+    digest: str = Field(description="Digest of `subject`; an approval or an edit names it.")
     form: Any = Field(description="JSON Schema of a value; null for any value.")
     risk: str
     asked_at: float
@@ -214,6 +215,7 @@ class GivenAnswer(Given):
     verb: Literal["approve", "edit", "reject", "respond", "cancel"]
     value: GivenValue = None
     reason: str = Field(default="", max_length=10_000)
+    digest: str = Field(default="", max_length=64, description="Of an approval or an edit: the `digest` of the question that was read.")
 
 
 class ViewModel(BaseModel):
@@ -292,7 +294,8 @@ def run_model(row: RunRow) -> RunModel:
 def inquiry_model(row: InquiryRow) -> InquiryModel:
     """Return a question as JSON."""
     data = msgspec.structs.asdict(row)
-    return InquiryModel.model_validate({**data, "verbs": list(row.verbs), "subject": json_of(row.subject), "form": json_of(row.schema)})
+    shown = {"verbs": list(row.verbs), "subject": json_of(row.subject), "digest": row.digest, "form": json_of(row.schema)}
+    return InquiryModel.model_validate({**data, **shown})
 
 
 def entry_model(record: Record) -> EntryModel:

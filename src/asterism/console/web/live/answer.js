@@ -190,7 +190,7 @@ export class AnswerForm extends HTMLElement {
     this.say('Sending …');
     try {
       const path = `/api/inquiries/${encodeURIComponent(this.inquiry.inquiry_id)}/answer`;
-      const { verdict } = await site.api.send('POST', path, answer, { key: this.keyOf(answer) });
+      const { verdict } = await site.api.send('POST', path, { ...answer, digest: this.inquiry.digest }, { key: this.keyOf(answer) });
       if (verdict === 'accepted') return this.close(givenWords(answer), { isGiven: true });
       this.hold(false);
       this.say('Sent. Its run has not taken it yet. The same answer may be sent again: it is taken once.');

@@ -156,7 +156,7 @@ export class ConversationPage extends HTMLElement {
     this.model = { ...this.model, waits: false };
     this.draw();
     try {
-      await this.site.api.send('POST', `/api/inquiries/${encodeURIComponent(asked.inquiry_id)}/answer`, { verb }, { key: newKey() });
+      await this.site.api.send('POST', `/api/inquiries/${encodeURIComponent(asked.inquiry_id)}/answer`, { verb, digest: asked.digest }, { key: newKey() });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       this.site.toast(error.detail);
