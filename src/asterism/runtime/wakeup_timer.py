@@ -11,6 +11,8 @@ from asterism.runtime.clock import Clock
 PAST_WAKE_DELAYS_S = (0.001, 1.0)
 """First and longest delay between two looks at a ``wake_at()`` that is in the past although
 ``BatchEnded`` changed nothing."""
+LONGEST_WAIT_S = 10.0
+"""Longest time between two looks at the wall clock: the event loop's time does not follow when somebody sets it."""
 CLOCK_DRIFT_S = 0.05
 """How far the wall clock may drift from the loop's time before a timer is set again."""
 
@@ -41,7 +43,8 @@ class WakeupTimer:
             return
         self.drop()
         if wake_at is not None:
-            self._timer = wake_at, asyncio.get_running_loop().call_later(self._seconds_until(wake_at), self._fired)
+            delay = min(self._seconds_until(wake_at), LONGEST_WAIT_S)
+            self._timer = wake_at, asyncio.get_running_loop().call_later(delay, self._look, wake_at)
 
     def drop(self) -> None:
         """Wake the run no more."""
@@ -50,15 +53,18 @@ class WakeupTimer:
         self._timer = None
 
     def _is_on_time(self, wake_at: float, timer: asyncio.TimerHandle) -> bool:
-        """Return True if a timer is on time: the event loop's time does not follow when somebody adjusts the wall clock."""
+        """Return True if a timer is not too late: one that looks too early is set again."""
         if wake_at <= self.idle_at:
             return True  # this timer is a repeat look at a past wake_at
         due = asyncio.get_running_loop().time() + wake_at - self._clock.now()
-        return abs(timer.when() - due) <= CLOCK_DRIFT_S
+        return timer.when() <= due + CLOCK_DRIFT_S
 
-    def _fired(self) -> None:
+    def _look(self, wake_at: float) -> None:
         self._timer = None
-        self._wake()
+        if self.idle_at < wake_at and self._clock.now() < wake_at:
+            self.set(wake_at)
+        else:
+            self._wake()
 
     def _seconds_until(self, wake_at: float) -> float:
         """Return the seconds until a time; a growing delay if ``BatchEnded`` changed nothing at it."""

@@ -10,6 +10,7 @@ import pytest
 from asterism.machines import BatchEnded, StepContext, Unpause
 from asterism.runtime.driver import Driver
 from asterism.runtime.runtime import Runtime
+from asterism.runtime.wakeup_timer import LONGEST_WAIT_S
 from asterism.simulation.clock import EPOCH, WorldClock
 from asterism.simulation.loop import run
 from asterism.stores.memory import MemoryStore
@@ -39,8 +40,11 @@ class SetClock(WorldClock):
         return super().now() + self.ahead_s
 
 
-def slept(step_s: float, *, events: int = 1) -> tuple[float, int]:
-    """How long a run sleeps of which the clock is set after 10 s, and how many timers it has set; then it has ``events``."""
+def slept(step_s: float, *, events: int = 1, right_after_s: float | None = None) -> tuple[float, int]:
+    """How long a run sleeps of which the clock is set after 10 s, and how many timers it has set; then it has ``events``.
+
+    The clock is right again ``right_after_s`` later, and nothing else happens then.
+    """
     clock, machine, store, timers = SetClock(), errand(back=wake, memory=Asleep), MemoryStore(), []
 
     async def main() -> float:
@@ -48,7 +52,7 @@ def slept(step_s: float, *, events: int = 1) -> tuple[float, int]:
         call_at = loop.call_at
 
         def counted(when: float, callback: Any, *args: Any, **more: Any) -> asyncio.TimerHandle:
-            if "_time_has_come" in repr(callback):
+            if "WakeupTimer._look" in repr(callback):
                 timers.append(when)
             return call_at(when, callback, *args, **more)
 
@@ -63,6 +67,9 @@ def slept(step_s: float, *, events: int = 1) -> tuple[float, int]:
             for number in range(events):
                 await runtime.post("r", Unpause(), actor="ann", key=f"k{number}")
                 await asyncio.sleep(1)
+            if right_after_s is not None:
+                await asyncio.sleep(right_after_s)
+                clock.ahead_s = 0.0
             assert (await driving).outcome == "finished"
             return loop.time()
 
@@ -78,4 +85,11 @@ def test_a_run_wakes_by_the_wall_clock_though_it_was_set(step_s: float) -> None:
 def test_a_timer_that_is_right_is_kept() -> None:
     lasted, timers = slept(0.0, events=50)
     assert lasted == pytest.approx(WAKE_S, abs=0.06)
-    assert timers <= 2
+    assert timers <= WAKE_S / LONGEST_WAIT_S + 2
+
+
+@pytest.mark.parametrize("step_s", [-500.0, -5000.0])
+def test_a_run_wakes_at_its_time_after_a_clock_that_was_behind_is_right_again(step_s: float) -> None:
+    """H8: nothing else happens to the run when the clock is corrected, as after the backoff of a retry."""
+    lasted, _ = slept(step_s, right_after_s=100.0)
+    assert lasted == pytest.approx(WAKE_S, abs=LONGEST_WAIT_S)
