@@ -344,6 +344,11 @@ class Client:
         """Return True if the inbox of a run has a row with a key, or had it."""
         return bool(await self.store.verdict(run_id, key)) or any(row.key == key for row in await self.store.inbox([run_id]))
 
+    async def is_open(self, asked: InquiryRow) -> bool:
+        """Return True if a run still takes an answer to its question: the question's row is closed later."""
+        live, _ = await load(self.store, self.machine_of(await self.store.run(asked.run_id)), asked.run_id)
+        return asked.inquiry_id in live.memory.inquiries and not live.machine.is_terminal(live.state)
+
     def _check_open(self, asked: InquiryRow) -> None:
         if asked.answer:
             raise Refused(f"{asked.inquiry_id} is no longer open: {asked.answer}")

@@ -16,12 +16,13 @@ from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.permissions import ALL, LOWEST, NETWORKED
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.ports.store import Commit
 from asterism.servers.api.commands import verdict_within
 from asterism.servers.api.origins import origin_of
 from asterism.servers.remote_app import open_remote
 from asterism.servers.remote_store import RemoteStore
 from asterism.views.delta import Delta, fold, is_story
-from tests.api_server import ASKS, Server, approval_of, failing, plan, serving
+from tests.api_server import ASKS, DRIVE_S, Server, approval_of, failing, plan, serving
 
 Scenario = Callable[[Server], Awaitable[None]]
 
@@ -226,6 +227,21 @@ def test_a_run_is_forked_and_its_failed_tasks_are_retried_once_for_a_key(tmp_pat
     play(tmp_path, scenario, work=failing)
 
 
+def test_requests_of_one_key_at_the_same_instant_make_one_copy_and_have_one_verdict(tmp_path: Path) -> None:
+    """H10: the others were refused, because the copy "already exists"."""
+
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator")
+        run_id = (await http.post("/api/runs", json={"plan": plan("a")})).json()["run_id"]
+        await server.ended(run_id)
+        for body in ({"command": "retry_failed"}, {"command": "fork", "at": 1}):
+            send = [http.post(f"/api/runs/{run_id}/commands", json=body, headers={"Idempotency-Key": "k"}) for _ in range(8)]
+            answers = await asyncio.gather(*send)
+            assert {(it.status_code, it.text) for it in answers} == {(200, answers[0].text)}
+
+    play(tmp_path, scenario, work=failing)
+
+
 def test_a_copy_names_the_run_and_the_entry_that_it_was_made_from_and_whether_it_is_a_retry(tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:
         http = await server.client("operator")
@@ -351,6 +367,36 @@ def test_an_answer_to_a_withdrawn_question_is_gone(tmp_path: Path) -> None:
         assert (late.status_code, late.json()["open"]) == (410, [])
 
     play(tmp_path, scenario)
+
+
+def test_an_answer_that_a_cancel_overtakes_is_gone_before_the_question_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H10: it was 409 without ``open`` until the run had withdrawn the question."""
+
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator,approver")
+        run_id = (await http.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
+        await server.runtime.driver.drive(run_id)
+        asked, answered, append = await server.waiting(run_id), asyncio.Event(), server.store.append
+
+        async def held(commit: Commit) -> None:
+            if commit.closed:
+                await answered.wait()
+            await append(commit)
+
+        monkeypatch.setattr(server.store, "append", held)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(http.post(f"/api/runs/{run_id}/commands", json={"command": "cancel"}))
+            while not await server.store.inbox([run_id]):  # noqa: ASYNC110 - written by the server
+                await asyncio.sleep(DRIVE_S)
+            late = group.create_task(http.post(f"/api/inquiries/{asked}/answer", json=await approval_of(http, asked)))
+            while len(await server.store.inbox([run_id])) == 1:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(DRIVE_S)
+            _ = server.runtime.driver.start(run_id)
+            await late
+            answered.set()
+        assert (late.result().status_code, late.result().json().get("open")) == (410, []), late.result().text
+
+    play(tmp_path, scenario, drives=False)
 
 
 def test_the_deltas_fold_to_the_view_at_every_seq(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Response
 
 from asterism.constellations.retrying import retry_ended
-from asterism.errors import Refused, RunNotFound
+from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.kernel.journal import check_known
 from asterism.kernel.machine import Event, kind_of
 from asterism.kernel.packing import event_body
@@ -107,13 +107,24 @@ async def verdict_within(context: ApiContext, run_id: str, key: str) -> str:
 
 async def _copied(context: ApiContext, row: RunRow, given: ForkCommand | RetryCommand, sender: TokenRow, new_id: str) -> None:
     client = context.acting_as(sender)
+    if await _is_there(context, new_id):
+        return
     try:
-        await context.store.run(new_id)
-    except RunNotFound:
         if isinstance(given, ForkCommand):
             await client.fork(row.run_id, given.at, actor=actor_of(sender), new_id=new_id)
         else:
             await retry_ended(client, row.run_id, tuple(given.tasks), actor=actor_of(sender), new_id=new_id)
+    except InvalidInput:  # the same request may have come twice at once
+        if not await _is_there(context, new_id):
+            raise
+
+
+async def _is_there(context: ApiContext, run_id: str) -> bool:
+    try:
+        await context.store.run(run_id)
+    except RunNotFound:
+        return False
+    return True
 
 
 def _event_of(given: Command) -> Event:

@@ -76,8 +76,10 @@ async def answer_inquiry(
         accepted(verdict)
     except Refused as refused:
         asked = await _inquiry(context, inquiry_id, sender.tenant)
-        if not asked.answer:
+        if not asked.answer and await client.is_open(asked):
             raise  # the question is open for another answer
+        if not asked.answer:
+            raise await _gone(context, asked, sender.tenant) from None
         raise await _lost(context, asked, sender.tenant, refused) from None
     return Verdict(verdict="accepted", run_id=row.run_id, key=idempotency_key or row.key)
 
