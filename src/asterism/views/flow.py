@@ -73,7 +73,7 @@ class FlowRunView(BaseView):
             "acting": isinstance(handler, HandlerRunning),
             "prompt": brief(memory.prompt),
             "said": memory.utterances,
-            "queued": len(memory.queue),
+            "queued": len(memory.queue) + len(memory.held),
             "metadata": brief(memory.view.metadata),
             "outputs": brief({**memory.view.outputs, **memory.data}),
             "ends_at": memory.ends_at,

@@ -395,6 +395,61 @@ def test_pausing_and_resuming_are_calls_on_the_agent() -> None:
     assert talk.question().prompt == "Order pizza?"
 
 
+@pytest.mark.parametrize("first", ["message", "pause"])
+def test_a_message_that_meets_a_pause_is_taken_after_it(first: str) -> None:
+    """H9: it was accepted, and went to ``on_paused``, which dropped its value."""
+    talk = Talk()
+    events = [MessageReceived(text="seven"), Pause()]
+    for event in events if first == "message" else events[::-1]:  # while the first message is handled
+        talk.take(event)
+    talk.handled(S.WAITING_FOR_INPUT, text="How many?")
+    assert talk.handler == "pause"
+    talk.take(MessageReceived(text="large"))
+    talk.handled(S.PAUSED, text="Paused.")
+    assert (talk.handler, talk.memory.paused) == ("", True)
+    talk.take(MessageReceived(text="still there?"))
+    assert talk.handler == "on_paused"
+    talk.handled(text="It is paused.")
+    talk.take(Unpause())
+    talk.handled(S.WAITING_FOR_INPUT, text="How many?")
+    for text in ("seven", "large"):
+        assert (talk.handler, talk.memory.message.text) == ("on_waiting_for_input", text)
+        talk.handled(S.WAITING_FOR_INPUT)
+    assert talk.memory.open_question
+
+
+@pytest.mark.parametrize("handled", [True, False])
+def test_a_message_is_not_held_by_a_pause_that_is_called_off_or_that_the_agent_refuses(*, handled: bool) -> None:
+    """H9."""
+    talk = Talk()
+    talk.take(Pause())
+    talk.take(MessageReceived(text="seven"))
+    if not handled:
+        talk.take(Unpause())
+    talk.handled(S.WAITING_FOR_INPUT, text="How many?")
+    if handled:
+        talk.handled(text="This cannot pause.")
+    assert (talk.handler, talk.memory.message.text) == ("on_waiting_for_input", "seven")
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_an_answer_that_meets_a_pause_holds_for_what_it_was_shown(*, changed: bool) -> None:
+    """H9: the answer was accepted and dropped; the question is asked again only if it would show something else."""
+    talk = talk_in(S.WAITING_FOR_APPROVAL)
+    asked = talk.memory.open_question
+    for event in (Answered(effect_id=asked, verb="approve"), Pause()):
+        talk.run.take(as_shown(talk.run, event), at=talk.now, actor="ada", permissions=ALL)
+    talk.take(MessageReceived(text="wait"))
+    assert talk.handler == "pause"
+    talk.handled(S.PAUSED, text="Paused.", view=AgentView(fields={"size": 2} if changed else {}))
+    talk.take(Unpause())
+    talk.handled(S.WAITING_FOR_APPROVAL, text="Order pizza?")
+    if changed:
+        assert talk.memory.open_question not in ("", asked)
+    else:
+        assert (talk.handler, talk.memory.message.verb) == ("on_waiting_for_approval", "approve")
+
+
 def test_what_is_said_while_paused_goes_to_on_paused() -> None:
     talk = talk_in(S.PAUSED)
     talk.take(MessageReceived(text="still there?"))

@@ -85,6 +85,7 @@ class FlowMemory(RunMemory, kw_only=True):
         history: the last ``HISTORY`` utterances.
         utterances: number of utterances in all.
         queue: messages that no handler has received.
+        held: those that came before the conversation was paused; they are handled when it is resumed.
         last_running: last call of ``on_running``.
         message: last message that a handler received in the course of the conversation.
         transitions: transitions of a handler that have no entry yet.
@@ -113,6 +114,7 @@ class FlowMemory(RunMemory, kw_only=True):
     history: list[Utterance] = msgspec.field(default_factory=list)
     utterances: int = 0
     queue: list[Message] = msgspec.field(default_factory=list)
+    held: list[Message] = msgspec.field(default_factory=list)
     handler: HandlerState = NoHandler()
     last_running: LastRunning = "none"
     last_question: str = ""

@@ -50,6 +50,8 @@ VERBS_CHECKED = 2
 """Rules from which on a question accepts only the answers that it names."""
 GUARDED = 2
 """Rules from which on a conversation has guards, and a fork asks again for an approval that was not used."""
+HOLDS_MESSAGES = 2
+"""Rules from which on a message that came before a pause is handled after it."""
 CANCELLED_PROMPT = "Cancelled."
 TOO_LONG_PROMPT = "It has been too long; this is cancelled."
 
@@ -77,7 +79,7 @@ def begin(memory: FlowMemory, event: ConversationStarted, context: StepContext) 
 
 def enqueue_message(memory: FlowMemory, message: Message) -> None:
     """Queue a message."""
-    if len(memory.queue) >= MAX_QUEUED:
+    if len(memory.queue) + len(memory.held) >= MAX_QUEUED:
         raise Refused(f"{MAX_QUEUED} messages wait already; send it again later")
     memory.queue.append(message)
     memory.remember(message.by, message.text)
@@ -154,6 +156,8 @@ def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -
         memory.last_running = "again"
     elif isinstance(was, HandlerRunning):
         memory.last_running = "ended"
+    elif isinstance(was, HandlerCalled) and was.handler == "pause" and context.rules >= HOLDS_MESSAGES:
+        memory.held, memory.queue = memory.queue, []
     take_view(memory, event.view or memory.view, context)
     memory.prompt = event.text or ("" if event.transitions else memory.prompt)
     memory.remember("agent", event.text)
@@ -167,6 +171,8 @@ def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -
 def take_view(memory: FlowMemory, view: AgentView, context: StepContext) -> None:
     """Replace the view of the agent by the one that a handler left."""
     context.touch("field", *memory.view.named, *view.named)
+    if view.shown != memory.view.shown:
+        memory.last_question = ""  # an answer that a pause holds is for other values; the question is asked again
     memory.view = view
 
 
@@ -191,7 +197,8 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, context: Step
     if memory.interrupted and now is RUNNING:  # resumed; the question about the interruption is still unanswered
         memory.prompt = INTERRUPTED_PROMPT
     if now in (COMPLETED, ERROR, CANCELLED):
-        memory.transitions, memory.queue, memory.requested_action, memory.last_running = [], [], "", "none"
+        memory.transitions, memory.queue, memory.held = [], [], []
+        memory.requested_action, memory.last_running = "", "none"
         memory.ends_at = None
         if now is COMPLETED:
             memory.code = "finished"
@@ -223,6 +230,8 @@ def schedule_next(memory: FlowMemory, event: BatchEnded, context: StepContext) -
         memory.requested_action, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"
     if memory.requested_action == "cancel":
         return leave(memory, state, context)
+    if state is not PAUSED:
+        memory.queue, memory.held = [*memory.held, *memory.queue], []
     queued = len(memory.queue)
     if call_next(memory, state, context):
         return state
@@ -298,7 +307,10 @@ def _call(memory: FlowMemory, handler: Handler, message: Message, context: StepC
     close_inquiry(memory, memory.open_question, context)
     if handler == "pause":
         memory.before_prompt = memory.prompt
-    memory.requested_action, memory.last_question = "", ""
+    held = memory.queue if handler == "pause" else memory.held
+    if context.rules < HOLDS_MESSAGES or all(it.inquiry_id != memory.last_question for it in held):
+        memory.last_question = ""
+    memory.requested_action = ""
     memory.last_running = "interrupted" if memory.interrupted else "none"
     memory.message = memory.message if handler in ASIDE else message
     memory.handler = HandlerCalled(effect_id=context.schedule(CallHandler(handler=handler, message=message)), handler=handler)
