@@ -139,7 +139,7 @@ def test_an_mcp_server_is_added_after_it_was_asked_for_its_tools(desk: Desk) -> 
     assert "  answer()" in done.stdout
     assert done.stdout.splitlines()[-2:] == [f"added tools to {desk.fleet}", f'next: asterism plan "REQUEST" --fleet {desk.fleet}']
     command = json.dumps([sys.executable, str(SCRIPTED), str(desk.folder)])
-    table = f'\n[[devices]]\nid = "tools"\nkind = "mcp"\ncommand = {command}\nenv = {{STATE_KEY = "$CLI_LOG"}}\n'
+    table = f'\n[[devices]]\nid = "tools"\nkind = "mcp"\ncommand = {command}\nenv = {{STATE_KEY = "$CLI_LOG"}}\napproval = "destructive"\n'
     assert desk.fleet.read_text(encoding="utf-8") == before + table
     again = desk.do(*add, "--", "true", code=2)
     assert again.stderr == f"asterism: {desk.fleet}: devices[3] (tools).id: there is another device 'tools'; ids are unique\n"

@@ -63,7 +63,7 @@ def mcp(
     fleet: InFile = DEFAULT_FILE,
     offline: Offline = False,
 ) -> int:
-    """Add an MCP server to a fleet file, after asking it for its tools."""
+    """Add an MCP server to a fleet file, after asking it for its tools; those that may destroy something then ask a person."""
     if bool(command) == bool(url):
         raise InvalidInput(f"fleet add mcp {name}: give either a program, after --, or --url URL")
     check_url(url)
@@ -73,6 +73,7 @@ def mcp(
         "url": url,
         "headers": _pairs(headers, ":", "--header", "NAME: VALUE"),
         "env": _pairs(env, "=", "--env", "NAME=VALUE"),
+        "approval": "destructive",
     }
     return _add(name, "mcp", given, fleet, offline=offline)
 
