@@ -351,3 +351,15 @@ def test_diagrams_are_mermaid(desk: Desk) -> None:
     assert desk.do("diagram", "constellation-agent").stdout.startswith("stateDiagram-v2\n    [*] --> START\n")
     assert "RUNNING --> COMPLETED" in desk.do("diagram", "task").stdout
     assert "PLANNING --> EXECUTING" in desk.do("diagram", "orchestration-loop").stdout
+
+
+def test_a_guard_of_a_plan_is_lifted_by_its_name_and_with_a_reason(desk: Desk) -> None:
+    """A1: by nothing else."""
+    plan = desk.plan(MEASURE, {**DEPLOY, "requires_approval": True, "inputs": {"where": "moon"}}, dependencies=THEN)
+    desk.do("run", plan, "--fleet", desk.fleet, code=3)
+    (run,) = desk.runs()
+    unknown = desk.do("lift", run["run"], "measure", "--reason", "x", code=2)
+    assert "no plan has guarded 'measure'; guarded: deploy" in unknown.stderr
+    assert "deploy needs no approval" in desk.do("lift", run["run"], "deploy", "--reason", "checked by hand").stdout
+    desk.do("resume", run["run"], code=3)
+    assert "checked by hand" in desk.do("log", run["run"], "--json").stdout

@@ -1,6 +1,6 @@
 """The command line. Each command is a function in one of these modules, which is imported when the command is called.
 
-- ``run_commands``: run, follow, resume, pause, unpause. ``cancel_command``: cancel.
+- ``run_commands``: run, follow, resume, pause, unpause, lift. ``cancel_command``: cancel.
 - ``plan_commands``: plan, fleet check, diagram. ``schema_command``: schema. ``completion_command``: completion.
 - ``fleet_commands``: fleet show. ``fleet_add``: fleet add.
 - ``show_commands``: runs, show, log. ``logs_command``: logs. ``files_command``: files. ``why_command``: why.
@@ -119,6 +119,7 @@ app.command(
     help="Unpause a run that a process still drives; else the same as resume.",
     group=_STEER,
 )
+app.command("asterism.cli.run_commands:lift", name="lift", help="Lift a guard that the plan of a run has set.", group=_STEER)
 app.command(
     "asterism.cli.cancel_command:cancel", name="cancel", help="Cancel a run: running tasks are killed, no new ones start.", group=_STEER
 )

@@ -47,7 +47,7 @@ from asterism.devices.secrets import check_secrets_set
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
 from asterism.kernel.machine import Event, kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions
-from asterism.machines.run_control import Pause, Unpause
+from asterism.machines.run_control import GuardLifted, Pause, Unpause
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
 from asterism.runtime.lookup import find_run, unowned_runs
@@ -370,6 +370,32 @@ async def _pause(named: str, reason: str, database: Path | None) -> int:
             asks = await client.inquiries(root=row.root)
             effect = "it stays paused when its questions are answered" if asks else "the pause waits in its inbox"
             put(f"no process drives run {row.run_id}; {effect}. Resume with: {resume_hint(row)}")
+        return FINISHED
+
+
+def lift(
+    named: RunId,
+    guarded: Annotated[str, Parameter(name="NAME", help="Skill, or device, that a plan has guarded.")],
+    /,
+    *,
+    reason: Annotated[str, Parameter(help="Reason, for the journal.")],
+    database: Database = None,
+) -> int:
+    """Lift the guard that a plan has set: from now on, no approval is needed for it in this run."""
+    return asyncio.run(_lift(named, GuardLifted(name=guarded, reason=reason), database))
+
+
+async def _lift(named: str, lifted: GuardLifted, database: Path | None) -> int:
+    async with connected(database) as client:
+        row = await unfinished_run(client, named)
+        guards = (await client.load(row.run_id)).memory.guards
+        if lifted.name not in (there := (*guards.plan_skills, *guards.plan_devices)):
+            raise InvalidInput(f"run {row.run_id}: no plan has guarded {lifted.name!r}; guarded: {', '.join(there) or 'nothing'}")
+        if row.owner:
+            await client.send(row.run_id, lifted, actor=actor())
+        else:
+            await post_event(client, row, lifted)
+        put(f"run {row.run_id}: {lifted.name} needs no approval of the plan any more; questions that are open stay open")
         return FINISHED
 
 

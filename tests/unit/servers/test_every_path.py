@@ -78,6 +78,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"command": "unpause"},
         {"command": "raise_limits", "max_tokens": 1},
         {"command": "retry_failed"},
+        {"command": "lift_guard", "name": "work", "reason": "seen"},
         {"command": "fork", "at": 1},
         {"command": "edit", "actions": [{"tool": "clear_constellation", "parameters": {}}], "version": 1},
     ],

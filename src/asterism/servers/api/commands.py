@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Response
@@ -15,7 +16,7 @@ from asterism.kernel.machine import Event, kind_of
 from asterism.kernel.packing import event_body
 from asterism.kernel.permissions import Permission
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits, Retry
-from asterism.machines.run_control import Cancel, Pause, Unpause
+from asterism.machines.run_control import Cancel, GuardLifted, Pause, Unpause
 from asterism.runtime.client import VERDICT_POLL_S
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.ports.tokens import TokenRow
@@ -27,6 +28,8 @@ from asterism.servers.api.models import (
     Command,
     EditCommand,
     ForkCommand,
+    Given,
+    LiftGuardCommand,
     PauseCommand,
     RaiseLimitsCommand,
     RetryCommand,
@@ -38,6 +41,8 @@ from asterism.servers.api.runs import IdempotencyKey, run_id_from
 
 router = APIRouter(tags=["commands"])
 
+_NEEDED: Mapping[type[Given], Permission] = {EditCommand: Permission.EDIT, LiftGuardCommand: Permission.ADMIN}
+"""What a command takes, if it is not the permission of that name."""
 VERDICT_S = 10.0
 """Seconds to wait for a verdict; past them the command stays in the inbox, and the response says that it is pending."""
 
@@ -55,7 +60,7 @@ async def command_run(
     idempotency_key: IdempotencyKey = None,
 ) -> Verdict:
     """Send a command to a run, and return its verdict."""
-    check_may(sender, Permission.EDIT if isinstance(given, EditCommand) else Permission.COMMAND)
+    check_may(sender, _NEEDED.get(type(given), Permission.COMMAND))
     row = await context.run(run_id, sender.tenant)
     if isinstance(given, ForkCommand | RetryCommand):
         new_id = run_id_from(sender, f"{run_id} {given.model_dump_json()}", idempotency_key) if idempotency_key else context.clock.new_id()
@@ -128,18 +133,22 @@ async def _is_there(context: ApiContext, run_id: str) -> bool:
 
 
 def _event_of(given: Command) -> Event:
+    event: Event
     match given:
         case CancelCommand():
-            return Cancel(reason=given.reason)
+            event = Cancel(reason=given.reason)
         case PauseCommand():
-            return Pause(reason=given.reason)
+            event = Pause(reason=given.reason)
         case UnpauseCommand():
-            return Unpause()
+            event = Unpause()
         case RaiseLimitsCommand():
-            return RaiseLimits(max_tokens=given.max_tokens, max_cost_usd=given.max_cost_usd)
+            event = RaiseLimits(max_tokens=given.max_tokens, max_cost_usd=given.max_cost_usd)
         case EditCommand():
-            return Edited(actions=tuple(given.actions), base_version=given.version)
+            event = Edited(actions=tuple(given.actions), base_version=given.version)
+        case LiftGuardCommand():
+            event = GuardLifted(name=given.name, reason=given.reason)
         case RetryCommand():
-            return Retry(tasks=tuple(given.tasks))
+            event = Retry(tasks=tuple(given.tasks))
         case _:
             raise Problem(422, f"there is no command {given.command!r}")
+    return event

@@ -195,8 +195,16 @@ class RetryCommand(Given):
     tasks: list[str] = Field(default=[], max_length=10_000)
 
 
+class LiftGuardCommand(Given):
+    """Lift the guard that a plan has set on a skill or a device."""
+
+    command: Literal["lift_guard"]
+    name: str = Field(min_length=1, max_length=1000)
+    reason: str = Field(min_length=1, max_length=10_000)
+
+
 Command = Annotated[
-    CancelCommand | PauseCommand | UnpauseCommand | RaiseLimitsCommand | EditCommand | ForkCommand | RetryCommand,
+    CancelCommand | PauseCommand | UnpauseCommand | RaiseLimitsCommand | EditCommand | ForkCommand | RetryCommand | LiftGuardCommand,
     Field(discriminator="command"),
 ]
 
