@@ -129,8 +129,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         items: progress of its items; None until a task with ``for_each`` has its list.
         item_of, index, item: of an item, the id of its task, its number and its value.
         is_foreign: True if something of it came over the network or from a model.
-        is_as_submitted: True if the submission wrote it and nothing has changed since, so that guards
-            which that submission has set on other tasks do not concern it.
+        is_as_written: True if no guard of a plan concerned it when it was written; guards that are set
+            on other tasks later do not concern it until it is changed.
     """
 
     task_id: str
@@ -170,7 +170,7 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     index: int = 0
     item: Any = None
     is_foreign: bool = False
-    is_as_submitted: bool = False
+    is_as_written: bool = False
 
     @property
     def editable(self) -> bool:

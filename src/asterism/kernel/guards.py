@@ -120,8 +120,8 @@ class GuardedWork(msgspec.Struct, frozen=True, kw_only=True):
         env: names of the variables that its task sets.
         folder: the working folder that its task chooses; empty for none.
         is_foreign: True if it came over the network or from a model.
-        is_as_submitted: True for a task that the submission wrote and nothing has changed since: the
-            plan's part does not concern it.
+        is_as_written: True for a task that no guard of a plan concerned when it was written, and that
+            nothing has changed since: the plan's part does not concern it.
         approval: True if the work itself asks for approval.
     """
 
@@ -132,7 +132,7 @@ class GuardedWork(msgspec.Struct, frozen=True, kw_only=True):
     env: Collection[str] = ()
     folder: str = ""
     is_foreign: bool = False
-    is_as_submitted: bool = False
+    is_as_written: bool = False
     approval: bool = False
 
 
@@ -154,7 +154,7 @@ def permit(guards: Guards, work: GuardedWork) -> Permit:
     guard = guards.of(work.device, work.skill)
     of_plan = work.skill in guards.plan_skills or work.device in guards.plan_devices
     of_task = work.approval and work.skill not in guards.lifted and work.device not in guards.lifted
-    approval = of_task or guard.approval or (of_plan and not work.is_as_submitted)
+    approval = of_task or guard.approval or (of_plan and not work.is_as_written)
     return Permit(refusal=_out_of_bounds(guard, work) or (_not_listed(guard, work) if work.is_foreign else ""), approval=approval)
 
 

@@ -20,7 +20,7 @@ def permit_work(
     memory: RunMemory, device: str, skill: str, arguments: Mapping[str, Any], *, approval: bool, exempt: bool = False
 ) -> Permit:
     """Return what the guards say about a step, or a call of a tool; ``exempt`` is that of a step as it was submitted."""
-    return permit(memory.guards, GuardedWork(device=device, skill=skill, arguments=arguments, approval=approval, is_as_submitted=exempt))
+    return permit(memory.guards, GuardedWork(device=device, skill=skill, arguments=arguments, approval=approval, is_as_written=exempt))
 
 
 def begun(given: Guards, context: StepContext) -> Guards:

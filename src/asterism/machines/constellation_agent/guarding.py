@@ -44,7 +44,7 @@ def permit_task(guards: Guards, task: TaskStar, arguments: dict[str, Any]) -> Pe
             env=task.env,
             folder=task.folder,
             is_foreign=task.is_foreign,
-            is_as_submitted=task.is_as_submitted,
+            is_as_written=task.is_as_written,
             approval=task.requires_approval,
         ),
     )
@@ -65,23 +65,31 @@ def check_written(guards: Guards, task: TaskStar, *, is_foreign: bool) -> None:
 
 
 def note_submitted(memory: ConstellationMemory, constellation: TaskConstellation, *, is_foreign: bool) -> None:
-    """Mark the tasks of the submission, and begin the plan's part of the guards.
+    """Mark the tasks of the submission, and begin the plan's part of the guards."""
+    note_written(memory, constellation, constellation.tasks, is_foreign=is_foreign, is_exempt=memory.guards.exempts_submission)
 
-    A task that a guard of an earlier run concerns is not exempt from it.
+
+def note_written(
+    memory: ConstellationMemory, constellation: TaskConstellation, task_ids: Iterable[str], *, is_foreign: bool, is_exempt: bool = False
+) -> None:
+    """Mark tasks that were written now, and add the approvals that they ask for to the plan's part of the guards.
+
+    Such a guard concerns what is written later: a task without the flag stays as it is written, unless an
+    earlier guard concerns it. ``is_exempt`` exempts it from earlier ones, too.
     """
-    before = memory.guards
-    for task in constellation.tasks.values():
-        task.is_foreign = is_foreign
-        task.is_as_submitted = before.exempts_submission or not permit_task(before, task, {}).approval
-    _add_approvals(memory, constellation.tasks.values())
-
-
-def note_written(memory: ConstellationMemory, constellation: TaskConstellation, task_ids: Iterable[str], *, is_foreign: bool) -> None:
-    """Mark tasks that an edit has written, and add the approvals that they ask for to the plan's part of the guards."""
-    tasks = [constellation.tasks[task_id] for task_id in task_ids]
+    before, tasks = memory.guards, [constellation.tasks[task_id] for task_id in task_ids]
     for task in tasks:
-        task.is_foreign, task.is_as_submitted = task.is_foreign or is_foreign, False
+        task.is_foreign, task.is_as_written = task.is_foreign or is_foreign, False
+        task.is_as_written = is_exempt or not _is_concerned(before, task)
     _add_approvals(memory, tasks)
+
+
+def _is_concerned(guards: Guards, task: TaskStar) -> bool:
+    """Return True if a guard asks for an approval of a task, or of one in its nested plan."""
+    if task.constellation is None:
+        named = task.resolved_skill or task.skill or task.name  # a nested task has no resolved skill here
+        return permit(guards, GuardedWork(device=task.device, skill=named, approval=task.requires_approval)).approval
+    return task.requires_approval or any(_is_concerned(guards, task_of(spec)) for spec in nested_plan(task).tasks)
 
 
 def _add_approvals(memory: ConstellationMemory, tasks: Iterable[TaskStar]) -> None:
@@ -104,5 +112,5 @@ def guards_of_child(memory: ConstellationMemory, task: TaskStar) -> Guards:
     """Return the guards with which a task's child run begins; without any in a run of earlier rules."""
     if memory.guards == Guards():
         return memory.guards
-    exempts = memory.guards.exempts_submission and task.is_as_submitted
+    exempts = memory.guards.exempts_submission and task.is_as_written
     return msgspec.structs.replace(memory.guards, exempts_submission=exempts, is_foreign=task.is_foreign)

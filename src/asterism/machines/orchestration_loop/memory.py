@@ -113,7 +113,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     Attributes:
         request, context, definition, working_directory, options, has_critique: as submitted.
         started_at: seconds since the epoch.
-        submitted: the steps that the submission wrote without an approval: guards that it set on other steps do not concern them.
+        as_written: steps of the plan that no guard concerned when it was made: guards that it sets on other steps do not concern them.
         position: index in ``plan`` of the next step to begin.
         active: begun steps by id.
         again: steps to retry before the plan continues.
@@ -142,7 +142,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     workers: dict[str, WorkerProfile] = {}
     started_at: float = 0.0
     plan: list[Step] = []
-    submitted: tuple[Step, ...] = ()
+    as_written: tuple[Step, ...] = ()
     position: int = 0
     active: dict[str, Activity] = {}
     again: list[Activity] = []

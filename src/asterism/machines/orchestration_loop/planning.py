@@ -8,6 +8,7 @@ import msgspec
 
 from asterism.kernel.guards import with_approval
 from asterism.kernel.machine import StepContext
+from asterism.machines.guarding import permit_work
 from asterism.machines.orchestration_loop.effects import MakePlan
 from asterism.machines.orchestration_loop.events import PlanMade
 from asterism.machines.orchestration_loop.memory import GUARDED, LoopMemory
@@ -37,13 +38,17 @@ def take_plan(memory: LoopMemory, event: PlanMade, context: StepContext) -> Stat
     return memory.enter(State.EXECUTING)
 
 
-def adopt(memory: LoopMemory, steps: Sequence[Step], context: StepContext) -> None:
-    """Make these steps the plan."""
+def adopt(memory: LoopMemory, steps: Sequence[Step], context: StepContext, *, is_given: bool = False) -> None:
+    """Make these steps the plan; ``is_given`` says that they came with the request."""
     context.touch("task", *(step.step_id for step in (*memory.plan, *steps)))
     memory.plan, memory.position = list(steps), 0
     memory.again.clear()
-    if context.rules >= GUARDED and (guarded := {step.worker for step in steps if step.requires_approval}):
-        memory.guards = with_approval(memory.guards, sorted(guarded))  # a later plan does not drop the approval
+    if context.rules >= GUARDED:
+        exempt = is_given and memory.guards.exempts_submission
+        free = [step for step in steps if exempt or not permit_work(memory, step.worker, step.worker, {}, approval=False).approval]
+        memory.as_written = tuple(step for step in free if not step.requires_approval)
+        if guarded := {step.worker for step in steps if step.requires_approval}:
+            memory.guards = with_approval(memory.guards, sorted(guarded))  # a later plan does not drop the approval
 
 
 def problem(memory: LoopMemory, steps: Sequence[Step]) -> str:

@@ -78,7 +78,7 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
     profile = memory.workers[activity.worker]
     handoff = memory.handoff(activity)
     own = profile.requires_approval or activity.step.requires_approval
-    exempt = memory.guards.exempts_submission and activity.step in memory.submitted
+    exempt = activity.step in memory.as_written
     permitted = permit_work(memory, activity.worker, activity.worker, handoff.context, approval=own, exempt=exempt)
     if permitted.refusal:
         activity.settle(Finding(status="denied", reason=permitted.refusal))

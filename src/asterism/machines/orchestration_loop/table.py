@@ -60,9 +60,8 @@ def _submitted(memory: LoopMemory, event: LoopSubmitted, context: StepContext) -
     memory.started_at = context.at
     if context.rules >= GUARDED:
         memory.guards = begun(event.guards, context)
-        memory.submitted = tuple(step for step in plan if not step.requires_approval)
     if plan:
-        adopt(memory, plan, context)
+        adopt(memory, plan, context, is_given=True)
         return EXECUTING
     return PLANNING
 
