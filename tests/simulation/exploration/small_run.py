@@ -25,6 +25,7 @@ from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, restore_snapshot, take_snapshot
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, CancelEffect, EffectCancelled, OwnershipAcquired, Pause, Unpause
 from asterism.simulation.invariants import InvariantViolated, difference
+from tests.machine_harness import as_shown
 
 RUN = "r"
 NOW = 1000.0
@@ -192,7 +193,7 @@ class SmallRun(ABC, Generic[M]):
     def start(self) -> Situation[M]:
         """Return the submitted run."""
         run = Run(self._machine, RUN)
-        run.take(self.first(), at=NOW, actor="person")
+        run.take(self.first(), at=NOW, actor="person", permissions=ALL)
         run.take(OwnershipAcquired(epoch=1, owner="p"), at=NOW, actor="system")
         return Situation(run, self._budget, drained=False, epoch=1)
 
@@ -300,7 +301,7 @@ class SmallRun(ABC, Generic[M]):
         """Take one event, replay its packed entry on the twin, compare both, and check the invariants."""
         before, look_after = run.state, self.watch(run)
         try:
-            entry = run.take(event, at=at, actor="somebody", permissions=ALL)
+            entry = run.take(as_shown(run, event), at=at, actor="somebody", permissions=ALL)
         except ForbiddenTarget as error:
             raise InvariantViolated(5, f"{kind_of(event)} breaks its move: {error}", run.history) from error
         except (IllegalTransition, Refused) as refused:
