@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ import msgspec
 import pytest
 
 from asterism.constellation.documents import parse_plan
+from asterism.constellation.edits import EditRefused
 from asterism.constellations.scheduled import submit_scheduled
 from asterism.devices import attempt_files
 from asterism.devices.attempt_files import AttemptFiles
+from asterism.kernel.permissions import Permission
 from asterism.loops.tool import tool
+from asterism.runtime.ports.tokens import ROLES, Role, TokenRow
 from asterism.schedules.firing import started
 from asterism.stores.file_contents import FolderContents
 from asterism.stores.memory import MemoryStore
@@ -93,6 +97,26 @@ def test_h1_the_runs_of_a_schedule_that_was_added_over_http_read_no_file(tmp_pat
         assert await server.ended(firing.run_id) == "failed"
 
     play(tmp_path, scenario, fleet_file=fleet)
+
+
+def test_the_runs_of_a_schedule_that_was_added_over_http_set_no_variables_of_their_own(tmp_path: Path) -> None:
+    """A3: a schedule makes its sender no local user."""
+
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator")
+        plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "work", "env": {"LD_PRELOAD": "x.so"}}]}
+        assert (await http.post("/api/runs", json={"plan": plan})).status_code == 409
+        assert (await http.post("/api/schedules", json={"name": "n", "cron": "@daily", "plan": plan})).status_code == 201
+        [schedule] = await server.store.schedules()
+        with pytest.raises(EditRefused, match="LD_PRELOAD"):
+            await submit_scheduled(server.runtime, schedule, started(schedule, server.runtime.clock.now()))
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("roles", [*itertools.chain.from_iterable(itertools.combinations(ROLES, n) for n in range(1, 5))])
+def test_no_token_has_the_permission_of_the_local_user(roles: tuple[Role, ...]) -> None:
+    assert Permission.LOCAL not in TokenRow(token_id="t", hash="", name="n", roles=roles, created_at=0.0).permissions  # noqa: S106 - an id
 
 
 def test_h1_an_edit_or_an_answer_over_http_takes_paths_from_a_local_run(tmp_path: Path, fleet: Path) -> None:
