@@ -426,8 +426,23 @@ def guarded() -> Sequence[Record]:
     return told(it)
 
 
+def finish_refused() -> Sequence[Record]:
+    """The planner says FINISH over a failure, adds other work that cannot excuse it, and says FINISH until the run fails (rules 7)."""
+    alert = {"task_id": "alert", "device": "d", "inputs": {"text": "${run.error}"}}
+    document = {"tasks": [{"task_id": "a", "device": "s", "skill": "once"}], "on_failure": [alert]}
+    it = Agent(document, replan="when_needed", max_reasks=1)
+    it.ends("a", error="raised")
+    it.plans(status="FINISH", result={"summary": "as well as could be"})
+    it.plans(action("add_task", task_id="b", device="d"), action("add_dependency", from_="a", to="b", type="UNCONDITIONAL"))
+    it.ends("b")
+    it.plans(status="FINISH")
+    it.plans(status="FINISH")
+    it.ends("alert")
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
     deadlines, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
-    notified, named_failure, guarded,
+    notified, named_failure, guarded, finish_refused,
 )  # fmt: skip

@@ -54,6 +54,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "rejected": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
     "notified": ("failed", {"a": "FAILED"}),
     "named_failure": ("failed", {"a": "CANCELLED", "b": "FAILED", "alert": "COMPLETED"}),
+    "finish_refused": ("failed", {"a": "FAILED", "b": "COMPLETED", "alert": "COMPLETED"}),
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
 OUTCOMES = {

@@ -91,6 +91,7 @@ class RunFlags:
     ] = RunOptions().hold
     approve_plan: Annotated[bool, Parameter(negative=(), help="Require approval of the plan before any task starts.")] = False
     approve_edits: Annotated[bool, Parameter(negative=(), help="Require approval of each change of the plan.")] = False
+    accept_failed: Annotated[bool, Parameter(negative=(), help="Let the planner finish the run over failed tasks.")] = False
     max_tokens: MaxTokens = None
     max_cost: MaxCost = None
     wall_limit_s: Annotated[float, Parameter(help="Fail the run after this many seconds.")] = RunOptions().wall_limit_s
@@ -121,6 +122,7 @@ class RunFlags:
             hold=self.hold,
             approve_plan=self.approve_plan,
             approve_edits=self.approve_edits,
+            accept_failed=self.accept_failed,
             max_tokens=limits.max_tokens,
             max_cost_usd=limits.max_cost_usd,
             wall_limit_s=self.wall_limit_s,

@@ -38,6 +38,8 @@ class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         type: required end of the source.
         condition: CEL text over the source's result; for CONDITIONAL only.
         verdict: its evaluation; None until the source has ended.
+        excuses_nothing: True if a planner wrote it or its target after the source had failed, for other work
+            than that of the source: a target that completes does not handle the failure.
     """
 
     line_id: str = msgspec.field(name="id")
@@ -46,6 +48,7 @@ class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     type: DependencyType = DependencyType.SUCCESS_ONLY
     condition: str = ""
     verdict: Evaluation | None = None
+    excuses_nothing: bool = False
 
 
 _SATISFIED = Evaluation(satisfied=True)

@@ -63,7 +63,7 @@ async def submit(
         client: client with the fleet.
         goal: a request in words, a constellation, a plan, the path of a plan file, or a goal.
         options: options of the run; by default those of the previous round, whose ``approve_plan`` and ``approve_edits`` hold in any
-            case.
+            case, and whose ``accept_failed`` ends with it.
         model: model that plans; by default that of the previous round, else the planner of the driver.
         after: the previous round (``round_after``); none by default.
         here: describes the functions that are tasks of the plan; by default one that is opened only for this.
@@ -79,7 +79,7 @@ async def submit(
         EditRefused: the plan cannot run on this fleet; nothing is written.
     """
     goal = goal_of(goal)
-    after = msgspec.structs.replace(after, options=_with_guards(options or after.options, after.options), model=model or after.model)
+    after = msgspec.structs.replace(after, options=_with_guards(options, after.options), model=model or after.model)
     fleet = await fleet_for(goal, client.fleet, here)
     if goal.plan is not None:
         check_plan(goal.plan, fleet)
@@ -90,8 +90,9 @@ async def submit(
     )
 
 
-def _with_guards(options: RunOptions, before: RunOptions) -> RunOptions:
-    """Return options with the approvals of plans and edits that the previous round asked for."""
+def _with_guards(given: RunOptions | None, before: RunOptions) -> RunOptions:
+    """Return the options of a round, with the approvals of plans and edits that the previous round asked for."""
+    options = given or msgspec.structs.replace(before, accept_failed=False)
     return msgspec.structs.replace(
         options,
         approve_plan=options.approve_plan or before.approve_plan,

@@ -120,6 +120,18 @@ def test_a_follow_up_keeps_the_guards_of_the_plan_before_it() -> None:
     within(scene)
 
 
+def test_a_follow_up_accepts_failures_only_if_it_says_so() -> None:
+    """I1: that failures are accepted belongs to one submission."""
+
+    async def scene(client: Client) -> None:
+        before = Round(options=RunOptions(accept_failed=True, hold="all"))
+        for given, accepted in ((None, False), (RunOptions(accept_failed=True), True)):
+            memory = (await client.load(await submit(client, "do b", after=before, options=given))).memory
+            assert (memory.options.accept_failed, memory.options.hold == "all") == (accepted, given is None)
+
+    within(scene)
+
+
 def test_a_run_needs_the_devices_of_its_remaining_tasks_when_it_is_resumed() -> None:
     """G5: `resume` and `answer` waited for every device of the fleet."""
 

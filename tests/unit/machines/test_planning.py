@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.documents import PlanDocument
-from asterism.machines.constellation_agent.events import AskPlanner, Planned
+from asterism.machines.constellation_agent.events import AskPlanner, Edited, Planned, Retry
 from asterism.machines.constellation_agent.memory import NotPlanning
 from asterism.machines.constellation_agent.requests import previous_rounds_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -331,11 +331,147 @@ def test_finish_is_accepted_when_no_work_is_left() -> None:
     }  # fmt: skip
 
 
-def test_finish_is_accepted_over_a_failed_task_which_nothing_handles() -> None:
-    agent = Agent(plan("a"), replan="always")
+# I1: FINISH over a failure
+
+
+ONCE = {"tasks": [{"task_id": "a", "device": "s", "skill": "once"}]}
+FINISH_REFUSED = (
+    "FINISH is refused: no task handles the end of a (FAILED). "
+    "Add a task that performs the same skill and depends on it (UNCONDITIONAL), or FAIL."
+)
+
+
+def failed(document: dict[str, Any] | None = None, **options: Any) -> Agent:
+    """A run whose task ``a`` has failed, and whose planner is asked about it."""
+    agent = Agent(document or ONCE, replan="when_needed", **options)
     agent.ends("a", error="raised")
+    return agent
+
+
+def handler(device: str, skill: str = "") -> list[dict[str, Any]]:
+    """Edits that add ``h``, which waits for the end of ``a``."""
+    return [
+        A("add_task", task_id="h", device=device, skill=skill),
+        A("add_dependency", **{"from": "a", "to": "h", "type": "UNCONDITIONAL"}),
+    ]
+
+
+def outcome_after_h(agent: Agent) -> str:
+    """Let ``h`` complete, and the planner say FINISH as often as it is asked."""
+    agent.ends("h")
+    while agent.question() is not None:
+        agent.plans(status="FINISH")
+    return agent.memory.outcome()
+
+
+def test_finish_over_a_failure_is_refused_with_the_task_named_and_then_fails_the_run() -> None:
+    alert = {"task_id": "alert", "device": "d", "inputs": {"text": "${run.error}"}}
+    agent = failed({**ONCE, "on_failure": [alert]}, max_reasks=2)
+    for _ in range(2):
+        agent.plans(status="FINISH", result={"summary": "good enough"})
+        assert (agent.state, asked(agent).feedback) == ("CONTINUE", FINISH_REFUSED)
+    agent.plans(status="FINISH")
+    assert agent.running() == ["alert"]
+    agent.ends("alert")
+    assert (agent.state, agent.memory.code, agent.memory.reason) == ("FAIL", "task_failed", "a (once) is FAILED: a: raised")
+
+
+def test_finish_over_a_failure_is_accepted_where_the_submission_accepts_failures() -> None:
+    agent = failed(accept_failed=True)
     agent.plans(status="FINISH", result={"summary": "good enough"})
     assert (agent.state, agent.memory.outcome(), agent.memory.result()["failed"]) == ("FINISH", "finished", 1)
+
+
+def test_failures_are_accepted_only_by_a_finish() -> None:
+    agent = failed(accept_failed=True)
+    agent.plans(status="CONTINUE")
+    assert (agent.state, agent.memory.code) == ("FAIL", "task_failed")
+
+
+def test_a_run_of_earlier_rules_finishes_over_a_failure() -> None:
+    agent = agent_of_rules(6)(plan("a"), replan="always")
+    agent.ends("a", error="raised")
+    agent.plans(status="FINISH")
+    assert agent.state == "FINISH"
+
+
+@pytest.mark.parametrize(
+    ("device", "skill", "options", "outcome"),
+    [
+        ("s", "again", {}, "failed"),
+        ("d", "", {}, "failed"),
+        ("s2", "once", {}, "finished"),
+        ("s", "again", {"accept_failed": True}, "finished"),
+    ],
+)
+def test_a_handler_added_after_the_failure_handles_it_only_with_the_same_skill(
+    device: str, skill: str, options: dict[str, Any], outcome: str
+) -> None:
+    agent = failed(**options)
+    agent.plans(*handler(device, skill))
+    assert outcome_after_h(agent) == outcome
+
+
+def test_a_described_task_is_performed_again_only_by_its_own_device() -> None:
+    for device, outcome in (("d", "finished"), ("d2", "failed")):
+        agent = failed(plan("a"))
+        agent.plans(*handler(device))
+        assert outcome_after_h(agent) == outcome
+
+
+def test_a_handler_that_was_there_before_the_failure_handles_it() -> None:
+    agent = Agent(plan("z a", ""), replan="always")
+    agent.ends("z")
+    agent.plans(*handler("d2"))
+    agent.ends("a", error="raised")
+    agent.plans()
+    assert outcome_after_h(agent) == "finished"
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [A("add_dependency", **{"from": "a", "to": "h", "type": "UNCONDITIONAL"})],
+        [A("update_dependency", dependency_id="a->h", type="UNCONDITIONAL")],
+        [A("update_task", task_id="h", join="any")],
+        [
+            A(
+                "build_constellation",
+                clear=False,
+                tasks=[{"task_id": "h", "device": "d2"}],
+                dependencies=[{"from": "a", "to": "h", "type": "COMPLETION_ONLY"}],
+            )
+        ],
+    ],
+    ids=["dependency", "type", "join", "plan"],
+)
+def test_no_edit_of_a_planner_makes_an_earlier_task_a_handler_of_a_failure(edits: list[dict[str, Any]]) -> None:
+    arrows = "z>h a>h" if edits[0]["tool"].startswith("update") else "z>h"
+    tasks = [{"task_id": task_id, "device": "d2" if task_id == "h" else "d"} for task_id in ("z", "a", "h")]
+    agent = Agent({**plan("z a h", arrows), "tasks": tasks}, replan="always")
+    agent.ends("a", error="raised")
+    agent.plans(*edits)
+    agent.ends("z")
+    agent.plans()
+    assert agent.running() == ["h"]
+    assert outcome_after_h(agent) == "failed"
+
+
+def test_a_handler_that_a_person_adds_after_the_failure_handles_it() -> None:
+    agent = failed(plan("a"))
+    agent.batch(Edited(actions=tuple(handler("d2"))))
+    agent.plans()
+    assert outcome_after_h(agent) == "finished"
+
+
+def test_a_planners_handler_of_a_failure_handles_a_later_one_of_the_retried_task() -> None:
+    agent = failed(plan("a z"))
+    agent.plans(*handler("d2"), A("add_dependency", **{"from": "z", "to": "h", "type": "UNCONDITIONAL"}))
+    agent.batch(Retry(tasks=("a",)))
+    agent.ends("a", error="raised")
+    agent.plans()
+    agent.ends("z")
+    assert outcome_after_h(agent) == "finished"
 
 
 def test_finish_may_remove_what_has_not_started() -> None:

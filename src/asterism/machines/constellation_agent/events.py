@@ -57,6 +57,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         max_cost_usd: the same in US dollars; a model without a known price counts as free.
         approve_plan: True if a person must approve each constellation before any task of it runs.
         approve_edits: True if a person must approve each change that the planner makes.
+        accept_failed: True if the planner may finish the run over failed tasks; a planner cannot set it.
         finally_limit_s: limit of all ``on_failure`` tasks together, in seconds, and again of all
             ``finally`` tasks. While one of them waits for a person, the time does not count.
         notify: names of the channels to which a server sends messages about the run; empty for all.
@@ -73,6 +74,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     max_cost_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
     approve_plan: bool = False
     approve_edits: bool = False
+    accept_failed: bool = False
     finally_limit_s: Annotated[float, msgspec.Meta(gt=0)] = 300.0
     notify: tuple[str, ...] = ()
 

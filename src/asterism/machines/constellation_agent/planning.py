@@ -34,7 +34,7 @@ from asterism.machines.constellation_agent.memory import (
     PlanRequest,
 )
 from asterism.machines.constellation_agent.planner_requests import ask_again, may_ask_again, what_moved
-from asterism.machines.constellation_agent.run_end import finish, give_up, why_not_finished
+from asterism.machines.constellation_agent.run_end import FAILURES_REFUSED, finish, give_up, note_late_handlers, why_not_finished
 from asterism.machines.constellation_agent.stopping import cancel_attempt
 from asterism.machines.constellation_agent.tasks import skip_unsatisfiable, stop_all
 from asterism.machines.inquiries import is_expired
@@ -183,7 +183,9 @@ def take_edit(
                 ask_approval(memory, event, context, changed)
                 return CONTINUE
             edits = []  # they would change nothing, so there is nothing to approve
-        _change(memory, schedule, edits, context)
+        applied = _change(memory, schedule, edits, context)
+        if context.rules >= FAILURES_REFUSED:
+            note_late_handlers(memory, schedule.constellation, applied)
     except EditRefused as refused:
         version = schedule.constellation.version
         why = f"{refused}. Nothing of this batch was applied; the constellation is at version {version}.{what_moved(memory)}"
@@ -233,7 +235,7 @@ def _change(
     *,
     exact: bool = False,
     is_foreign: bool = True,
-) -> None:
+) -> Applied:
     applied = _checked(memory, schedule.constellation, edits, context, exact=exact, is_foreign=is_foreign)
     if context.rules >= GUARDED:
         note_written(memory, schedule.constellation, applied.tasks, is_foreign=is_foreign)
@@ -245,6 +247,7 @@ def _change(
         context.touch("line", *applied.lines, *applied.removed_lines)
         schedule.forget_removed()
         settle(schedule, context)
+    return applied
 
 
 def _note(notes: Sequence[str], context: StepContext) -> None:
@@ -264,12 +267,12 @@ def _take_status(memory: ConstellationMemory, schedule: TaskSchedule, event: Pla
     if event.status is START:
         return restart(memory, schedule, event.thought, context)
     if event.status is FINISH:
-        refused = why_not_finished(memory, schedule, decided)
+        refused = why_not_finished(memory, schedule, decided, context)
         if not refused:
             return finish(memory, context)
         memory.planning = decided
         if may_ask_again(memory):
-            ask_again(memory, context, f"FINISH is refused: {refused}. Remove those tasks, or CONTINUE.")
+            ask_again(memory, context, f"FINISH is refused: {refused}")
         else:
             memory.planning = NotPlanning()
     return CONTINUE

@@ -117,6 +117,7 @@ def _release_successors(memory: ConstellationMemory, schedule: TaskSchedule, tas
             if target.status is not TaskStatus.SKIPPED and not target.editable:
                 continue  # it has started, and goes by what was found then
             constellation.reopen_line(line_id)
+            constellation.lines[line_id].excuses_nothing = False  # it is there before the next failure
             context.touch("line", line_id)
             if target.status is TaskStatus.SKIPPED:
                 _reset(memory, schedule, [target], context)

@@ -10,10 +10,12 @@ import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import HANDLERS
+from asterism.constellation.edits import Applied
 from asterism.constellation.task import Role, TaskError, TaskStar, TaskStatus
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus
-from asterism.machines.constellation_agent.memory import Awaiting, ConstellationMemory, DecidedEnd, NotPlanning, PlanningState
+from asterism.machines.constellation_agent.memory import NAMED, Awaiting, ConstellationMemory, DecidedEnd, NotPlanning, PlanningState
+from asterism.machines.constellation_agent.retry import FAILED
 from asterism.machines.constellation_agent.stopping import cancel_attempt
 from asterism.machines.constellation_agent.tasks import stop_all
 from asterism.machines.task_coupling import TaskSchedule, move_task
@@ -21,6 +23,8 @@ from asterism.machines.task_lifecycle import Skipped
 
 FAILURES_NAMED = 6
 """Rules from which on the reason of a failed run names a failed task before a cancelled one."""
+FAILURES_REFUSED = 7
+"""Rules from which on a planner finishes no run over a failure, and what it adds after one handles it only by doing the same work."""
 
 
 def is_done(memory: ConstellationMemory, schedule: TaskSchedule) -> bool:
@@ -59,22 +63,49 @@ def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
     A task with ``join: any`` that completed handles the failures of all its predecessors: it needed one of them. The
     ``on_failure`` tasks handle nothing: a run whose failure they have reported has still failed.
     """
-    if task.role != "task" or task.status not in (TaskStatus.FAILED, TaskStatus.CANCELLED):
+    if task.role != "task" or task.status not in FAILED:
         return False
     lines = constellation.lines_out(task.task_id)
     completed = [(line, target) for line in lines if (target := constellation.tasks[line.target]).status is TaskStatus.COMPLETED]
-    return not any(target.join == "any" or (line.verdict is not None and line.verdict.satisfied) for line, target in completed)
+    return not any(
+        not line.excuses_nothing and (target.join == "any" or (line.verdict is not None and line.verdict.satisfied))
+        for line, target in completed
+    )
 
 
-def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState) -> str:
-    """Return the reason why the planner's FINISH is refused; empty if it is accepted."""
+def note_late_handlers(memory: ConstellationMemory, constellation: TaskConstellation, applied: Applied) -> None:
+    """Mark dependencies on failed tasks that the planner has written, or whose target it has written, for other work."""
+    for line_id in {*applied.lines, *(line.line_id for task_id in applied.tasks for line in constellation.lines_in(task_id))}:
+        line = constellation.lines[line_id]
+        source, target = constellation.tasks[line.source], constellation.tasks[line.target]
+        is_late = source.status in FAILED and not memory.options.accept_failed
+        line.excuses_nothing = is_late and not _performs_again(target, source)
+
+
+def _performs_again(task: TaskStar, failed: TaskStar) -> bool:
+    if task.constellation is not None or failed.constellation is not None:
+        return False
+    return task.resolved_skill == failed.resolved_skill and (bool(task.resolved_skill) or task.device == failed.device)
+
+
+def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState, context: StepContext) -> str:
+    """Return the reason why the planner's FINISH is refused, and what to do; empty if it is accepted."""
+    tasks = schedule.constellation.in_order()
+    waiting = [task.task_id for task in tasks if not task.settled and task.role == "task"]
+    why = f"{', '.join(waiting[:10])} can still start" if waiting else ""
     if schedule.running:
-        tasks = schedule.constellation.tasks
-        return f"{', '.join(task_id for task_id in schedule.running if not tasks[task_id].item_of)} still running"
-    if memory.batch or (isinstance(decided, Awaiting) and decided.ended_since):
-        return "a task has ended since you were asked"
-    waiting = [task.task_id for task in schedule.constellation.in_order() if not task.settled and task.role == "task"]
-    return f"{', '.join(waiting[:10])} can still start" if waiting else ""
+        by_id = schedule.constellation.tasks
+        why = f"{', '.join(task_id for task_id in schedule.running if not by_id[task_id].item_of)} still running"
+    elif memory.batch or (isinstance(decided, Awaiting) and decided.ended_since):
+        why = "a task has ended since you were asked"
+    if why:
+        return f"{why}. Remove those tasks, or CONTINUE."
+    if context.rules < FAILURES_REFUSED or memory.options.accept_failed:
+        return ""
+    failed = [f"{task.task_id} ({task.status})" for task in tasks if _is_unhandled(schedule.constellation, task)]
+    more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+    again = "Add a task that performs the same skill and depends on it (UNCONDITIONAL), or FAIL."
+    return f"no task handles the end of {', '.join(failed[:NAMED])}{more}. {again}" if failed else ""
 
 
 def give_up(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
