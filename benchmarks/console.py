@@ -128,7 +128,8 @@ class Console:
         context = self._browser.new_context(viewport={"width": 1440, "height": 900})
         context.add_init_script(path=PROBE)
         context.set_default_timeout(TIMEOUT_MS)
-        context.add_cookies([{"name": "asterism_session", "value": self.site.cookie(), "url": self.site.url}])
+        port = self.site.url.rpartition(":")[2]
+        context.add_cookies([{"name": f"asterism_session_{port}", "value": self.site.cookie(), "url": self.site.url}])
         try:
             yield context
         finally:
