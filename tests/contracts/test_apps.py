@@ -15,6 +15,7 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.constellations.app import App
 from asterism.errors import AsterismError, InvalidInput, Refused, RunNotFound, StoreUnavailable
+from asterism.kernel.guards import DeviceGuards, SkillGuard
 from asterism.servers.remote_app import RemoteApp
 from asterism.views.delta import Delta, fold, is_story
 from tests.api_server import ASKS, Server, failing, plan, serving
@@ -130,7 +131,8 @@ def test_an_edit_and_a_result_that_do_not_fit_are_refused_and_the_question_stays
     numbers = {"type": "array", "items": {"type": "number"}}
     parameters = {"type": "object", "properties": {"prices": numbers, "token": {"type": "string"}}}
     publish = Skill(name="publish", parameters=parameters, output={"type": "integer"})
-    play(scenario, work=interrupting, fleet=[AgentProfile(device_id="d", skills=(publish,))])
+    guards = DeviceGuards(every=SkillGuard(secrets=("SHOP_TOKEN",)))  # else no client of a server may use it
+    play(scenario, work=interrupting, fleet=[AgentProfile(device_id="d", skills=(publish,), guards=guards)])
 
 
 def test_a_run_is_paused_resumed_cancelled_and_forked(play: Play) -> None:
