@@ -148,7 +148,8 @@ class Load:
         await asyncio.sleep(LATE_S if "interrupted" in asked["prompt"] else self.chance.choice(self.patience_s))
         body = {**await self._reply(asked, root), "digest": asked["digest"]}
         with contextlib.suppress(Refused):  # the answer was accepted, and its response was lost
-            await until_answered(lambda: http.post(f"/api/inquiries/{asked['inquiry_id']}/answer", body, key="answer"))
+            question = asked["inquiry_id"]  # a key of its own for each: a key answers one question of a run
+            await until_answered(lambda: http.post(f"/api/inquiries/{question}/answer", body, key=question))
         self.answers += 1
 
     async def _root_of(self, http: HttpConnection, run_id: str) -> str:

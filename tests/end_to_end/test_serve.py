@@ -418,9 +418,10 @@ def test_commands_follow_the_runs_of_a_server_unless_they_are_to_drive_them(plac
             run, _ = did(3, "run", "approved.py")
             drivers = [did(1, "answer", run, "approve", *here)[1]]
             (place.folder / "closed").unlink()
-            again, driver = did(0, "retry", run, *here)
+            again, driver = did(3, "retry", run, *here)  # it asks again
             assert again != run
-            drivers += [driver, did(3, "follow", again, "approved.py", *here)[1], did(0, "loop", "run", "loop.toml", "look", *here)[1]]
+            drivers += [driver, did(0, "answer", again, "approve", *here)[1]]
+            drivers += [did(3, "follow", again, "approved.py", *here)[1], did(0, "loop", "run", "loop.toml", "look", *here)[1]]
             drivers += [did(3, "fork", again, "--at", "1", *here)[1]]
             if here:
                 assert process.pid not in drivers

@@ -62,10 +62,10 @@ def second_approval(patch: pytest.MonkeyPatch) -> None:
     """Disable all three checks that reject a second approval: inbox, journal and table."""
     take = Run.take
 
-    def gullible(run: Run[Any], event: Event, *, at: float, actor: str, key: str = "") -> Entry | None:
+    def gullible(run: Run[Any], event: Event, *, key: str = "", **sent: Any) -> Entry | None:
         if isinstance(event, Answered) and event.verb == "approve":
-            return run._step(event, run.context(event, at=at, actor=actor), key)
-        return take(run, event, at=at, actor=actor, key=key)
+            return run._step(event, run.context(event, **sent), key)
+        return take(run, event, key=key, **sent)
 
     def welcoming(memory: ConstellationMemory, schedule: TaskSchedule, event: Answered, context: StepContext) -> None:
         if event.effect_id in memory.questions or event.verb != "approve":
