@@ -18,7 +18,7 @@ import pytest
 
 import asterism
 from asterism.constellation.documents import parse_plan
-from asterism.kernel.permissions import NETWORKED
+from asterism.kernel.permissions import ALL_BUT_LOCAL
 from asterism.servers.listener import IDLE_S
 from tests.end_to_end.test_serve import Place
 
@@ -62,7 +62,7 @@ def test_a_run_is_submitted_and_answered_over_http_and_survives_a_restart(place:
             assert http.get("/api/session").json() == {
                 "name": "local",
                 "roles": ["admin"],
-                "permissions": list(NETWORKED),
+                "permissions": list(ALL_BUT_LOCAL),
                 "tenant": "",
                 "expires_at": 0.0,
             }

@@ -45,6 +45,7 @@ from asterism.devices.fleet import check_channels
 from asterism.devices.here import here_of
 from asterism.devices.secrets import check_secrets_set
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
+from asterism.kernel.guards import not_guarded
 from asterism.kernel.machine import Event, kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions
 from asterism.machines.run_control import GuardLifted, Pause, Unpause
@@ -388,9 +389,8 @@ def lift(
 async def _lift(named: str, lifted: GuardLifted, database: Path | None) -> int:
     async with connected(database) as client:
         row = await unfinished_run(client, named)
-        guards = (await client.load(row.run_id)).memory.guards
-        if lifted.name not in (there := (*guards.plan_skills, *guards.plan_devices)):
-            raise InvalidInput(f"run {row.run_id}: no plan has guarded {lifted.name!r}; guarded: {', '.join(there) or 'nothing'}")
+        if why := not_guarded((await client.load(row.run_id)).memory.guards, lifted.name):
+            raise InvalidInput(f"run {row.run_id}: {why}")
         if row.owner:
             await client.send(row.run_id, lifted, actor=actor())
         else:

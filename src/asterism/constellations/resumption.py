@@ -19,7 +19,9 @@ from asterism.devices.unopened import UnopenedDevice
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, StopAttempt
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.stopping import may_run_elsewhere, outlives_cancel
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import ConversationStarted
@@ -104,16 +106,19 @@ async def has_finally_tasks(client: Client, root: RunRow) -> bool:
 async def stops_elsewhere(client: Client, root: RunRow) -> bool:
     """Return True if the end of a run has to stop an attempt on a remote device: its own, or that of an unfinished child run."""
     for row in await client.store.runs(root=root.root, limit=MAX_RUNS):
-        if row.status != "ended" and row.machine == CONSTELLATION_AGENT.name:
-            run = await client.load(row.run_id)
-            if (
-                any(isinstance(effect, StopAttempt) for effect in run.outstanding.values())
-                or any(run.memory.asked_by_device(inquiry) for inquiry in run.memory.questions)
-                or any(may_run_elsewhere(run.memory, effect_id, attempt) for effect_id, attempt in run.memory.attempts.items())
-                or any(outlives_cancel(run.memory, effect_id, attempt) for effect_id, attempt in run.memory.attempts.items())
-            ):
-                return True
+        if row.status != "ended" and row.machine == CONSTELLATION_AGENT.name and _stops_elsewhere(await client.load(row.run_id)):
+            return True
     return False
+
+
+def _stops_elsewhere(run: Run[ConstellationMemory]) -> bool:
+    memory = run.memory
+    return (
+        any(isinstance(effect, StopAttempt) for effect in run.outstanding.values())
+        or any(memory.asked_by_device(inquiry) for inquiry in memory.questions)
+        or any(may_run_elsewhere(memory, effect_id, attempt) for effect_id, attempt in memory.attempts.items())
+        or any(outlives_cancel(memory, effect_id, attempt) for effect_id, attempt in memory.attempts.items())
+    )
 
 
 async def devices_left(client: Client, root: RunRow) -> Collection[str] | None:
@@ -122,9 +127,12 @@ async def devices_left(client: Client, root: RunRow) -> Collection[str] | None:
     It may with a model, a child run, a nested plan, a loop or an agent, without tasks, and while work goes on elsewhere.
     """
     rows = await client.store.runs(root=root.run_id, limit=2)
-    if root.machine != CONSTELLATION_AGENT.name or len(rows) > 1 or await stops_elsewhere(client, root):
+    if root.machine != CONSTELLATION_AGENT.name or len(rows) > 1:
         return None
-    memory = (await client.load(root.run_id)).memory
+    run: Run[ConstellationMemory] = await client.load(root.run_id)
+    memory = run.memory
+    if root.status != "ended" and _stops_elsewhere(run):
+        return None
     left = [task for task in memory.constellation.tasks.values() if not task.settled]
     profiles = [memory.fleet.get(task.device) for task in left if task.device != HERE]
     is_known = all(profile is not None and profile.kind not in ("agent", "flow") for profile in profiles)

@@ -16,7 +16,7 @@ from asterism.constellations.goal import Goal, goal_of, is_python, params_of, wi
 from asterism.constellations.goal_process import read_goal
 from asterism.constellations.rounds import submit
 from asterism.errors import InvalidInput
-from asterism.kernel.permissions import NETWORKED as OF_NETWORK
+from asterism.kernel.permissions import ALL_BUT_LOCAL
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.planner.model_choice import ModelChoice
 from asterism.reading.setting import zone_of
@@ -105,7 +105,7 @@ async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *
     options = msgspec.convert(schedule.options, RunOptions)
     actor = f"schedule {schedule.name}"
     is_networked = _read(schedule.what) is not None  # one that a local user adds names a file, or is a request in words
-    client = client.acting_with(OF_NETWORK) if is_networked else client
+    client = client.acting_with(ALL_BUT_LOCAL) if is_networked else client
     token = NETWORKED.set(is_networked)
     try:
         await submit(client, goal, options=options, model=model, actor=actor, run_id=firing.run_id, tenant=schedule.tenant)

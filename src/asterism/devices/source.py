@@ -13,7 +13,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -158,10 +158,9 @@ def imported(place: str, folder: Path) -> ModuleType:
 
 
 def _import_file(path: Path) -> ModuleType:
-    for modules in (lambda: map(sys.modules.get, (path.stem, str(path))), lambda: tuple(sys.modules.values())):
-        for module in modules():  # all of them only if it must be: a process that was just forked copies each that it looks at
-            if module is not None and getattr(module, "__file__", None) == str(path):
-                return module
+    for module in _loaded(path):
+        if module is not None and getattr(module, "__file__", None) == str(path):
+            return module
     # Pickle and multiprocessing find a module under its plain name; if that is in use, its path
     # becomes the name.
     name = str(path) if _is_taken(path) else path.stem
@@ -176,6 +175,12 @@ def _import_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _loaded(path: Path) -> Iterator[ModuleType | None]:
+    """Return the loaded modules, those with a name of this file first: a process that was just forked copies each that it looks at."""
+    yield from map(sys.modules.get, (path.stem, str(path)))
+    yield from tuple(sys.modules.values())
 
 
 def _is_taken(path: Path) -> bool:

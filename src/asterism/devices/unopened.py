@@ -14,8 +14,8 @@ from asterism.runtime.task_group import in_own_task
 
 AGAIN_S = (1.0, 60.0)
 """First and longest wait before a device is opened again, in seconds."""
-UNNEEDED_S = 5.0
-"""Seconds after which a device that no task needs is opened again."""
+OPENED_WITHIN_S = 5.0
+"""Seconds after which a device is opened that no task has needed so far."""
 _MAX_SHOWN = 300
 
 log = logging.getLogger("asterism.devices")
@@ -24,7 +24,7 @@ log = logging.getLogger("asterism.devices")
 class UnopenedDevice:
     """A device that is not open. With a reason it counts as lost until it can be opened.
 
-    Without one it is opened as soon as an attempt needs it, and after ``UNNEEDED_S`` at the latest.
+    Without one it is opened as soon as an attempt needs it, and after ``OPENED_WITHIN_S`` at the latest.
 
     Args:
         profile: the profile that its table gives it, without skills.
@@ -63,7 +63,7 @@ class UnopenedDevice:
         wait_s, longest_s = AGAIN_S
         if not self.unreachable:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(UNNEEDED_S):
+                async with asyncio.timeout(OPENED_WITHIN_S):
                     await self._needed.wait()
             wait_s = 0.0
         while True:  # bounded: its waits grow, and it ends with the dispatcher

@@ -111,7 +111,7 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GuardedWork(msgspec.Struct, frozen=True, kw_only=True):
-    """GuardedWork that is about to begin.
+    """Work that is about to begin.
 
     Attributes:
         device, skill: where it runs and what; ``skill`` is empty on a device without skills.
@@ -259,6 +259,12 @@ def with_approval(guards: Guards, skills: Collection[str], devices: Collection[s
 def inherited(guards: Guards) -> Guards:
     """Return what the next run of a session inherits: the plan's part, which concerns all that it submits."""
     return Guards(plan_skills=guards.plan_skills, plan_devices=guards.plan_devices, lifted=guards.lifted, exempts_submission=False)
+
+
+def not_guarded(guards: Guards, name: str) -> str:
+    """Return why there is no guard of a plan with this name to lift; empty if there is one."""
+    there = (*guards.plan_skills, *guards.plan_devices)
+    return "" if name in there else f"no plan has guarded {name!r}; guarded: {', '.join(there) or 'nothing'}"
 
 
 def lifted(guards: Guards, name: str) -> Guards:

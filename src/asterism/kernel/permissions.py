@@ -33,7 +33,7 @@ Permissions = tuple[Permission, ...]
 
 LOWEST: Permissions = (Permission.VIEW,)
 """Those of an event that has none: a program of an earlier version wrote it, or no person sent it."""
-NETWORKED: Permissions = tuple(it for it in Permission if it is not Permission.LOCAL)
+ALL_BUT_LOCAL: Permissions = tuple(it for it in Permission if it is not Permission.LOCAL)
 """The most that a sender from another computer has."""
 ALL: Permissions = tuple(Permission)
 """Those of the local user: who can write to the database may do everything with it."""

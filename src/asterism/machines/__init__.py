@@ -26,7 +26,6 @@ from asterism.machines.run_control import (
     TransitionFailed,
     Unpause,
     check_verb,
-    expiry,
 )
 
 __all__ = [
@@ -59,7 +58,6 @@ __all__ = [
     "check_verb",
     "child_start",
     "define_machine",
-    "expiry",
     "fails_to",
     "mermaid",
     "row",

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import Refused
-from asterism.kernel.guards import GuardedWork, Guards, Permit, lifted, permit
+from asterism.kernel.guards import GuardedWork, Guards, Permit, lifted, not_guarded, permit
 from asterism.kernel.machine import StepContext
 from asterism.kernel.permissions import Permission
 from asterism.machines.children import StartChild
@@ -19,7 +19,7 @@ from asterism.machines.run_control import GuardLifted, RunMemory
 def permit_work(
     memory: RunMemory, device: str, skill: str, arguments: Mapping[str, Any], *, approval: bool, exempt: bool = False
 ) -> Permit:
-    """Return what the guards say about a step, or a call of a tool; ``exempt`` is that of a step as it was submitted."""
+    """Return what the guards say about a step, or a call of a tool; ``exempt`` is that of a step as it was written."""
     return permit(memory.guards, GuardedWork(device=device, skill=skill, arguments=arguments, approval=approval, is_as_written=exempt))
 
 
@@ -48,11 +48,10 @@ def lift_guard(memory: RunMemory, event: GuardLifted, context: StepContext) -> S
     Raises:
         Refused: the sender is no admin, or there is no such guard.
     """
-    there = (*memory.guards.plan_skills, *memory.guards.plan_devices)
     if Permission.ADMIN not in context.permissions:
         raise Refused("only an admin may lift a guard")
-    if event.name not in there:
-        raise Refused(f"no plan has guarded {event.name!r}; guarded: {', '.join(there) or 'nothing'}")
+    if why := not_guarded(memory.guards, event.name):
+        raise Refused(why)
     memory.guards = lifted(memory.guards, event.name)
     context.touch("run", "")
     return context.state

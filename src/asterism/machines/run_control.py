@@ -194,11 +194,6 @@ class EffectCancelled(EffectResult, tag="effect_cancelled", frozen=True, kw_only
     """The cancelled effect has its result in the journal."""
 
 
-def expiry(context: StepContext, limit_s: float | None) -> float:
-    """Return the expiry of a question asked now, in seconds since the epoch; 0 for never."""
-    return context.at + limit_s if limit_s else 0.0
-
-
 def no_longer_open(event: Answered) -> Refused:
     """Return the error for an answer to a question that is not open."""
     return Refused(f"{event.effect_id} is not open any more")

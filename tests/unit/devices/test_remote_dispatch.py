@@ -68,6 +68,15 @@ def play(behaviour: Behaviour, scenario: Scenario, profile: AgentProfile = PROFI
     return run(whole())
 
 
+async def stop_of_lost(world: World) -> asyncio.Task[str]:
+    """Return a stop of an attempt whose device is lost after three seconds."""
+    attempt = world.begin()
+    await asyncio.sleep(3)
+    world.far.connect(is_up=False)
+    attempt.cancel()
+    return world.stop()
+
+
 async def network(world: World, *, down_at: float, up_at: float) -> None:
     await asyncio.sleep(down_at - now())
     world.far.connect(is_up=False)
@@ -229,11 +238,7 @@ def test_a_stop_without_a_handle_looks_again_for_a_late_start() -> None:
 
 def test_a_stop_is_tried_until_the_device_is_found() -> None:
     async def scenario(world: World) -> None:
-        attempt = world.begin()
-        await asyncio.sleep(3)
-        world.far.connect(is_up=False)
-        attempt.cancel()
-        stop = world.stop()
+        stop = await stop_of_lost(world)
         await asyncio.sleep(200)
         world.far.connect(is_up=True)
         assert await stop == ""
@@ -256,11 +261,7 @@ def test_a_stop_is_given_up_soon_while_its_device_stays_lost() -> None:
 
 def test_a_device_that_is_found_in_time_is_asked_again() -> None:
     async def scenario(world: World) -> None:
-        attempt = world.begin()
-        await asyncio.sleep(3)
-        world.far.connect(is_up=False)
-        attempt.cancel()
-        stop = world.stop()
+        stop = await stop_of_lost(world)
         await asyncio.sleep(LOST_S - 1)
         world.far.connect(is_up=True)
         assert await stop == ""

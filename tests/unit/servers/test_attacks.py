@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -362,7 +363,8 @@ def test_a_path_cannot_leave_its_place_nor_a_line_enter_the_log(tmp_path: Path, 
     assert {it["token"] for it in lines} >= {"ada"}
 
 
-def test_a_revoked_token_ends_its_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def revoke_while_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Callable[[], None]) -> None:
+    """Revoke the token of a viewer who follows a run, after ``before``, and wait for the end of the stream."""
     monkeypatch.setattr("asterism.servers.api.streams.COMMENT_S", 0.1)
 
     async def scenario(server: Server) -> None:
@@ -371,12 +373,20 @@ def test_a_revoked_token_ends_its_streams(tmp_path: Path, monkeypatch: pytest.Mo
         token = await server.token("viewer")
         async with http.stream("GET", f"/api/runs/{run_id}/stream", headers={"Authorization": f"Bearer {token}"}) as answer:
             assert answer.status_code == 200
+            chunks = answer.aiter_bytes()
+            while b"data:" not in await anext(chunks):
+                pass
+            before()
             await server.store.revoke_token(token.split("_")[1], server.runtime.clock.now())
             async with asyncio.timeout(10):
-                async for _ in answer.aiter_bytes():
+                async for _ in chunks:
                     pass
 
     play(tmp_path, scenario)
+
+
+def test_a_revoked_token_ends_its_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    revoke_while_followed(tmp_path, monkeypatch, lambda: None)
 
 
 def step_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,23 +396,7 @@ def step_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_revoked_token_ends_its_streams_also_after_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """D2."""
-    monkeypatch.setattr("asterism.servers.api.streams.COMMENT_S", 0.1)
-
-    async def scenario(server: Server) -> None:
-        http = await server.client("operator")
-        run_id = (await http.post("/api/runs", json={"plan": ASKS})).json()["run_id"]
-        token = await server.token("viewer")
-        async with http.stream("GET", f"/api/runs/{run_id}/stream", headers={"Authorization": f"Bearer {token}"}) as answer:
-            chunks = answer.aiter_bytes()
-            while b"data:" not in await anext(chunks):
-                pass
-            step_back(monkeypatch)
-            await server.store.revoke_token(token.split("_")[1], server.runtime.clock.now())
-            async with asyncio.timeout(10):
-                async for _ in chunks:
-                    pass
-
-    play(tmp_path, scenario)
+    revoke_while_followed(tmp_path, monkeypatch, lambda: step_back(monkeypatch))
 
 
 def test_a_limit_lasts_a_minute_also_after_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

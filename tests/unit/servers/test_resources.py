@@ -14,7 +14,7 @@ import pytest
 import asterism
 from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
-from asterism.kernel.permissions import ALL, LOWEST, NETWORKED
+from asterism.kernel.permissions import ALL, ALL_BUT_LOCAL, LOWEST
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports.store import Commit
 from asterism.servers.api.commands import verdict_within
@@ -81,7 +81,7 @@ def test_the_journal_has_the_permissions_of_the_token_that_submits_and_answers(t
             ("ada@operator", "constellation_submitted"): operator,
             ("ada@operator", "pause"): operator,
             ("ada@operator", "unpause"): operator,
-            ("bob@admin", "answered"): NETWORKED,
+            ("bob@admin", "answered"): ALL_BUT_LOCAL,
         }
 
     play(tmp_path, scenario)

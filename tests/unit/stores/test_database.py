@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from asterism.errors import StoreUnavailable
-from asterism.kernel.permissions import LOWEST, NETWORKED, Permission
+from asterism.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission
 from asterism.stores import database, sqlite_search
 from asterism.stores.database import newest_version, open_database
 from asterism.stores.sqlite_rows import inbox_rows
@@ -242,7 +242,7 @@ def test_a_command_that_was_pending_before_permissions_has_those_that_the_former
     with closing(open_database(path, create=False)) as connection:
         connection.execute(send.format("later", ""))
         found = {row.key: row.permissions for row in inbox_rows(connection.execute("SELECT * FROM inbox"))}
-    assert found == {"done": LOWEST, "pending": tuple(it for it in NETWORKED if it is not Permission.ADMIN), "later": LOWEST}
+    assert found == {"done": LOWEST, "pending": tuple(it for it in ALL_BUT_LOCAL if it is not Permission.ADMIN), "later": LOWEST}
 
 
 def test_a_stored_approver_may_do_what_it_could_and_other_tokens_stay_as_they_are(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_a_stored_approver_may_do_what_it_could_and_other_tokens_stay_as_they_ar
         found = {row.token_id: row for row in token_rows(connection.execute("SELECT * FROM tokens"))}
     both = ("operator", "approver")
     assert {name: row.roles for name, row in found.items()} == {"a": both, "s": both, "o": ("operator",), "v": ("viewer",)}
-    assert found["a"].permissions == tuple(it for it in NETWORKED if it is not Permission.ADMIN)
+    assert found["a"].permissions == tuple(it for it in ALL_BUT_LOCAL if it is not Permission.ADMIN)
 
 
 def test_the_log_of_a_removed_database_is_not_applied_to_a_new_one(tmp_path: Path) -> None:

@@ -79,16 +79,20 @@ def note_written(
     """
     before, tasks = memory.guards, [constellation.tasks[task_id] for task_id in task_ids]
     for task in tasks:
-        task.is_foreign, task.is_as_written = task.is_foreign or is_foreign, False
+        task.is_foreign = task.is_foreign or is_foreign
         task.is_as_written = is_exempt or not _is_concerned(before, task)
     _add_approvals(memory, tasks)
+
+
+def _skill_of(task: TaskStar) -> str:
+    """Return the skill of a task; one in a nested plan has not been resolved."""
+    return task.resolved_skill or task.skill or task.name
 
 
 def _is_concerned(guards: Guards, task: TaskStar) -> bool:
     """Return True if a guard asks for an approval of a task, or of one in its nested plan."""
     if task.constellation is None:
-        named = task.resolved_skill or task.skill or task.name  # a nested task has no resolved skill here
-        return permit(guards, GuardedWork(device=task.device, skill=named, approval=task.requires_approval)).approval
+        return permit(guards, GuardedWork(device=task.device, skill=_skill_of(task), approval=task.requires_approval)).approval
     return task.requires_approval or any(_is_concerned(guards, task_of(spec)) for spec in nested_plan(task).tasks)
 
 
@@ -102,7 +106,7 @@ def _add_approvals(memory: ConstellationMemory, tasks: Iterable[TaskStar]) -> No
             todo += [(task_of(spec), spec.requires_approval or is_guarded) for spec in nested_plan(task).tasks]
         elif is_guarded:
             profile = memory.fleet.get(task.device)
-            skills.add(task.resolved_skill or task.skill or task.name)  # a nested task has no resolved skill here
+            skills.add(_skill_of(task))
             devices |= {task.device} if profile is not None and profile.natural_language else set()
     if skills or devices:
         memory.guards = with_approval(memory.guards, sorted(filter(None, skills)), sorted(devices))

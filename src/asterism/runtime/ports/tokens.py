@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from asterism.kernel.permissions import LOWEST, NETWORKED, Permission, Permissions, permissions_of
+from asterism.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission, Permissions, permissions_of
 
 Role = Literal["viewer", "operator", "approver", "admin"]
 """A named set of permissions, for a token, which has one or more."""
@@ -14,7 +14,7 @@ ROLES: dict[Role, Permissions] = {
     "viewer": LOWEST,
     "operator": (Permission.VIEW, Permission.SUBMIT, Permission.COMMAND, Permission.EDIT),
     "approver": (Permission.VIEW, Permission.ANSWER),
-    "admin": NETWORKED,
+    "admin": ALL_BUT_LOCAL,
 }
 TokenKind = Literal["token", "link", "session"]
 """``link``: exchanged once for a ``session``, which a browser presents as a cookie."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Body, Response
 
@@ -40,6 +40,8 @@ from asterism.servers.api.problems import Problem, documented
 from asterism.servers.api.runs import IdempotencyKey, run_id_from
 
 router = APIRouter(tags=["commands"])
+
+Found = TypeVar("Found")
 
 _NEEDED: Mapping[type[Given], Permission] = {EditCommand: Permission.EDIT, LiftGuardCommand: Permission.ADMIN}
 """What a command takes, if it is not the permission of that name."""
@@ -100,14 +102,19 @@ def inbox_key(sender: TokenRow, key: str) -> str:
 
 
 async def verdict_within(context: ApiContext, run_id: str, key: str) -> str:
-    """Return the verdict on an inbox row; empty if none comes within ``VERDICT_S``, or if the server stops."""
+    """Return the verdict on an inbox row; empty if none comes, as ``found_within``."""
+    return await found_within(context, run_id, lambda: context.store.verdict(run_id, key))
+
+
+async def found_within(context: ApiContext, run_id: str, look: Callable[[], Awaitable[Found]]) -> Found:
+    """Return what ``look`` finds once a run has written it, or its last look after ``VERDICT_S``, or if the server stops."""
     end = asyncio.get_running_loop().time() + VERDICT_S
-    while not (verdict := await context.store.verdict(run_id, key)):
+    while not (found := await look()):
         left = end - asyncio.get_running_loop().time()
         if left <= 0 or not context.is_ready():  # a stopping server drives nothing; the next owner of the run takes the row
             break
         await context.feeds.changes.wait(run_id, min(left, VERDICT_POLL_S))
-    return verdict
+    return found
 
 
 async def _copied(context: ApiContext, row: RunRow, given: ForkCommand | RetryCommand, sender: TokenRow, new_id: str) -> None:

@@ -6,7 +6,6 @@ a placeholder.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any
 
 import msgspec
@@ -23,11 +22,10 @@ from asterism.flows.secret_store import process_secret_store
 from asterism.machines.flow_agent.events import AgentStatus, ConversationStarted
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.reading import replies
-from asterism.runtime.client import VERDICT_POLL_S, polls
 from asterism.runtime.ports.store import RunQuery, RunRow
 from asterism.runtime.ports.tokens import TokenRow
 from asterism.runtime.verdicts import accepted
-from asterism.servers.api.commands import VERDICT_S, inbox_key, verdict_within
+from asterism.servers.api.commands import found_within, inbox_key, verdict_within
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Reader, Submitter, Talker, actor_of, owner_of
 from asterism.servers.api.models import Given, GivenObject, RunList
@@ -251,14 +249,13 @@ async def _sent_before(context: ApiContext, row: RunRow, key: str) -> str:
 
 
 async def _settled(context: ApiContext, run_id: str) -> RunRow:
-    """Return the row of a conversation once it waits for a message or has ended, or after ``VERDICT_S`` seconds."""
-    row = await context.store.run(run_id)
-    for _ in range(polls(VERDICT_S)):
-        if await _waits(context, row):
-            break
-        await asyncio.sleep(VERDICT_POLL_S)
-        row = await context.store.run(run_id)
-    return row
+    """Return the row of a conversation once it waits for a message or has ended, as ``found_within``."""
+
+    async def waits() -> bool:
+        return await _waits(context, await context.store.run(run_id))
+
+    await found_within(context, run_id, waits)
+    return await context.store.run(run_id)
 
 
 async def _waits(context: ApiContext, row: RunRow) -> bool:

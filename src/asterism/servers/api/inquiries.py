@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Query, Response
 
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.kernel.machine import run_id_of
 from asterism.machines.run_control import needed_for
-from asterism.runtime.client import VERDICT_POLL_S, polls
 from asterism.runtime.ports.cursors import inquiry_cursor
 from asterism.runtime.ports.store import InquiryRow
 from asterism.runtime.run_status import CANCELLED
 from asterism.runtime.verdicts import accepted
-from asterism.servers.api.commands import VERDICT_S, inbox_key, verdict_within
+from asterism.servers.api.commands import found_within, inbox_key, verdict_within
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Answerer, Reader, actor_of, check_may
 from asterism.servers.api.models import GivenAnswer, InquiryList, InquiryModel, Verdict, inquiry_model
@@ -85,13 +85,12 @@ async def answer_inquiry(
 
 
 async def _closed(context: ApiContext, asked: InquiryRow, tenant: str) -> InquiryRow:
-    """Return a question once the run has taken an answer to it, or after ``VERDICT_S`` seconds."""
-    for _ in range(polls(VERDICT_S)):
-        asked = await _inquiry(context, asked.inquiry_id, tenant)
-        if asked.answer or not context.is_ready():
-            break
-        await context.feeds.changes.wait(asked.run_id, VERDICT_POLL_S)
-    return asked
+    """Return a question once the run has taken an answer to it, as ``found_within``."""
+
+    async def answer() -> str:
+        return (await _inquiry(context, asked.inquiry_id, tenant)).answer
+
+    return msgspec.structs.replace(asked, answer=await found_within(context, asked.run_id, answer))
 
 
 async def _lost(context: ApiContext, asked: InquiryRow, tenant: str, refused: Refused) -> Problem:
