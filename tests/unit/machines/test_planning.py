@@ -464,6 +464,48 @@ def test_a_handler_that_a_person_adds_after_the_failure_handles_it() -> None:
     assert outcome_after_h(agent) == "finished"
 
 
+def restarted(document: dict[str, Any], **options: Any) -> Agent:
+    """A run whose planner has answered the failure of ``a`` with START and another plan, whose task has completed."""
+    agent = failed(max_reasks=1, **options)
+    agent.plans(status="START", thought="another way")
+    agent.plans(plan=document)
+    agent.ends(document["tasks"][0]["task_id"])
+    return agent
+
+
+def test_a_restart_over_a_failure_excuses_it_only_where_the_new_plan_does_the_same_work() -> None:
+    """I1: START and a plan of one harmless task made a failed run end as finished."""
+    agent = restarted(plan("z"))
+    agent.plans(status="FINISH")
+    assert asked(agent).feedback == FINISH_REFUSED.replace(" and depends on it (UNCONDITIONAL)", "")
+    agent.plans(status="FINISH")
+    assert (agent.state, agent.memory.code, agent.memory.reason) == ("FAIL", "task_failed", "a (once) is FAILED: a: raised")
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+    same_work = {"tasks": [{"task_id": "z", "device": "s2", "skill": "once"}]}
+    for document, options in ((same_work, {}), (plan("z"), {"accept_failed": True})):
+        agent = restarted(document, **options)
+        agent.plans(status="FINISH")
+        assert agent.memory.outcome() == "finished"
+
+
+def test_a_second_restart_excuses_no_failure_that_the_first_has_dropped() -> None:
+    """I1."""
+    agent = restarted(plan("z"))
+    agent.plans(status="START")
+    agent.plans(plan=plan("y"))
+    assert [task.task_id for task in agent.memory.dropped] == ["a"]
+
+
+def test_a_run_of_earlier_rules_drops_a_failure_by_a_restart() -> None:
+    agent = agent_of_rules(6)(plan("a"), replan="always")
+    agent.ends("a", error="raised")
+    agent.plans(status="START")
+    agent.plans(plan=plan("z"))
+    agent.ends("z")
+    agent.plans(status="FINISH")
+    assert agent.state == "FINISH"
+
+
 def test_a_planners_handler_of_a_failure_handles_a_later_one_of_the_retried_task() -> None:
     agent = failed(plan("a z"))
     agent.plans(*handler("d2"), A("add_dependency", **{"from": "z", "to": "h", "type": "UNCONDITIONAL"}))

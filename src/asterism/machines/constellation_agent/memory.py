@@ -134,6 +134,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         started_at: seconds since the epoch.
         schedule: the constellation and the status of its tasks; None before there is one.
         archive: earlier generations, as ``TaskConstellation.to_dict`` returns them.
+        dropped: failed tasks of earlier generations that no task has handled.
         batch: ended tasks for the next planner request, in order.
         unseen: ended tasks that no planner request has included.
         attempts: running attempts by effect id, including those of child runs.
@@ -163,6 +164,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     started_at: float = 0.0
     schedule: TaskSchedule | None = None
     archive: list[dict[str, Any]] = []
+    dropped: tuple[TaskStar, ...] = ()
     planning: PlanningState = NotPlanning()
     batch: dict[str, None] = {}
     unseen: dict[str, None] = {}

@@ -34,7 +34,14 @@ from asterism.machines.constellation_agent.memory import (
     PlanRequest,
 )
 from asterism.machines.constellation_agent.planner_requests import ask_again, may_ask_again, what_moved
-from asterism.machines.constellation_agent.run_end import FAILURES_REFUSED, finish, give_up, note_late_handlers, why_not_finished
+from asterism.machines.constellation_agent.run_end import (
+    FAILURES_REFUSED,
+    finish,
+    give_up,
+    note_dropped,
+    note_late_handlers,
+    why_not_finished,
+)
 from asterism.machines.constellation_agent.stopping import cancel_attempt
 from asterism.machines.constellation_agent.tasks import skip_unsatisfiable, stop_all
 from asterism.machines.inquiries import is_expired
@@ -288,6 +295,7 @@ def restart(memory: ConstellationMemory, schedule: TaskSchedule, why: str, conte
     """Replace the constellation by a new one, a bounded number of times."""
     if memory.restarts >= memory.options.max_restarts:
         return give_up(memory, "restarts", f"the planner wanted more than {memory.options.max_restarts} restarts", context)
+    note_dropped(memory, schedule.constellation, context)
     stop_all(memory, schedule, f"restart: {why}" if why else "restart", context)
     memory.archive.append(schedule.constellation.to_dict())
     _touch_all(schedule.constellation, context)

@@ -25,6 +25,8 @@ FAILURES_NAMED = 6
 """Rules from which on the reason of a failed run names a failed task before a cancelled one."""
 FAILURES_REFUSED = 7
 """Rules from which on a planner finishes no run over a failure, and what it adds after one handles it only by doing the same work."""
+RESTARTS_EXCUSE_NOTHING = 7
+"""Rules from which on a restart does not drop the failures of the constellation that it drops."""
 
 
 def is_done(memory: ConstellationMemory, schedule: TaskSchedule) -> bool:
@@ -44,7 +46,7 @@ def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContex
 
     Return FINISH, or FAIL with the first unhandled failed task as the reason, or else the first cancelled one.
     """
-    unhandled = [task for task in schedule.constellation.in_order() if _is_unhandled(schedule.constellation, task)]
+    unhandled = _unhandled(memory, schedule.constellation)
     if not unhandled:
         return finish(memory, context)
     if context.rules >= FAILURES_NAMED:
@@ -55,6 +57,19 @@ def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContex
     words = first.name or first.resolved_skill
     named = f"{first.task_id} ({words})" if words else first.task_id
     return give_up(memory, "task_failed", f"{named} is {first.status}: {why}{more}", context)
+
+
+def _unhandled(memory: ConstellationMemory, constellation: TaskConstellation) -> list[TaskStar]:
+    """Return the failures that no task handles; those that a restart has dropped need a task that does the same work."""
+    completed = [task for task in constellation.tasks.values() if task.role == "task" and task.status is TaskStatus.COMPLETED]
+    dropped = [failed for failed in memory.dropped if not any(_performs_again(task, failed) for task in completed)]
+    return dropped + [task for task in constellation.in_order() if _is_unhandled(constellation, task)]
+
+
+def note_dropped(memory: ConstellationMemory, constellation: TaskConstellation, context: StepContext) -> None:
+    """Note the failures of a constellation that a restart is about to drop."""
+    if context.rules >= RESTARTS_EXCUSE_NOTHING and not memory.options.accept_failed:
+        memory.dropped = tuple(_unhandled(memory, constellation))
 
 
 def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
@@ -102,9 +117,11 @@ def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decide
         return f"{why}. Remove those tasks, or CONTINUE."
     if context.rules < FAILURES_REFUSED or memory.options.accept_failed:
         return ""
-    failed = [f"{task.task_id} ({task.status})" for task in tasks if _is_unhandled(schedule.constellation, task)]
+    unhandled = _unhandled(memory, schedule.constellation)
+    failed = [f"{task.task_id} ({task.status})" for task in unhandled]
     more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
-    again = "Add a task that performs the same skill and depends on it (UNCONDITIONAL), or FAIL."
+    depends = " and depends on it (UNCONDITIONAL)" if any(task in tasks for task in unhandled) else ""
+    again = f"Add a task that performs the same skill{depends}, or FAIL."
     return f"no task handles the end of {', '.join(failed[:NAMED])}{more}. {again}" if failed else ""
 
 
