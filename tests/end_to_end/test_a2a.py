@@ -116,6 +116,18 @@ def test_a_cancel_without_the_fleet_file_ends_the_run_and_names_the_task_that_go
     assert bench.ended() == []
 
 
+def test_a_task_that_went_on_without_an_answer_ends_the_run_when_it_is_resumed(bench: Bench) -> None:
+    """G2: the result was taken only by an answer."""
+    bench.start("continue auth").wait(timeout=60)
+    run_id = bench.only_run()
+    assert "Sign in at" in bench.asterism("resume", run_id)
+    bench.agent.say("continue")
+    wait_until(bench.ended)
+    assert "answer=42" in bench.asterism("resume", run_id)
+    assert bench.asterism("inbox").strip() == "no open questions"
+    assert len(bench.messages()) == 1
+
+
 def test_a_question_of_an_agent_is_answered_in_another_process(bench: Bench) -> None:
     bench.start("ask").wait(timeout=60)
     run_id = bench.only_run()

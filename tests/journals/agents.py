@@ -17,12 +17,14 @@ from asterism.machines.constellation_agent.events import (
     AttemptAttached,
     AttemptBegun,
     AttemptEnded,
+    AttemptLooked,
     AttemptQueued,
     AttemptStopped,
     DeviceFound,
     DeviceLost,
     Dispatch,
     Edited,
+    LookAtAttempt,
     Retry,
     RunOptions,
     StopAttempt,
@@ -441,8 +443,35 @@ def finish_refused() -> Sequence[Record]:
     return told(it)
 
 
+def continued() -> Sequence[Record]:
+    """An attempt goes on without an answer, a stop is tried again, and a restart excuses no failure (rules 7)."""
+    document = {"tasks": [{"task_id": name, "device": "far", "skill": "once"} for name in "ab"]}
+    profile = AgentProfile(device_id="far", kind="a2a", skills=(Skill(name="once"),), reattach=True, concurrency=2)
+    it = Agent(document, fleet=(profile, AgentProfile(device_id="d", natural_language=True)), replan="always", max_reasks=1)
+    it.batch(AttemptEnded(effect_id=it.task("a").effect_id, question=DeviceQuestion(prompt="Sign in", state={"task": "1"}, may_go_on=True)))
+    it.now += 10
+    it.drain()
+    it.batch(AttemptLooked(effect_id=next(iter(it.outstanding(LookAtAttempt)))))
+    it.now += 20
+    it.drain()
+    it.batch(AttemptLooked(effect_id=next(iter(it.outstanding(LookAtAttempt))), gone_on=True))
+    it.finish_cancellations()
+    it.batch(DeviceLost(device="far", reason="no route"), it.end_of("b", error="timeout"))
+    it.batch(AttemptStopped(effect_id=next(iter(it.outstanding(StopAttempt))), error="b may still run on far: no route"))
+    it.batch(DeviceFound(device="far"))
+    it.batch(AttemptStopped(effect_id=next(iter(it.outstanding(StopAttempt)))))
+    it.ends("a", 42)
+    it.plans(status="START", thought="another way")
+    it.finish_cancellations()
+    it.plans(plan={"tasks": [{"task_id": "c", "device": "d"}]})
+    it.ends("c")
+    it.plans(status="FINISH")
+    it.plans(status="FINISH")
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
     deadlines, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
-    notified, named_failure, guarded, finish_refused,
+    notified, named_failure, guarded, finish_refused, continued,
 )  # fmt: skip

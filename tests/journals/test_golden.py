@@ -55,6 +55,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "notified": ("failed", {"a": "FAILED"}),
     "named_failure": ("failed", {"a": "CANCELLED", "b": "FAILED", "alert": "COMPLETED"}),
     "finish_refused": ("failed", {"a": "FAILED", "b": "COMPLETED", "alert": "COMPLETED"}),
+    "continued": ("failed", {"c": "COMPLETED"}),
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
 OUTCOMES = {

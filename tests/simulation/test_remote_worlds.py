@@ -82,6 +82,15 @@ def test_a_run_that_only_waits_for_the_answer_to_a_device_is_released() -> None:
     assert ("a", "asking") in statuses(it)
 
 
+def test_an_attempt_that_goes_on_without_an_answer_ends_its_task() -> None:
+    """G2."""
+    it = world(questions=lambda attempt: attempt.task_id == "a", remote_faults=RemoteFaults(goes_on=1.0))
+    it.far_sides["far"]._script = lambda attempt: Behaviour(duration_s=200 if attempt.task_id == "b" else 1)  # else nobody drives the run
+    ending = it.run(PLAN)
+    assert (ending.outcome, statuses(it)) == ("finished", ALL_ENDED)
+    assert not next(job for job in it.far_sides["far"].jobs if job.attempt.task_id == "a").replies
+
+
 def test_a_question_that_expires_stops_the_attempt() -> None:
     it = world(questions=lambda attempt: attempt.task_id == "a")
     it.far_sides["far"]._script = lambda attempt: Behaviour(duration_s=200 if attempt.task_id == "b" else 1)  # else nobody drives the run
@@ -135,8 +144,9 @@ def test_a_device_that_forgets_is_asked_about() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_unreliable_network_repeats_nothing(seed: int) -> None:
-    faults = RemoteFaults(seed=seed, lost_request=0.2, lost_reply=0.2, slow=0.2, chatter=0.5)
+@pytest.mark.parametrize("goes_on", [0.0, 0.5])
+def test_an_unreliable_network_repeats_nothing(seed: int, goes_on: float) -> None:
+    faults = RemoteFaults(seed=seed, lost_request=0.2, lost_reply=0.2, slow=0.2, chatter=0.5, goes_on=goes_on)
     it = world(seed=seed, remote_faults=faults, crashes=[Crash(entry=5, after_s=3)], questions=lambda _: 1, people=says("respond", "x"))
     ending = it.run(PLAN)
     assert (ending.outcome, statuses(it)) == ("finished", ALL_ENDED)

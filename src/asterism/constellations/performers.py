@@ -18,17 +18,19 @@ from asterism.machines.constellation_agent.events import (
     AttemptAttached,
     AttemptBegun,
     AttemptEnded,
+    AttemptLooked,
     AttemptProgressed,
     AttemptQueued,
     AttemptStopped,
     ConstellationAgentStatus,
     Dispatch,
+    LookAtAttempt,
     Planned,
     PlanningFailed,
     StopAttempt,
 )
 from asterism.machines.constellation_agent.requests import PlannerRequest, StopRequest
-from asterism.runtime.ports.device import Attempt, DeviceQuestion, Dispatching, Stopping, finished
+from asterism.runtime.ports.device import Attempt, Continuing, DeviceQuestion, Dispatching, Stopping, finished
 from asterism.runtime.ports.performer import Performer, Report
 from asterism.runtime.ports.planner import Planner, PlanningUnavailable, Proposal
 
@@ -43,8 +45,8 @@ MAX_STATE_BYTES = 65_536
 """Bytes of the state, and of the schema, of a device's question."""
 
 
-class _Dispatcher(Dispatching, Stopping, Protocol):
-    """Performs attempts, and ends those of remote devices."""
+class _Dispatcher(Continuing, Dispatching, Stopping, Protocol):
+    """Performs attempts, looks at those that wait for an answer, and ends those of remote devices."""
 
 
 class _Signs:
@@ -117,9 +119,20 @@ class StopPerformer:
         return AttemptStopped(effect_id=effect_id, error=await self._dispatcher.stop(request.attempt, request.until))
 
 
+class LookPerformer:
+    """Performer of ``LookAtAttempt``."""
+
+    def __init__(self, dispatcher: Continuing) -> None:
+        self._dispatcher = dispatcher
+
+    async def perform(self, effect_id: str, request: Attempt, report: Report) -> EffectResult:
+        """Ask the device of an attempt whether it has gone on."""
+        return AttemptLooked(effect_id=effect_id, gone_on=await self._dispatcher.has_gone_on(request))
+
+
 def attempt_performers(dispatcher: _Dispatcher) -> dict[type[Effect], Performer]:
-    """Return the performers of attempts, and of their end on remote devices, by kind of effect."""
-    return {Dispatch: AttemptPerformer(dispatcher), StopAttempt: StopPerformer(dispatcher)}
+    """Return the performers of attempts, of looks at them, and of their end on remote devices, by kind of effect."""
+    return {Dispatch: AttemptPerformer(dispatcher), LookAtAttempt: LookPerformer(dispatcher), StopAttempt: StopPerformer(dispatcher)}
 
 
 class PlannerPerformer:

@@ -36,9 +36,9 @@ from asterism.devices.device_lanes import DeviceLanes, new_lane
 from asterism.devices.lane import Lane, LaneItem
 from asterism.devices.places import LockedPlace, Places
 from asterism.devices.remote_secrets import DeviceFailed, perform_masked
-from asterism.devices.remote_stop import LOST_S, stop_once, stop_until
+from asterism.devices.remote_stop import LOST_S, STOP_TRY_S, stop_once, stop_until
 from asterism.errors import how_to_write_there
-from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice
+from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Continuing, Device, RemoteDevice
 
 DEFAULT_QUEUE_LIMIT = 10_000
 DEFAULT_GRACE_S = 10.0
@@ -155,6 +155,16 @@ class Dispatcher(DeviceLanes):
         if lane is None or lane.remote is None:
             return f"{attempt.task_id} may still run on {attempt.device_id}, which this process cannot reach"
         return await stop_until(lane, lane.remote, attempt, lambda: until - self._clock(), self._lost_s)
+
+    async def has_gone_on(self, attempt: Attempt) -> bool:
+        """Ask the device of an attempt that waits for an answer whether it has gone on; it needs no place for that."""
+        lane = self._lanes.get(attempt.device_id)
+        if lane is None or lane.lost or not isinstance(lane.device, Continuing):
+            return False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_TRY_S):
+                return await lane.device.has_gone_on(attempt)
+        return False
 
     # -- one lane, one item ------------------------------------------------------------------------
 

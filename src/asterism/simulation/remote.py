@@ -23,6 +23,7 @@ T = TypeVar("T")
 JobStatus = Literal["running", "asking", "ended", "stopped", "forgotten"]
 POLL_S = 1.0
 """Seconds between two looks of a device at its job."""
+GOES_ON_S = 20.0
 HANDLE_WAIT_S = 5.0
 """Seconds that a device waits for the handle of a request that is under way when its attempt is cancelled."""
 
@@ -36,6 +37,7 @@ class RemoteFaults(msgspec.Struct, frozen=True, kw_only=True):
         slow: a reply lasts up to 4 s.
         wrong_handle: the device reports a handle by which nothing is found.
         chatter: the device reports progress and a handle of another attempt after its end.
+        goes_on: a job that asks goes on without an answer after 20 s.
     """
 
     seed: int = 0
@@ -44,6 +46,7 @@ class RemoteFaults(msgspec.Struct, frozen=True, kw_only=True):
     slow: float = 0.0
     wrong_handle: float = 0.0
     chatter: float = 0.0
+    goes_on: float = 0.0
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -76,7 +79,7 @@ class RemoteJob(msgspec.Struct, kw_only=True):
         """Return what an attempt ends with now; None while it is under way."""
         if self.status == "asking":
             state = {"handle": self.handle, "replies": len(self.replies)}
-            return AttemptResult(question=DeviceQuestion(prompt=f"What about {self.attempt.task_id}?", state=state))
+            return AttemptResult(question=DeviceQuestion(prompt=f"What about {self.attempt.task_id}?", state=state, may_go_on=True))
         if self.status == "stopped":
             return AttemptResult(error=TaskError(code="cancelled", message="it was stopped there"))
         if self.status != "ended":
@@ -206,6 +209,14 @@ class FarSide:
     def _pause_or_end(self, job: RemoteJob) -> None:
         if job.status == "running":
             job.status = "asking" if job.questions > len(job.replies) else "ended"
+            if job.status == "asking" and self.drawn(self._faults.goes_on):
+                asyncio.get_running_loop().call_later(GOES_ON_S, self._go_on, job, len(job.replies))
+
+    def _go_on(self, job: RemoteJob, replies: int) -> None:
+        if job.status == "asking" and len(job.replies) == replies:
+            job.questions -= 1
+            job.status = "running"
+            self._work(job)
 
 
 class SimulatedRemoteDevice:
@@ -246,6 +257,14 @@ class SimulatedRemoteDevice:
             return AttemptResult(error=TaskError(code="device_lost", message=f"{self.profile.device_id}: {error}"))
         self._chatter(signs)
         return end
+
+    async def has_gone_on(self, attempt: Attempt) -> bool:
+        """Return True if the job of an attempt asks no more."""
+        try:
+            job = await self._request(lambda: self._far.find(attempt.key))
+        except ConnectionError:
+            return False
+        return job is not None and job.status != "asking"
 
     async def stop(self, attempt: Attempt) -> str:
         """End the job of an attempt."""

@@ -29,6 +29,7 @@ from asterism.machines.constellation_agent.events import (
     DeviceLost,
     Dispatch,
     Edited,
+    LookAtAttempt,
     Planned,
     PlanningFailed,
     RaiseLimits,
@@ -194,6 +195,8 @@ class ConstellationRunView(BaseView):
                 return "attempt", {"kind": kind_of(effect), "part": effect.task_id, **where, "arguments": brief(effect.arguments, seq)}
             case StopAttempt(task_id=task_id, device=device):
                 return "stop", {"part": task_id, "device": device, "of": effect.of, "handle": brief(effect.handle, seq)}
+            case LookAtAttempt():
+                return None
             case _:
                 return super().begun(effect_id, effect, seq)
 
@@ -239,7 +242,7 @@ class ConstellationRunView(BaseView):
     def part_of(self, effect_id: str, effect: Effect | None) -> str:
         """Return the task that an effect belongs to; empty for none, and for a cancelled child."""
         match effect:
-            case Dispatch(task_id=task_id) | StopAttempt(task_id=task_id):
+            case Dispatch(task_id=task_id) | LookAtAttempt(task_id=task_id) | StopAttempt(task_id=task_id):
                 return task_id
             case StartChild() if attempt := self.memory.attempts.get(effect_id):
                 return attempt.task_id

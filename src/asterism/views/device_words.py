@@ -43,7 +43,7 @@ def sign_words(event: AttemptBegun | AttemptQueued | AttemptAttached | AttemptSt
 def dispatch_words(effect: Dispatch, task_name: str) -> str:
     """Return the start of an attempt, or of a leg of it, in words."""
     if effect.leg > 1:
-        return f"continued on {plain(effect.device)} with the answer"
+        return f"continued on {plain(effect.device)} {'with' if effect.reply else 'without'} the answer"
     skill = f" {plain(effect.skill)}" if effect.skill and task_name != effect.skill else ""
     again = f", attempt {effect.attempt}" if effect.attempt > 1 else ""
     return f"{'queued' if effect.queued else 'started'}{skill} on {plain(effect.device)}{again}"

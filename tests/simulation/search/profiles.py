@@ -66,7 +66,7 @@ def _remote(rng: random.Random, setting: Setting) -> None:
     ]
     setting.world["fleet"] = fleet
     chances = {name: rng.choice((0.0, 0.0, 0.05, 0.2)) for name in ("lost_request", "lost_reply", "slow", "wrong_handle", "chatter")}
-    setting.world["remote_faults"] = RemoteFaults(seed=setting.seed, **chances)
+    setting.world["remote_faults"] = RemoteFaults(seed=setting.seed, **chances, goes_on=(0.0, 0.5)[setting.seed % 2])
     asking = rng.choice((0.0, 0.2, 0.5))
     setting.world["questions"] = functools.partial(shapes.questions, setting.seed, asking)
     setting.world["people"] = shapes.helpful(setting.seed)

@@ -436,6 +436,31 @@ def test_the_result_of_a_task_that_went_on_by_itself_is_taken_when_the_answer_co
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("what", ["auth", "input"])
+def test_a_device_sees_that_a_task_has_gone_on_while_its_question_is_open(tmp_path: Path, any_agent: AgentProcess, what: str) -> None:
+    """G2."""
+
+    async def scenario() -> None:
+        async with opened(tmp_path, any_agent.url) as device:
+            (any_agent.folder / "continue").unlink(missing_ok=True)
+            key = f"by-itself-{what}:1.0"
+            asked = (await device.perform(attempt(f"continue {what}", key), Heard())).question
+            assert asked is not None
+            assert asked.may_go_on
+            waits = attempt(f"continue {what}", key, state=asked.state)
+            assert not await device.has_gone_on(waits)
+            (any_agent.folder / "continue").touch()
+            while any_agent.is_working(key):  # noqa: ASYNC110 - another process ends it
+                await asyncio.sleep(0.01)
+            assert await device.has_gone_on(waits)
+            following = attempt(f"continue {what}", key, leg=2, state=asked.state)
+            assert (await device.perform(following, Heard())).result == {"answer": 42}
+            assert any_agent.starts(f"{key}#2") == 0
+            assert not await device.has_gone_on(attempt("", key, state={**asked.state, "task": "unknown"}))
+
+    asyncio.run(scenario())
+
+
 def test_an_agent_that_dies_is_lost_and_found_in_one_line(tmp_path: Path) -> None:
     process = AgentProcess(tmp_path / "agent")
 

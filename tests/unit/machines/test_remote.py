@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.errors import Refused
-from asterism.kernel.machine import RecoveryPolicy
+from asterism.kernel.machine import Event, RecoveryPolicy
 from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
     AttemptAttached,
     AttemptBegun,
     AttemptEnded,
+    AttemptLooked,
     AttemptStopped,
     DeviceFound,
     DeviceLost,
     Dispatch,
+    LookAtAttempt,
     StopAttempt,
 )
 from asterism.machines.constellation_agent.questions import MAX_LEGS
 from asterism.machines.constellation_agent.requests import Attempt
 from asterism.machines.constellation_agent.stopping import STOP_TIMEOUT_S
 from asterism.machines.run_control import AskPerson, Cancel, Forked, OwnershipAcquired
-from tests.constellation_harness import Agent
+from tests.constellation_harness import Agent, agent_of_rules, memory_of
 
 SKILLS = (Skill(name="once", parameters={"properties": {"x": {"type": "integer"}}}), Skill(name="again", idempotent=True))
 FLEET = (
@@ -142,6 +145,43 @@ def test_the_run_ends_when_the_device_has_stopped_the_attempt() -> None:
     it.batch(AttemptStopped(effect_id=effect_id))
     assert it.run.ended
     assert not it.memory.still_running
+
+
+def given_up(it: Agent) -> str:
+    """Let a stop be given up, since its device stays lost, while the run waits for a person; return the key of the attempt."""
+    it.batch(DeviceLost(device="far", reason="no route"))
+    it.ends("a", error="device_lost")
+    (effect_id,) = it.outstanding(StopAttempt)
+    it.batch(AttemptStopped(effect_id=effect_id, error="a may still run on far: no answer"))
+    assert not stops(it)
+    (key,) = it.memory.still_running
+    return key
+
+
+@pytest.mark.parametrize("found", [DeviceFound(device="far"), OwnershipAcquired(epoch=2, owner="p")])
+def test_a_stop_that_was_given_up_is_tried_again_when_the_device_is_found_or_the_run_is_resumed(found: Event) -> None:
+    """G1: the stop of an attempt on a lost device was given up for good."""
+    it = agent()
+    attached(it, "h1")
+    key = given_up(it)
+    it.batch(DeviceFound(device="near"))
+    assert not stops(it)
+    it.batch(found)
+    (stop,) = stops(it)
+    assert (stop.of, stop.handle, stop.until) == (key, "h1", it.now + STOP_TIMEOUT_S)
+    (effect_id,) = it.outstanding(StopAttempt)
+    it.batch(AttemptStopped(effect_id=effect_id))
+    assert not it.memory.still_running
+    it.batch(found)
+    assert not stops(it)
+    assert memory_of(it.replayed()) == memory_of(it.run)
+
+
+def test_a_run_of_earlier_rules_gives_a_stop_up_for_good() -> None:
+    it = agent_of_rules(6)({"tasks": [{"task_id": "a", "device": "far", "skill": "once"}]}, fleet=FLEET)
+    given_up(it)
+    it.batch(DeviceFound(device="far"))
+    assert not stops(it)
 
 
 def test_what_may_still_run_is_named() -> None:
@@ -298,6 +338,89 @@ def test_an_attempt_has_a_limited_number_of_legs() -> None:
     assert len(stops(it)) == 1
 
 
+# -- attempts that go on without an answer ---------------------------------------------------------
+
+
+def waiting() -> Agent:
+    """An attempt that waits for an answer, and may go on without one."""
+    it = agent()
+    attached(it, "h1")
+    asks(it, msgspec.structs.replace(WHICH, may_go_on=True))
+    return it
+
+
+def looks(it: Agent, *, gone_on: bool = False) -> None:
+    """Let the device say whether the attempt has gone on, at the time of the next look."""
+    it.now = max(it.now, it.memory.wake_at() or 0.0)
+    it.drain()
+    (look,) = it.outstanding(LookAtAttempt)
+    made = it.run.request(look)
+    assert (made.handle, made.state, made.reply) == ("h1", {"task": "17"}, None)
+    it.batch(AttemptLooked(effect_id=look, gone_on=gone_on))
+
+
+def test_an_attempt_that_goes_on_without_an_answer_gives_its_result_and_its_question_closes() -> None:
+    """G2: nobody looked at the task while its question was open."""
+    it = waiting()
+    key = effect_of(it)
+    looks(it)
+    assert it.inquiry().prompt == "Which one?"
+    looks(it, gone_on=True)
+    assert key in it.run.cancelled_effects
+    made = request(it)
+    assert (made.leg, made.reply, made.state, made.handle) == (2, None, {"task": "17"}, "h1")
+    it.ends("a", 42)
+    assert (it.statuses(), it.task("a").result, it.memory.inquiries) == ({"a": "COMPLETED"}, 42, {})
+    assert not stops(it)
+    assert memory_of(it.replayed()) == memory_of(it.run)
+
+
+def test_an_attempt_that_waits_is_looked_at_after_growing_waits_and_by_a_new_owner_at_once() -> None:
+    """G2."""
+    it, start, times = waiting(), 0.0, []
+    start = it.now
+    for _ in range(9):
+        looks(it)
+        times.append(it.now - start)
+    assert times == [10, 30, 70, 150, 310, 630, 1230, 1830, 2430]
+    acquired(it)
+    it.drain()
+    assert it.outstanding(LookAtAttempt)
+
+
+@pytest.mark.parametrize("gone_on", [False, True])
+def test_an_answer_during_a_look_counts(*, gone_on: bool) -> None:
+    it = waiting()
+    it.now += 10
+    it.drain()
+    (look,) = it.outstanding(LookAtAttempt)
+    it.answers("respond", 1)
+    it.batch(AttemptLooked(effect_id=look, gone_on=gone_on))
+    assert (request(it).leg, request(it).reply) == (2, DeviceReply(verb="respond", value=1))
+    it.now += 1000
+    it.drain()
+    assert not it.outstanding(LookAtAttempt)
+
+
+def test_an_attempt_that_cannot_go_on_without_an_answer_is_not_looked_at() -> None:
+    it = agent()
+    asks(it)
+    assert not it.memory.looks
+
+
+def test_a_fork_does_not_look_at_the_attempt_of_its_original() -> None:
+    it = waiting()
+    it.now += 10
+    it.drain()
+    (look,) = it.outstanding(LookAtAttempt)
+    forked(it)
+    assert look in it.run.cancelled_effects
+    it.take(AttemptLooked(effect_id=look))
+    it.now += 1000
+    it.drain()
+    assert not it.outstanding(LookAtAttempt)
+
+
 # -- forks -----------------------------------------------------------------------------------------
 
 
@@ -323,6 +446,7 @@ def test_a_fork_does_not_stop_what_its_original_was_stopping() -> None:
     assert stop in it.run.cancelled_effects
     it.take(AttemptStopped(effect_id=stop, error="may still run"))
     assert not it.memory.still_running
+    assert not it.memory.unstopped
 
 
 def test_a_fork_asks_about_the_interruption_in_place_of_the_question_of_a_device() -> None:

@@ -142,6 +142,13 @@ class A2aDevice:
         except InvalidInput as error:
             return _failed("interrupted" if attempt.again else "bad_arguments", str(error))
 
+    async def has_gone_on(self, attempt: Attempt) -> bool:
+        try:
+            task = await (await self._connection.agent()).task(_task_id(attempt))
+        except AgentError:  # the answer, or the next look, finds out
+            return False
+        return task.status.state not in _QUESTIONS or _question_id(task) != attempt.state["question"]
+
     async def stop(self, attempt: Attempt) -> str:
         task_id = _task_id(attempt)
         try:
@@ -325,6 +332,7 @@ class _Leg:
                     prompt=prompt or ("The agent needs an authorization." if is_authorization else "The agent needs an answer."),
                     verbs=("approve", "reject") if is_authorization else ("respond", "reject"),
                     state={"task": task.id, "context": task.context_id, "question": _question_id(task)},
+                    may_go_on=True,
                 )
             )
         return None

@@ -15,6 +15,7 @@ from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import AttemptBegun, AttemptProgressed, AttemptQueued, DeviceFound, DeviceLost
 from asterism.machines.constellation_agent.guarding import GUARDED
 from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.stopping import stop_again
 
 
 def note_lost(memory: ConstellationMemory, event: DeviceLost, context: StepContext) -> StrEnum:
@@ -37,6 +38,7 @@ def note_found(memory: ConstellationMemory, event: DeviceFound, context: StepCon
         memory.fleet = {**memory.fleet, event.device: event.profile}
         memory.changed_devices[event.device] = None
     memory.lost_devices.pop(event.device, None)
+    stop_again(memory, context, event.device)
     context.touch("device", event.device)
     return context.state
 

@@ -19,6 +19,7 @@ class DeviceQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         risk: ``low``, ``medium`` or ``high``.
         state: JSON object that the device needs to continue, 64 KiB at most: ids and sealed tokens,
             never a secret.
+        may_go_on: True if the attempt may go on without an answer; its device is asked from time to time.
     """
 
     prompt: str
@@ -26,6 +27,7 @@ class DeviceQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     verbs: tuple[Verb, ...] = ("respond", "reject")
     risk: Risk = "low"
     state: dict[str, Any] = msgspec.field(default_factory=dict)
+    may_go_on: bool = False
 
 
 class DeviceReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

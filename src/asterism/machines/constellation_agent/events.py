@@ -256,6 +256,16 @@ class AttemptStopped(EffectResult, tag="attempt_stopped", frozen=True, kw_only=T
     error: str = ""
 
 
+class AttemptLooked(EffectResult, tag="attempt_looked", frozen=True, kw_only=True):
+    """A device was asked about an attempt that waits for an answer.
+
+    Attributes:
+        gone_on: True if it has gone on without the answer; False also if the device could not say.
+    """
+
+    gone_on: bool = False
+
+
 class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
     """A device was marked as lost; no attempt starts on it until ``DeviceFound``.
 
@@ -376,6 +386,29 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return an interrupted attempt, which may have finished or not."""
         return AttemptEnded(effect_id=effect_id, error=TaskError(code="interrupted", message=why))
+
+
+class LookAtAttempt(Effect, tag="look_at_attempt", frozen=True, kw_only=True):
+    """Ask a device whether an attempt has gone on although its question is open.
+
+    Attributes:
+        inquiry_id: id of the question.
+        wait_s: seconds that were waited before.
+    """
+
+    inquiry_id: str
+    task_id: str
+    device: str
+    wait_s: float
+
+    @property
+    def actor(self) -> str:
+        """Return the device."""
+        return f"device:{self.device}"
+
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+        """Return that the device could not say."""
+        return AttemptLooked(effect_id=effect_id)
 
 
 class StopAttempt(Effect, tag="stop_attempt", frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import StepContext
 from asterism.machines.common_rows import cancel_effect
-from asterism.machines.constellation_agent.events import Dispatch, StopAttempt
+from asterism.machines.constellation_agent.events import Dispatch, LookAtAttempt, StopAttempt
 from asterism.machines.constellation_agent.guarding import INTERRUPTED
 from asterism.machines.constellation_agent.memory import DEVICE, AwaitingApproval, ConstellationMemory
 from asterism.machines.constellation_agent.questions import await_answer, may_have_happened, where
@@ -21,8 +21,9 @@ def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None
     memory.handles.clear()
     memory.recovered.clear()
     memory.still_running.clear()
+    memory.unstopped.clear()
     for effect_id, effect in tuple(context.outstanding.items()):
-        if isinstance(effect, StopAttempt) and effect_id not in context.abandoned:
+        if isinstance(effect, StopAttempt | LookAtAttempt) and effect_id not in context.abandoned:
             cancel_effect(effect_id, context)
 
 

@@ -16,7 +16,7 @@ from asterism.constellation.fan_out import items_words
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import Role, TaskStar, TaskStatus
 from asterism.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
-from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
+from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions, StopAttempt
 from asterism.machines.run_control import RunMemory
 from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
@@ -141,10 +141,13 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         queued: ids of the attempts that no device has begun.
         busy: number of begun attempts, by device.
         questions: attempts that wait for the answer of a person, by the id of the question.
+        looks: questions of devices whose attempts may go on without an answer, by id: the time of the next
+            look at the attempt, and the seconds before it. One that is under way is not there.
         handles: handles that devices have reported, by the key of the attempt, until it ends.
         recovered: ids of the running attempts that this owner performs again.
         still_running: what may still run although it was to be stopped, in words, by the key of the
             attempt.
+        unstopped: the stops of these that were given up, by the same key, until they are tried again.
         lost_devices: devices that are marked as lost, with the reason.
         changed_devices: devices whose profile has changed since the run began.
         limit: reason why the run has paused itself; empty otherwise.
@@ -172,9 +175,11 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     queued: dict[str, None] = {}
     busy: dict[str, int] = {}
     questions: dict[str, Dispatch] = {}
+    looks: dict[str, tuple[float, float]] = {}
     handles: dict[str, str] = {}
     recovered: dict[str, None] = {}
     still_running: dict[str, str] = {}
+    unstopped: dict[str, StopAttempt] = {}
     lost_devices: dict[str, str] = {}
     changed_devices: dict[str, None] = {}
     limit: str = ""

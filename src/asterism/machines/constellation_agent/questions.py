@@ -5,6 +5,7 @@ A question of a device ends a leg of its attempt, and the answer begins the next
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -18,10 +19,11 @@ from asterism.errors import Refused
 from asterism.kernel.guards import digest_of
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
-from asterism.machines.constellation_agent.events import Dispatch
+from asterism.machines.constellation_agent.events import AttemptLooked, Dispatch, LookAtAttempt
 from asterism.machines.constellation_agent.guarding import GUARDED, INTERRUPTED, permit_task
 from asterism.machines.constellation_agent.memory import DEVICE, ConstellationMemory
 from asterism.machines.constellation_agent.requests import attempt_request
+from asterism.machines.constellation_agent.stopping import drop_effect
 from asterism.machines.inquiries import INTERRUPTION, check_answer, open_inquiry
 from asterism.machines.run_control import Answered, OpenInquiry
 from asterism.machines.task_coupling import TaskSchedule, move_task
@@ -34,6 +36,8 @@ REJECTS_HOLD = 5
 """Rules from which on a retry asks again about work that may have finished."""
 MAX_LEGS = 20
 """Legs of one attempt."""
+LOOK_S = (10.0, 600.0)
+"""First and longest wait before a device is asked whether an attempt has gone on although its question is open."""
 
 
 # -- asking ----------------------------------------------------------------------------------------
@@ -66,6 +70,8 @@ def put_device_question(
     shape: dict[str, Any] = {"verbs": asked.verbs, "schema": asked.schema, "risk": asked.risk}
     inquiry = open_inquiry(memory, DEVICE, asked.prompt, subject, context, about=attempt.task_id, **shape)
     await_answer(memory, schedule, msgspec.structs.replace(attempt, reply=None, state=asked.state), inquiry, context)
+    if asked.may_go_on:
+        _look_later(memory, inquiry, LOOK_S[0], context)
 
 
 def await_answer(
@@ -83,6 +89,45 @@ def await_answer(
         task.approved = INTERRUPTED
     memory.questions[inquiry_id] = attempt
     move_task(schedule, task, by(effect_id=inquiry_id, inquiry_id=inquiry_id), context)
+
+
+# -- attempts that go on without an answer ---------------------------------------------------------
+
+
+def _look_later(memory: ConstellationMemory, inquiry_id: str, wait_s: float, context: StepContext) -> None:
+    memory.looks[inquiry_id] = context.at + wait_s, wait_s
+    memory.wake_up_at(context.at + wait_s)
+
+
+def look_now(memory: ConstellationMemory, context: StepContext) -> None:
+    """Let the devices be asked at once about all attempts that may have gone on."""
+    for inquiry_id, (_, wait_s) in memory.looks.items():
+        memory.looks[inquiry_id] = context.at, wait_s
+        memory.wake_up_at(context.at)
+
+
+def look_at_due(memory: ConstellationMemory, context: StepContext) -> None:
+    """Ask the devices about the attempts whose time for it has come."""
+    for inquiry_id, (at, wait_s) in tuple(memory.looks.items()):
+        attempt = memory.questions.get(inquiry_id)
+        if attempt is None or at <= context.at:
+            del memory.looks[inquiry_id]
+        if attempt is not None and at <= context.at:
+            context.schedule(LookAtAttempt(inquiry_id=inquiry_id, task_id=attempt.task_id, device=attempt.device, wait_s=wait_s))
+
+
+def note_looked(memory: ConstellationMemory, event: AttemptLooked, context: StepContext) -> StrEnum:
+    """Let an attempt that has gone on by itself continue, without its question; or look again later."""
+    look = context.outstanding.get(event.effect_id)
+    attempt = memory.questions.get(look.inquiry_id) if isinstance(look, LookAtAttempt) else None
+    if not isinstance(look, LookAtAttempt) or attempt is None or memory.schedule is None:
+        return context.state  # the question has been answered, or has closed
+    if event.gone_on:
+        drop_effect(memory, look.inquiry_id, context)
+        begin_leg(memory, memory.schedule, attempt, None, context)
+    else:
+        _look_later(memory, look.inquiry_id, min(2 * look.wait_s, LOOK_S[1]), context)
+    return context.state
 
 
 # -- answers ---------------------------------------------------------------------------------------
@@ -127,14 +172,13 @@ def edited(memory: ConstellationMemory, attempt: Dispatch, value: dict[str, Any]
     return attempt
 
 
-def begin_leg(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, event: Answered, context: StepContext) -> None:
-    """Begin the next leg of an attempt with a person's answer. A pause of the run does not delay it: the attempt is under way."""
-    attempt = msgspec.structs.replace(
-        attempt,
-        leg=attempt.leg + 1,
-        reply=DeviceReply(verb=event.verb, value=event.value, reason=event.reason),
-        queued=not memory.has_free_place(attempt.device),
-    )
+def begin_leg(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, event: Answered | None, context: StepContext) -> None:
+    """Begin the next leg of an attempt, with a person's answer if there is one.
+
+    A pause of the run does not delay it: the attempt is under way.
+    """
+    reply = None if event is None else DeviceReply(verb=event.verb, value=event.value, reason=event.reason)
+    attempt = msgspec.structs.replace(attempt, leg=attempt.leg + 1, reply=reply, queued=not memory.has_free_place(attempt.device))
     effect = context.schedule(attempt)
     memory.add_attempt(effect, attempt)
     move_task(schedule, schedule.constellation.tasks[attempt.task_id], LegStarted(effect_id=effect), context)

@@ -17,7 +17,7 @@ from asterism.constellation.resolution import predecessor_results
 from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.device_question import DeviceReply
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, StopAttempt
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, LookAtAttempt, StopAttempt
 from asterism.machines.constellation_agent.items import stops_after_failure
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.usage import Usage
@@ -257,6 +257,10 @@ def attempt_request(memory: ConstellationMemory, run_id: str, effect_id: str, ef
     )
 
 
+def _look(run: Run[ConstellationMemory], effect_id: str, effect: LookAtAttempt) -> Attempt:
+    return attempt_request(run.memory, run.id, effect_id, run.memory.questions[effect.inquiry_id])
+
+
 class StopRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request to end an attempt on its device.
 
@@ -289,6 +293,7 @@ REQUESTS: Mapping[type[Effect], RequestFactory] = {
     # Tasks start and end while the planner works
     AskPlanner: RequestFactory(_question, fixed=PlannerRequest),
     Dispatch: RequestFactory(_attempt),
+    LookAtAttempt: RequestFactory(_look),
     StopAttempt: RequestFactory(_stop),
 }
 """The request factories of its effects."""

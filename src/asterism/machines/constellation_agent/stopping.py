@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+import msgspec
+
 from asterism.kernel.machine import StepContext
 from asterism.machines import common_rows
 from asterism.machines.constellation_agent.events import AttemptAttached, AttemptStopped, Dispatch, StopAttempt
@@ -11,6 +13,8 @@ from asterism.machines.constellation_agent.memory import ConstellationMemory
 
 STOP_TIMEOUT_S = 600.0
 """Seconds for which a device is asked to end an attempt; afterwards the run names what may still run."""
+STOPPED_AGAIN = 7
+"""Rules from which on a stop that was given up is tried again."""
 DETACHED_BY = ("device_lost", "timeout", "deadline", "crashed")
 """Errors after which an attempt may go on where the device runs it."""
 
@@ -66,6 +70,14 @@ def stop_attempt(memory: ConstellationMemory, key: str, attempt: Dispatch, conte
     context.schedule(stop)
 
 
+def stop_again(memory: ConstellationMemory, context: StepContext, device: str = "") -> None:
+    """Try again to end what may still run, on one device or on all."""
+    for key, stop in tuple(memory.unstopped.items()):
+        if device in ("", stop.device):
+            del memory.unstopped[key]
+            context.schedule(msgspec.structs.replace(stop, until=context.at + STOP_TIMEOUT_S))
+
+
 # -- rows of every state ---------------------------------------------------------------------------
 
 
@@ -92,6 +104,10 @@ def note_stopped(memory: ConstellationMemory, event: AttemptStopped, context: St
     stop = context.outstanding.get(event.effect_id)
     if isinstance(stop, StopAttempt):
         memory.handles.pop(stop.of, None)
+        if context.rules >= STOPPED_AGAIN:
+            memory.still_running.pop(stop.of, None)
     if event.error and isinstance(stop, StopAttempt) and event.effect_id not in context.abandoned:
         memory.still_running[stop.of] = event.error
+        if context.rules >= STOPPED_AGAIN:
+            memory.unstopped[stop.of] = stop
     return context.state

@@ -21,6 +21,7 @@ from asterism.machines.constellation_agent.events import (
     AttemptAttached,
     AttemptBegun,
     AttemptEnded,
+    AttemptLooked,
     AttemptProgressed,
     AttemptQueued,
     AttemptStopped,
@@ -30,6 +31,7 @@ from asterism.machines.constellation_agent.events import (
     DeviceLost,
     Dispatch,
     Edited,
+    LookAtAttempt,
     Planned,
     PlanningFailed,
     RaiseLimits,
@@ -58,10 +60,11 @@ from asterism.machines.constellation_agent.planning import (
     take_given,
     take_live_edit,
 )
+from asterism.machines.constellation_agent.questions import look_at_due, look_now, note_looked
 from asterism.machines.constellation_agent.requests import REQUESTS
 from asterism.machines.constellation_agent.retry import retry_tasks
 from asterism.machines.constellation_agent.run_end import end, give_up, go_on_ending, has_handlers, is_done, note_asking, stop_late_handlers
-from asterism.machines.constellation_agent.stopping import note_handle, note_stopped
+from asterism.machines.constellation_agent.stopping import note_handle, note_stopped, stop_again
 from asterism.machines.constellation_agent.tasks import (
     expire,
     skip_unsatisfiable,
@@ -151,6 +154,7 @@ def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepCo
     if changed:
         expire(memory, schedule, context)
         expire_approval(memory, context)
+        look_at_due(memory, context)
     if memory.ending:
         return _end_handlers(memory, schedule, memory.ending, context, changed=changed)
     if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)):
@@ -253,6 +257,8 @@ def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) 
 def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, context: StepContext) -> None:
     memory.recovered = {effect_id: None for effect_id in event.retried if effect_id in memory.attempts}
     context.touch("device", *memory.lost_devices)
+    look_now(memory, context)
+    stop_again(memory, context)
     memory.lost_devices.clear()  # the new owner marks lost devices again (``Driver.initial_events``)
 
 
@@ -310,7 +316,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         FINISH: {BatchEnded: row(_stay, FINISH)},
         FAIL: {BatchEnded: row(_stay, FAIL)},
     },
-    effects=(AskPlanner, Dispatch, StopAttempt),
+    effects=(AskPlanner, Dispatch, LookAtAttempt, StopAttempt),
     memory=ConstellationMemory,
     requests=REQUESTS,
     control=RunControl(
@@ -325,6 +331,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         Retry: row(retry_tasks),
         AttemptAttached: row(note_handle),
         AttemptStopped: row(note_stopped),
+        AttemptLooked: row(note_looked),
     },
     while_live={
         RaiseLimits: row(raise_limits),

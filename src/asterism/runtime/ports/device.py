@@ -17,6 +17,7 @@ __all__ = [
     "Attempt",
     "AttemptResult",
     "AttemptSigns",
+    "Continuing",
     "Device",
     "DeviceQuestion",
     "DeviceReply",
@@ -181,6 +182,15 @@ class Reachable(Protocol):
 
     async def reach(self) -> str:
         """Connect, unless a connection is there. Return why the device cannot be reached, empty if it can; never raises."""
+        ...
+
+
+@runtime_checkable
+class Continuing(Protocol):
+    """A device whose attempts may go on while their question is open (``DeviceQuestion.may_go_on``), or a dispatcher to such."""
+
+    async def has_gone_on(self, attempt: Attempt) -> bool:
+        """Return True if an attempt does not wait for the answer to the question of its state any more; False also if that is unknown."""
         ...
 
 
