@@ -14,7 +14,14 @@ from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded, StartChild
-from asterism.machines.constellation_agent.events import AttemptBegun, AttemptEnded, AttemptProgressed, AttemptQueued, Dispatch
+from asterism.machines.constellation_agent.events import (
+    AttemptBegun,
+    AttemptEnded,
+    AttemptProgressed,
+    AttemptQueued,
+    Dispatch,
+    LookAtAttempt,
+)
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.run_control import BatchEnded
 from asterism.views.constellation import ConstellationRunView
@@ -132,8 +139,9 @@ class ConstellationHistory(RunHistory):
             if isinstance(event, AttemptQueued) and event.reason:
                 self.signs[self.part_of(event.of)] = LastSign(None, event.reason)
         elif isinstance(event, BatchEnded):  # the only event that starts tasks
-            for effect_id in entry.effect_ids():
-                self._count_wait(self.part_of(effect_id), entry.at)
+            for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+                if not isinstance(effect, LookAtAttempt):  # it starts none
+                    self._count_wait(self.part_of(effect_id), entry.at)
                 self._note_begin(effect_id)
         return lines
 

@@ -15,13 +15,16 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event
 from asterism.kernel.permissions import ALL
 from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.device_question import DeviceQuestion
 from asterism.machines.constellation_agent.events import (
     AttemptBegun,
     AttemptEnded,
+    AttemptLooked,
     AttemptProgressed,
     AttemptQueued,
     ConstellationSubmitted,
     Edited,
+    LookAtAttempt,
 )
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
@@ -270,6 +273,21 @@ def test_an_attempt_that_other_runs_keep_waiting_is_queued() -> None:
     assert (metrics.worked_s, metrics.waited_s) == (1.0, 5.0)
     assert told[:3] == ["a started on desk", "a queued: desk performs other attempts", "a started on desk"]
     assert str(history.status_lines(107.0, 50)[0]).split("desk")[1].split()[:3] == ["done", "1.00", "s"]
+
+
+def test_a_look_at_an_attempt_that_waits_for_a_person_starts_nothing() -> None:
+    """G2."""
+    written = Written(plan("a"))
+    effect = written.run.memory.constellation.tasks["a"].effect_id
+    written.at(1, AttemptEnded(effect_id=effect, question=DeviceQuestion(prompt="Sign in", may_go_on=True)))
+    written.at(11, BatchEnded())
+    (look,) = (key for key, it in written.run.outstanding.items() if isinstance(it, LookAtAttempt))
+    written.at(11, AttemptLooked(effect_id=look, gone_on=True))
+    written.end(12, "a")
+    history, told = written.history()
+    metrics = measure(history, now=999)
+    assert (metrics.worked_s, metrics.waited_s) == (2.0, 0.0)
+    assert "a continued on desk without the answer" in told
 
 
 FAN_OUT = {
