@@ -28,6 +28,7 @@ from asterism.constellations.goal_process import LIMIT_S
 from asterism.constellations.scheduled import at_due_time, check_goal
 from asterism.devices.fleet import check_channels
 from asterism.errors import InvalidInput, Refused, RunNotFound, did_you_mean
+from asterism.kernel.permissions import ALL
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.planner.offline.planner import OfflinePlanner
 from asterism.reading.setting import zone_of
@@ -89,6 +90,7 @@ def add(
         next_at=0.0,
         created_at=now,
         actor=actor(),
+        permissions=ALL,
     )
     check_schedule(schedule)
     check_channels(fleet, behaviour.notify)

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import as_file, parse_plan
+from asterism.constellation.documents import PlanDocument, as_file, parse_plan
 from asterism.constellations.goal import Goal, goal_of, is_python, params_of, with_texts
 from asterism.constellations.goal_process import read_goal
 from asterism.constellations.rounds import submit
 from asterism.errors import InvalidInput
-from asterism.kernel.permissions import ALL_BUT_LOCAL
+from asterism.kernel.permissions import Permission
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.planner.model_choice import ModelChoice
 from asterism.reading.setting import zone_of
@@ -103,10 +103,8 @@ async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *
     """
     goal = await _goal_at(schedule, firing.due_at)
     options = msgspec.convert(schedule.options, RunOptions)
-    actor = f"schedule {schedule.name}"
-    is_networked = _read(schedule.what) is not None  # one that a local user adds names a file, or is a request in words
-    client = client.acting_with(ALL_BUT_LOCAL) if is_networked else client
-    token = NETWORKED.set(is_networked)
+    actor, client = f"schedule {schedule.name}", client.acting_with(schedule.permissions)
+    token = NETWORKED.set(Permission.LOCAL not in schedule.permissions)
     try:
         await submit(client, goal, options=options, model=model, actor=actor, run_id=firing.run_id, tenant=schedule.tenant)
     finally:
@@ -116,6 +114,21 @@ async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *
 async def check_goal(schedule: Schedule, at: float) -> None:
     """Check that the plan or request of a schedule can be used at an epoch second. Raises InvalidInput."""
     params_of(await _goal_at(schedule, at))
+
+
+async def is_guarded(schedule: Schedule) -> bool:
+    """Return True if the plan or the options of a schedule ask for an approval, or its plan cannot be read now."""
+    options = msgspec.convert(schedule.options, RunOptions)
+    try:
+        plan = (await _goal_of(schedule.what)).plan
+    except InvalidInput:
+        return True
+    return options.approve_plan or options.approve_edits or (plan is not None and _asks(plan))
+
+
+def _asks(plan: PlanDocument) -> bool:
+    nested = (msgspec.convert(it.constellation, PlanDocument) for it in plan.tasks if it.constellation)
+    return any(it.requires_approval for it in plan.tasks) or any(map(_asks, nested))
 
 
 async def _goal_at(schedule: Schedule, due_at: float) -> Goal:

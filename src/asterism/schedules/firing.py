@@ -9,6 +9,7 @@ import re
 import msgspec
 
 from asterism.errors import InvalidInput
+from asterism.kernel.permissions import Permission, Permissions
 from asterism.runtime.ports.schedules import Firing, Schedule
 from asterism.schedules.cron import check_cron, last_until, next_after
 
@@ -27,6 +28,16 @@ def check_schedule(schedule: Schedule) -> None:
     if not _NAME.fullmatch(schedule.name):
         raise InvalidInput(f"{schedule.name[:100]!r} cannot be the name of a schedule; use 1 to 40 of A-Z, a-z, 0-9, _ and -")
     check_cron(schedule.cron, schedule.zone)
+
+
+def why_not_changed(schedule: Schedule, *, actor: str, permissions: Permissions, is_guarded: bool) -> str:
+    """Return why a sender may not change, replace or remove a schedule; empty if it may.
+
+    One whose plan or options ask for approvals (``is_guarded``) takes who added it, or an admin.
+    """
+    if not is_guarded or actor == schedule.actor or Permission.ADMIN in permissions:
+        return ""
+    return f"schedule {schedule.name} asks for approvals: only {schedule.actor}, who added it, or an admin may change or remove it"
 
 
 def fired(schedule: Schedule, now: float, *, unfinished: str = "") -> tuple[Schedule, list[Firing]]:

@@ -10,7 +10,7 @@ import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
-from asterism.stores.sqlite_rows import columns_of, fields_of, marks_of, of_json, row_of, rows_of
+from asterism.stores.sqlite_rows import columns_of, fields_of, json_of, marks_of, of_json, row_of, rows_of
 from asterism.stores.writer import GroupWriter
 
 _COLUMNS = columns_of(Schedule)
@@ -90,10 +90,10 @@ def _remove(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
 
 def _rows(connection: sqlite3.Connection, tenant: str | None, name: str | None, due_by: float | None) -> list[Schedule]:
     rows = fields_of(connection.execute(_SELECT, (tenant, name, due_by)))
-    json = dict.fromkeys(("params", "options"), of_json) | {"paused": bool}
+    json = dict.fromkeys(("params", "options", "permissions"), of_json) | {"paused": bool}
     return [row_of(Schedule, {key: json[key](value) if key in json else value for key, value in row.items()}) for row in rows]
 
 
 def _fields(row: Schedule) -> tuple[Any, ...]:
     values = msgspec.structs.astuple(row)
-    return tuple(msgspec.json.encode(value).decode() if isinstance(value, dict) else value for value in values)
+    return tuple(json_of(value) if isinstance(value, dict | tuple) else value for value in values)

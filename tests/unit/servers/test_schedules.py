@@ -8,11 +8,16 @@ import json
 import zoneinfo
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from asterism.constellation.documents import parse_plan
 from asterism.constellations.scheduled import submit_scheduled
 from asterism.errors import InvalidInput, RunNotFound
+from asterism.kernel.packing import packer
+from asterism.kernel.permissions import ALL, permissions_of
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.ports.tokens import ROLES
 from asterism.schedules.scheduler import Scheduler
 from asterism.servers.remote_app import open_remote
 from tests.api_server import Server, plan
@@ -110,6 +115,48 @@ def test_a_request_in_words_is_no_file_of_the_server(tmp_path: Path) -> None:
         viewer = await server.client("viewer")
         assert (await viewer.post("/api/schedules", json={**NIGHTLY, "request": "x"})).status_code == 403
         assert (await viewer.delete("/api/schedules/nightly")).status_code == 403
+
+    play(tmp_path, scenario)
+
+
+def test_a_schedule_with_guards_is_changed_and_removed_by_who_added_it_or_by_an_admin(tmp_path: Path) -> None:
+    """A2: whoever may command could else pause or remove what asks for approval, and add it again without."""
+    asking = plan({"task_id": "a", "requires_approval": True})
+    nested = plan({"task_id": "n", "device": "", "skill": "", "constellation": asking})
+    bodies: list[dict[str, object]] = [{"plan": asking}, {"plan": nested}, {"request": "tidy up", "options": {"approve_plan": True}}]
+
+    async def scenario(server: Server) -> None:
+        ada, bob, eve = [await server.client("admin" if name == "eve" else "operator", name=name) for name in ("ada", "bob", "eve")]
+        for number, body in enumerate(bodies):
+            path, added = f"/api/schedules/s{number}", NIGHTLY | {"name": f"s{number}"} | body
+            assert (made := await ada.post("/api/schedules", json=added)).status_code == 201, made.text
+            for command in ("pause", "resume"):
+                refused = await bob.post(f"{path}/commands", json={"command": command})
+                assert (refused.status_code, "only ada@operator, who added it, or an admin" in refused.text) == (403, True)
+            assert (await bob.delete(path)).status_code == 403
+            assert (await bob.post("/api/schedules", json={**added, "overlap": "allow"})).status_code == 422
+            assert (await ada.post(f"{path}/commands", json={"command": "pause"})).status_code == 200
+            assert (await (eve if number else ada).delete(path)).status_code == 204
+        await ada.post("/api/schedules", json={**NIGHTLY, "request": "x"})
+        assert (await bob.delete("/api/schedules/nightly")).status_code == 204
+
+    play(tmp_path, scenario)
+
+
+def test_the_runs_of_a_schedule_have_the_permissions_of_who_added_it(tmp_path: Path) -> None:
+    """A3: text of a client in words that the local user has scheduled, or the reverse, changes nothing of that."""
+
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator")
+        await http.post("/api/schedules", json={**NIGHTLY, "request": "tidy"})
+        (of_client,) = await server.store.schedules()
+        local = msgspec.structs.replace(of_client, name="local", actor="ada", permissions=ALL)
+        await server.store.add_schedule(local)
+        for name, permissions, via in (("nightly", ROLES["operator"], "network"), ("local", ALL, "")):
+            run_id = (await http.post(f"/api/schedules/{name}/commands", json={"command": "run"})).json()["run_id"]
+            await start_due(server)
+            entry = packer(CONSTELLATION_AGENT).unpack((await server.store.records(run_id, limit=1))[0])
+            assert (entry.permissions, (await server.store.run(run_id)).via) == (permissions_of(permissions), via)
 
     play(tmp_path, scenario)
 

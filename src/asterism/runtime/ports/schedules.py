@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from asterism.kernel.permissions import LOWEST, Permissions
+
 Overlap = Literal["skip", "allow"]
 Missed = Literal["once", "skip"]
 FiringStatus = Literal["due", "started", "skipped", "failed"]
@@ -32,6 +34,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         next_at: the next due time, in seconds since the epoch.
         created_at: seconds since the epoch.
         actor: who added it.
+        permissions: those of who added it, which its runs have.
     """
 
     tenant: str = ""
@@ -47,6 +50,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     next_at: float
     created_at: float
     actor: str = ""
+    permissions: Permissions = LOWEST
 
 
 class Firing(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,13 +13,13 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from asterism.constellations.goal import params_of, rehearse
-from asterism.constellations.scheduled import at_due_time, check_goal, title_of, written
+from asterism.constellations.scheduled import at_due_time, check_goal, is_guarded, title_of, written
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.file_value import files_in
 from asterism.runtime.ports.schedules import MAX_FIRINGS, MAX_SCHEDULES, Firing, FiringStatus, Missed, Overlap, Schedule
 from asterism.runtime.ports.tokens import TokenRow
 from asterism.schedules.cron import in_words, next_after, next_times
-from asterism.schedules.firing import check_schedule, resumed, started
+from asterism.schedules.firing import check_schedule, resumed, started, why_not_changed
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Commander, Reader, Submitter, actor_of
 from asterism.servers.api.models import Given, GivenObject
@@ -147,6 +147,7 @@ async def add_schedule(given: GivenSchedule, context: Context, sender: Submitter
         next_at=0.0,
         created_at=now,
         actor=actor_of(sender),
+        permissions=sender.permissions,
     )
     check_schedule(schedule)
     schedule = msgspec.structs.replace(schedule, next_at=next_after(given.cron, given.zone, now) or 0.0)
@@ -186,6 +187,8 @@ async def command_schedule(
     """Pause a schedule, resume it, or start a run of it now. Its next due time stays."""
     schedule, firings, now = await _found(context, sender, name), list[Firing](), context.clock.now()
     changed = schedule
+    if given.command != "run":
+        await _check_may_change(schedule, sender)
     if given.command == "pause":
         changed = msgspec.structs.replace(schedule, paused=True)
     elif given.command == "resume" and schedule.paused:
@@ -209,7 +212,14 @@ async def command_schedule(
 async def remove_schedule(name: Name, context: Context, sender: Commander) -> None:
     """Remove a schedule with its history; its runs stay."""
     schedule = await _found(context, sender, name)
+    await _check_may_change(schedule, sender)
     await context.store.remove_schedule(schedule.tenant, schedule.name)
+
+
+async def _check_may_change(schedule: Schedule, sender: TokenRow) -> None:
+    guarded = await is_guarded(schedule)
+    if why := why_not_changed(schedule, actor=actor_of(sender), permissions=sender.permissions, is_guarded=guarded):
+        raise Problem(403, why)
 
 
 async def _found(context: ApiContext, sender: TokenRow, name: str) -> Schedule:
