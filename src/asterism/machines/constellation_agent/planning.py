@@ -319,12 +319,14 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
             question stays open.
     """
     chosen = decided(memory, proposed, event, context)
+    is_edited = event.verb == "edit" and Permission.LOCAL not in context.permissions
+    is_foreign = bool(proposed.effect_id) or memory.guards.is_foreign or is_edited  # without an id the plan came with the request
     if event.verb == "edit":
         try:
             if memory.schedule is not None:
                 _rehearsed(memory, memory.schedule.constellation, [parse_action(action) for action in chosen.actions], context)
             elif chosen.plan is not None:
-                drafted(memory, chosen.plan, context)
+                drafted(memory, chosen.plan, context, is_foreign=is_foreign)
         except EditRefused as refused:
             raise Refused(f"this edit is invalid: {refused}") from None
     del memory.inquiries[event.effect_id]
@@ -337,8 +339,6 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
         ask_again(memory, context, feedback_on(proposed, why), rejection=why)
         return CONTINUE if memory.schedule else START
     if memory.schedule is None:
-        is_edited = event.verb == "edit" and Permission.LOCAL not in context.permissions
-        is_foreign = bool(proposed.effect_id) or memory.guards.is_foreign or is_edited  # without an id the plan came with the request
         return take_creation(memory, chosen, context, approved=True, is_foreign=is_foreign)
     return take_edit(memory, memory.schedule, chosen, context, approved=True)
 
