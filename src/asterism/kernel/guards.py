@@ -10,6 +10,7 @@ a handler.
 from __future__ import annotations
 
 import fnmatch
+import functools
 import hashlib
 import posixpath
 from collections.abc import Collection, Mapping
@@ -244,6 +245,16 @@ def with_device(guards: Guards, device: str, found: DeviceGuards, *, is_new: boo
     if not is_new or device in guards.devices:
         found = stricter(guards.devices.get(device, DeviceGuards()), found)
     return msgspec.structs.replace(guards, devices={**guards.devices, device: found})
+
+
+def with_renamed(guards: Guards, device: str, gone: Collection[str], come: Collection[str]) -> Guards:
+    """Return the guards after a device has other skills: those that have come are guarded as those that have gone."""
+    there = guards.devices.get(device, DeviceGuards())
+    old = [there.skills[name] for name in gone if name in there.skills]
+    if old and come:
+        skills = there.skills | {name: functools.reduce(_both, old, there.of(name)) for name in come}
+        guards = msgspec.structs.replace(guards, devices={**guards.devices, device: msgspec.structs.replace(there, skills=skills)})
+    return with_approval(guards, sorted(come)) if any(name in guards.plan_skills for name in gone) else guards
 
 
 def with_approval(guards: Guards, skills: Collection[str], devices: Collection[str] = ()) -> Guards:

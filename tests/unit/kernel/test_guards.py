@@ -20,6 +20,7 @@ from asterism.kernel.guards import (
     stricter,
     with_approval,
     with_device,
+    with_renamed,
 )
 
 
@@ -127,3 +128,13 @@ def test_a_device_that_reports_other_guards_allows_nothing_that_it_did_not_allow
 
 def test_the_list_of_loading_variables_has_no_name_twice() -> None:
     assert len(set(LOADING)) == len(LOADING)
+
+
+def test_a_skill_that_comes_where_a_guarded_one_goes_is_guarded_as_that_one_was() -> None:
+    """A1: a device that renames a tool lifts no guard."""
+    guards = with_renamed(with_approval(guarding(wipe=SkillGuard(no_options=("x",))), ["wipe"]), "vault", {"wipe"}, {"erase"})
+    assert permit(guards, vault("erase", arguments={"x": "-f"})) == Permit(
+        refusal="x '-f' begins with -, and could be an option", approval=True
+    )
+    assert permit(guards, GuardedWork(device="vault", skill="wipe")).approval
+    assert with_renamed(guards, "vault", {"read"}, {"look"}) == guards

@@ -10,7 +10,7 @@ from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import check_inputs
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput
-from asterism.kernel.guards import with_device
+from asterism.kernel.guards import with_device, with_renamed
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import AttemptBegun, AttemptProgressed, AttemptQueued, DeviceFound, DeviceLost
 from asterism.machines.constellation_agent.guarding import GUARDED
@@ -33,8 +33,10 @@ def note_found(memory: ConstellationMemory, event: DeviceFound, context: StepCon
         if event.profile == memory.fleet.get(event.device) and event.device not in memory.lost_devices:
             return None
         if context.rules >= GUARDED:
-            is_new = event.device not in memory.fleet
-            memory.guards = with_device(memory.guards, event.device, event.profile.guards, is_new=is_new)
+            before = memory.fleet.get(event.device)
+            guards = with_device(memory.guards, event.device, event.profile.guards, is_new=before is None)
+            old, new = ({skill.name for skill in it.skills} if it else set() for it in (before, event.profile))
+            memory.guards = with_renamed(guards, event.device, old - new, new - old)
         memory.fleet = {**memory.fleet, event.device: event.profile}
         memory.changed_devices[event.device] = None
     memory.lost_devices.pop(event.device, None)
