@@ -1,0 +1,580 @@
+"""The table of doors and guards in ``docs/security.md``: each door tries to get around each guard, and the page says what comes of it.
+
+``python -m tests.unit.test_doors`` writes the table into the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from mcp import Client as McpClient
+
+from asterism.cli.edit_command import _EDITOR as EDITOR
+from asterism.constellation.documents import parse_plan
+from asterism.constellation.edits import EditRefused
+from asterism.constellation.profile import AgentProfile, ChildSpec, Skill
+from asterism.constellations.scheduled import submit_scheduled
+from asterism.errors import InvalidInput, Refused
+from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard
+from asterism.kernel.permissions import ALL, ALL_BUT_LOCAL, Permission
+from asterism.kernel.start import StartRequest
+from asterism.machines.children import StartChild
+from asterism.machines.constellation_agent.definition import ConstellationDefinition, first_event
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, DeviceFound, Edited, Retry, RunOptions
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.events import AgentStatus, ChildRequested
+from asterism.machines.orchestration_loop.model import Step, WorkerProfile
+from asterism.machines.run_control import AskPerson, Forked
+from asterism.planner.editor import editor_server, tools
+from asterism.planner.live_run import LiveRun
+from asterism.runtime.ports.device import Attempt
+from asterism.runtime.ports.tokens import Role, TokenRow
+from asterism.schedules.firing import started
+from tests.api_server import Server
+from tests.constellation_harness import Agent
+from tests.constellations import action
+from tests.loop_harness import Loop
+from tests.machine_harness import MachineHarness
+from tests.unit.machines.test_flow_agent import Talk
+from tests.unit.servers.test_resources import play
+
+PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+GUARDS = ("fleet's approval", "plan's approval", "bounds", "`secrets`", "`task_env`", "`task_folder`", "lift")
+FLEET, PLAN, BOUNDS, SECRETS, ENV, FOLDER, LIFT = GUARDS
+ODD: dict[str, dict[str, Any]] = {
+    BOUNDS: {"inputs": {"x": "--force"}},
+    SECRETS: {"inputs": {"x": "${secret.KEY}"}},
+    ENV: {"env": {"TAR_OPTIONS": "--checkpoint=1"}},
+    FOLDER: {"folder": "/"},
+}
+"""What a task has that its guard forbids."""
+ASKS, REFUSED, ALLOWED, NONE = "asks", "refused", "allowed", "not offered"
+
+Door = Callable[[str], str]
+DOORS: dict[str, Door] = {}
+"""What a door makes of an attempt to get around a guard, by the name of the door."""
+
+
+def door(name: str) -> Callable[[Door], Door]:
+    def listed(function: Door) -> Door:
+        DOORS[name] = function
+        return function
+
+    return listed
+
+
+# -- a run, and what is tried ----------------------------------------------------------------------
+
+
+def fleet(guard: str) -> tuple[AgentProfile, ...]:
+    """One device, whose skill `once` has the guard."""
+    skills = tuple(
+        Skill(name=name, description="works", parameters={"type": "object", "properties": {"x": {}}}, idempotent=name == "again")
+        for name in ("once", "again")
+    )
+    guarded = SkillGuard(approval=guard == FLEET, no_options=("x",))
+    return (AgentProfile(device_id="s", skills=skills, guards=DeviceGuards(skills={"once": guarded}), concurrency=10),)
+
+
+def task(task_id: str = "odd", guard: str = "", **more: Any) -> dict[str, Any]:
+    return {"task_id": task_id, "device": "s", "skill": "once", "inputs": {"x": "1"}, **ODD.get(guard, {}), **more}
+
+
+def plan(*tasks: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"tasks": list(tasks), **more}
+
+
+def guarded_plan(guard: str) -> dict[str, Any]:
+    """A task that runs, and one that waits for it; the plan has guarded that one, if the plan's guard is tried."""
+    wipe = task("wipe", requires_approval=guard in (PLAN, LIFT))
+    return plan(task("first", skill="again"), wipe, dependencies=[{"from": "first", "to": "wipe"}])
+
+
+def running(guard: str, **more: Any) -> Agent:
+    return Agent(guarded_plan(guard), fleet=fleet(guard), replan="always", **more)
+
+
+def submitted(first: ConstellationSubmitted, permissions: tuple[Permission, ...] = ALL) -> Agent:
+    agent = Agent.__new__(Agent)
+    MachineHarness.__init__(agent, CONSTELLATION_AGENT, first, 1000.0, permissions)
+    return agent
+
+
+def came_of(agent: Agent, task_id: str = "odd") -> str:
+    """What has come of a task that no guard lets begin unseen."""
+    there = agent.constellation.tasks.get(task_id) if agent.memory.schedule else None
+    if any(asked.subject.get("task_id") == task_id for asked in agent.outstanding(AskPerson).values()):
+        return ASKS
+    if there is None or (there.error is not None and there.error.code == "guarded"):
+        return REFUSED
+    assert there.attempts, there
+    return ALLOWED
+
+
+def unless_refused(tries: Callable[[], str]) -> str:
+    try:
+        return tries()
+    except (Refused, EditRefused):
+        return REFUSED
+
+
+def one_of(results: Iterable[str]) -> str:
+    """The result that all ways through a door have."""
+    (result,) = set(results)
+    return result
+
+
+def without_lift() -> str:
+    """No document and no edit has a word for a lift."""
+    for there in ({"guards": {"lifted": ["once"]}}, {"lifted": ["once"]}, {"exempts_submission": True}):
+        with pytest.raises(InvalidInput):
+            parse_plan(plan(task(), **there))
+    agent = running(LIFT)
+    with pytest.raises((InvalidInput, Refused)):
+        agent.take(Edited(actions=({"tool": "lift_guard", "parameters": {"name": "once"}},)))
+    return NONE
+
+
+EDITS: dict[str, Callable[[str], tuple[dict[str, Any], ...]]] = {
+    "odd": lambda guard: (action("remove_task", task_id="wipe"), action("add_task", **task("odd", guard))),
+    "wipe": lambda guard: (action("update_task", **{**task("wipe", guard, description="other"), "requires_approval": False}),),
+    "new": lambda guard: (action("build_constellation", config=plan(task("new", guard)), clear=False),),
+}
+"""Ways to edit around a guard, by the task that is left."""
+
+
+# -- a planner -------------------------------------------------------------------------------------
+
+
+@door("a planner's first plan, after a run with guards")
+def first_plan(guard: str) -> str:
+    inherited = Guards(plan_skills=("once",) if guard == PLAN else (), exempts_submission=False)
+    agent = submitted(ConstellationSubmitted(request="go on", fleet=fleet(guard), guards=inherited))
+    agent.plans(plan=plan(task("odd", guard)))
+    return without_lift() if guard == LIFT else came_of(agent)
+
+
+@door("a planner's `START`: a new generation")
+def new_generation(guard: str) -> str:
+    agent = running(guard, max_restarts=1)
+    agent.ends("first")
+    agent.plans(status="START")
+    agent.plans(plan=plan(task("odd", guard)))
+    return without_lift() if guard == LIFT else came_of(agent)
+
+
+@door("a planner's edit: update, another task in its place, a plan in addition")
+def planner_edit(guard: str) -> str:
+    def edited(task_id: str) -> str:
+        agent = running(guard)
+        agent.ends("first")
+        agent.plans(*EDITS[task_id](guard))
+        if task_id == "wipe" and agent.question() is not None:
+            return REFUSED  # the planner has to try again
+        return came_of(agent, task_id)
+
+    return without_lift() if guard == LIFT else one_of(edited(it) for it in EDITS)
+
+
+@door("a handler of failure that a planner adds")
+def failure_handler(guard: str) -> str:
+    agent = running(guard)
+    agent.ends("first", error="raised")
+    agent.plans(action("add_task", **task("odd", guard, role="on_failure")))
+    if agent.question() is not None:
+        agent.plans(status="FAIL")
+    return without_lift() if guard == LIFT else came_of(agent)
+
+
+# -- a person at the computer of the database ------------------------------------------------------
+
+
+def edit_of_a_plan(guard: str, permissions: tuple[Permission, ...]) -> str:
+    """An answer with another plan to the question about one that came with the request."""
+    first = ConstellationSubmitted(
+        request="x",
+        fleet=fleet(guard),
+        plan=parse_plan(guarded_plan(guard)),
+        options=RunOptions(approve_plan=True),
+        guards=Guards(plan_skills=("once",) if guard == PLAN else (), exempts_submission=False),
+    )
+    agent = submitted(first)
+    agent.take(agent.answer("edit", plan(task("odd", guard))), permissions=permissions)
+    agent.drain()
+    return came_of(agent)
+
+
+def edit_of_edits(guard: str, permissions: tuple[Permission, ...]) -> str:
+    """An answer with other edits to the question about those of a planner."""
+    agent = running(guard, approve_edits=True)
+    agent.ends("first")
+    agent.plans(action("add_task", **task("other", skill="again")))
+    agent.take(agent.answer("edit", {"actions": list(EDITS["odd"](guard))}), permissions=permissions)
+    agent.drain()
+    return came_of(agent)
+
+
+def edit_of_a_task(guard: str, permissions: tuple[Permission, ...]) -> str:
+    """An answer with other arguments to the question about a task: arguments alone, and as they are."""
+    if guard not in (BOUNDS, SECRETS):
+        return NONE
+    agent = Agent(plan(task("odd", requires_approval=True)), fleet=fleet(guard))
+    agent.take(agent.answer("edit", ODD[guard]["inputs"]), permissions=permissions)
+    return came_of(agent)
+
+
+@door("`asterism answer` with an edit of a plan that came with the request")
+def cli_answer_to_a_plan(guard: str) -> str:
+    return without_lift() if guard == LIFT else unless_refused(lambda: edit_of_a_plan(guard, ALL))
+
+
+@door("`asterism answer` with an edit of a planner's edits")
+def cli_answer_to_edits(guard: str) -> str:
+    return without_lift() if guard == LIFT else unless_refused(lambda: edit_of_edits(guard, ALL))
+
+
+@door("`asterism answer` with an edit of a task's arguments")
+def cli_answer_to_a_task(guard: str) -> str:
+    return without_lift() if guard == LIFT else unless_refused(lambda: edit_of_a_task(guard, ALL))
+
+
+def listing(guard: str) -> tuple[AgentProfile, ...]:
+    """The fleet before it had the guard."""
+    listed = SkillGuard(secrets=("KEY",), task_env=("TAR_OPTIONS",), task_folder=True)
+    return tuple(msgspec.structs.replace(it, guards=DeviceGuards(skills={"once": listed})) for it in fleet(guard))
+
+
+def ended(guard: str, permissions: tuple[Permission, ...] = ALL) -> Agent:
+    """A run whose task has what the guard forbids, from the time before the fleet had it; it has failed."""
+    fields = {**task("odd", guard), "requires_approval": guard == PLAN}
+    agent = Agent(plan(fields, task("z", skill="again")), fleet=listing(guard), permissions=permissions)
+    if guard == PLAN:
+        agent.answers("approve")
+    return agent
+
+
+def forked_on(agent: Agent, guard: str) -> Forked:
+    return Forked(origin="r0", seq=agent.run.seq, idle_s=0.0, guards={it.device_id: it.guards for it in fleet(guard)})
+
+
+def forked(agent: Agent, guard: str, *then: Any) -> str:
+    agent.batch(forked_on(agent, guard), *then)
+    agent.finish_cancellations()
+    return came_of(agent)
+
+
+@door("`fork` on the present fleet, also where the copied part has the approval")
+def fork(guard: str) -> str:
+    fields = {**task("odd", guard), "requires_approval": guard == PLAN}
+    given = plan(task("first", skill="again"), fields, dependencies=[{"from": "first", "to": "odd"}])
+    agent = Agent(given, fleet=listing(guard), permissions=ALL_BUT_LOCAL)
+    if guard == LIFT:
+        return without_lift()
+    if guard == PLAN:
+        agent.ends("first")
+        agent.take(agent.answer("approve"))
+        return forked(agent, guard)
+    agent.batch(forked_on(agent, guard))
+    agent.finish_cancellations()
+    agent.ends("first")
+    return came_of(agent)
+
+
+@door("`retry` of an ended run")
+def retry(guard: str) -> str:
+    agent = ended(guard, ALL_BUT_LOCAL)
+    agent.ends("odd", error="raised")
+    return without_lift() if guard == LIFT else forked(agent, guard, Retry(tasks=("odd",)))
+
+
+@door("`retry` of a task of a run under way")
+def retry_live(guard: str) -> str:
+    agent = ended(guard, ALL_BUT_LOCAL)
+    agent.ends("odd", error="raised")
+    if guard == LIFT:
+        return without_lift()
+    agent.batch(DeviceFound(device="s", profile=fleet(guard)[0]), Retry(tasks=("odd",)))
+    return came_of(agent)
+
+
+@door("`follow` after a run with guards")
+def follow_up(guard: str) -> str:
+    """By the local user."""
+    inherited = Guards(plan_skills=("once",) if guard == PLAN else (), exempts_submission=False)
+
+    def tried() -> str:
+        return came_of(
+            submitted(ConstellationSubmitted(request="x", fleet=fleet(guard), plan=parse_plan(plan(task("odd", guard))), guards=inherited))
+        )
+
+    return without_lift() if guard == LIFT else unless_refused(tried)
+
+
+# -- devices, and runs below -----------------------------------------------------------------------
+
+
+def found(guard: str, name: str) -> str:
+    """A task of a planner after the device has reported other guards, and its skill under this name."""
+    (profile,) = fleet(guard)
+    weaker = SkillGuard(secrets=("KEY",), task_env=("TAR_OPTIONS",), task_folder=True)
+    skills = tuple(msgspec.structs.replace(it, name=name, is_harmless=True) if it.name == "once" else it for it in profile.skills)
+    agent = running(guard)
+    agent.batch(DeviceFound(device="s", profile=msgspec.structs.replace(profile, skills=skills, guards=DeviceGuards(every=weaker))))
+    agent.ends("first")
+    agent.plans(action("add_task", **task("odd", guard, skill=name)))
+    return without_lift() if guard == LIFT else came_of(agent)
+
+
+@door("a device that annotates a tool otherwise, and reports weaker guards")
+def annotated(guard: str) -> str:
+    return found(guard, "once")
+
+
+@door("a device that renames a tool")
+def renamed(guard: str) -> str:
+    return found(guard, "twice")
+
+
+@door("a nested plan of a planner")
+def nested(guard: str) -> str:
+    agent = running(guard)
+    agent.ends("first")
+    agent.plans(action("add_task", task_id="n", constellation=plan(task("odd", guard))))
+    if guard == LIFT:
+        return without_lift()
+    starts = list(agent.outstanding(StartChild).values())
+    return came_of(submitted(first_event(starts[0].start))) if starts else came_of(agent, "n")
+
+
+def child_of(guard: str) -> ChildSpec:
+    """A plan as the code of a worker or handler has it."""
+    defined = ConstellationDefinition(fleet=fleet(guard), plan=parse_plan(plan(task("odd", guard))))
+    return ChildSpec(machine=CONSTELLATION_AGENT.name, definition=msgspec.to_builtins(defined))
+
+
+def guards_above(guard: str) -> Guards:
+    return Guards(plan_skills=("once",) if guard in (PLAN, LIFT) else (), exempts_submission=False)
+
+
+@door("a loop whose worker is a plan in code")
+def loop_child(guard: str) -> str:
+    if guard == LIFT:
+        return without_lift()
+    loop = Loop(
+        Step(step_id="a", worker="plan", intent="x"),
+        workers=(WorkerProfile(name="plan", child=child_of(guard)),),
+        guards=guards_above(guard),
+    )
+    (start,) = loop.outstanding(StartChild).values()
+    return unless_refused(lambda: came_of(submitted(first_event(start.start))))
+
+
+@door("a conversation whose handler starts a plan in code")
+def conversation_child(guard: str) -> str:
+    if guard == LIFT:
+        return without_lift()
+    talk, spec = Talk(guards=guards_above(guard)), child_of(guard)
+    talk.entered(AgentStatus.RUNNING)
+    request = StartRequest(definition=spec.definition, request="x", inputs={})
+    talk.take(ChildRequested(effect_id=talk.memory.handler_effect, key="k", start=StartChild(machine=spec.machine, start=request)))
+    (start,) = [it for it in talk.run.outstanding.values() if isinstance(it, StartChild)]
+    return unless_refused(lambda: came_of(submitted(first_event(start.start))))
+
+
+# -- over the network ------------------------------------------------------------------------------
+
+Tries = Callable[[Server, str], Awaitable[str]]
+
+
+def served(guard: str, tries: Tries) -> str:
+    """What comes of a try at a server with the guard."""
+    results: list[str] = []
+
+    async def scenario(server: Server) -> None:
+        async with asyncio.timeout(20):
+            results.append(await tries(server, guard))
+
+    with tempfile.TemporaryDirectory() as folder:
+        play(Path(folder), scenario, fleet=fleet(guard), work=work)
+    return results[0]
+
+
+RELEASED: set[str] = set()
+"""Runs whose first task may end."""
+
+
+async def work(attempt: Attempt) -> str:
+    while attempt.task_id == "first" and attempt.run_id not in RELEASED:  # noqa: ASYNC110 - it is set from the test
+        await asyncio.sleep(0.01)
+    return "done"
+
+
+async def came_of_run(server: Server, run_id: str, task_id: str = "odd") -> str:
+    while (await server.store.run(run_id)).status != "ended":
+        if any(json.loads(it.subject).get("task_id") == task_id for it in await server.store.inquiries(root=run_id)):
+            return ASKS
+        await asyncio.sleep(0.01)
+    there = (await server.runtime.load(run_id)).memory.constellation.tasks.get(task_id)
+    return REFUSED if there is None or (there.error and there.error.code == "guarded") else ALLOWED
+
+
+async def lift_over_http(server: Server) -> str:
+    """Another than an admin lifts no guard; a submission has no word for it."""
+    run_id = (await server.runtime.start(parse_plan(guarded_plan(LIFT)))).run_id
+    http = await server.client("operator,approver")
+    body = {"command": "lift_guard", "name": "once", "reason": "x"}
+    assert (await http.post(f"/api/runs/{run_id}/commands", json=body)).status_code == 403
+    return REFUSED
+
+
+@door("HTTP: submit")
+def http_submit(guard: str) -> str:
+    async def tries(server: Server, guard: str) -> str:
+        http = await server.client("operator")
+        if guard == LIFT:
+            more = {"guards": {"lifted": ["once"]}, "lifted": ["once"]}
+            answers = [await http.post("/api/runs", json={"plan": plan(task()), name: value}) for name, value in more.items()]
+            assert {it.status_code for it in answers} == {422}
+            return without_lift()
+        made = await http.post("/api/runs", json={"plan": plan(task("odd", guard))})
+        return REFUSED if made.status_code == 409 else await came_of_run(server, made.json()["run_id"])
+
+    return NONE if guard == PLAN else served(guard, tries)
+
+
+async def edited_by(server: Server, guard: str, edit: Callable[[str, dict[str, Any]], Awaitable[bool]]) -> str:
+    """What comes of the three edits by a client that returns whether one was accepted."""
+    results = []
+    for task_id, actions in EDITS.items():
+        run_id = (await server.runtime.start(parse_plan(guarded_plan(guard)))).run_id
+        while not (await server.runtime.load(run_id)).memory.attempts:  # noqa: ASYNC110 - the run is driven elsewhere
+            await asyncio.sleep(0.01)
+        accepted = [await edit(run_id, it) for it in actions(guard)]
+        RELEASED.add(run_id)
+        results.append(await came_of_run(server, run_id, task_id) if all(accepted) else REFUSED)
+    return one_of(results)
+
+
+@door("HTTP: edit")
+def http_edit(guard: str) -> str:
+    async def tries(server: Server, guard: str) -> str:
+        http = await server.client("operator")
+
+        async def edit(run_id: str, made: dict[str, Any]) -> bool:
+            answer = await http.post(f"/api/runs/{run_id}/commands", json={"command": "edit", "actions": [made]})
+            assert answer.status_code in (200, 409), answer.text
+            return answer.status_code == 200
+
+        return await lift_over_http(server) if guard == LIFT else await edited_by(server, guard, edit)
+
+    return served(guard, tries)
+
+
+@door("MCP: `asterism mcp edit`")
+def mcp_edit(guard: str) -> str:
+    async def tries(server: Server, guard: str) -> str:
+        async def edit(run_id: str, made: dict[str, Any]) -> bool:
+            async def rouse() -> None:
+                """The server drives the run."""
+
+            live = LiveRun(server.runtime.acting_with(EDITOR), CONSTELLATION_AGENT, run_id, actor="mcp", rouse=rouse)
+            async with McpClient(editor_server(live)) as client:
+                return not (await client.call_tool(made["tool"], made["parameters"])).is_error
+
+        if guard == LIFT:
+            assert not any("lift" in it.name for it in tools())
+            return without_lift()
+        return await edited_by(server, guard, edit)
+
+    return served(guard, tries)
+
+
+def over_http(guard: str, tries: Callable[[str, tuple[Permission, ...]], str]) -> str:
+    roles: tuple[Role, ...] = ("operator", "approver")
+    may = TokenRow(token_id="t", hash="", name="n", roles=roles, created_at=0.0).permissions  # noqa: S106 - an id
+    return served(guard, lambda server, _: lift_over_http(server)) if guard == LIFT else unless_refused(lambda: tries(guard, may))
+
+
+@door("HTTP: answer with an edit of a plan")
+def http_answer_to_a_plan(guard: str) -> str:
+    return over_http(guard, edit_of_a_plan)
+
+
+@door("HTTP: answer with an edit of a planner's edits")
+def http_answer_to_edits(guard: str) -> str:
+    return over_http(guard, edit_of_edits)
+
+
+@door("HTTP: answer with an edit of a task's arguments")
+def http_answer_to_a_task(guard: str) -> str:
+    return over_http(guard, edit_of_a_task)
+
+
+@door("HTTP: add a schedule")
+def http_schedule(guard: str) -> str:
+    async def tries(server: Server, guard: str) -> str:
+        http = await server.client("operator")
+        given = {"name": "n", "cron": "@daily", "plan": plan(task("odd", guard))}
+        if guard == LIFT:
+            assert (await http.post("/api/schedules", json={**given, "guards": {"lifted": ["once"]}})).status_code == 422
+            return without_lift()
+        added = await http.post("/api/schedules", json=given)
+        if added.status_code == 422 and "begins with -" in added.text:
+            return REFUSED
+        assert added.status_code == 201, added.text
+        [schedule] = await server.store.schedules()
+        firing = started(schedule, server.runtime.clock.now())
+        try:
+            await submit_scheduled(server.runtime, schedule, firing)
+        except EditRefused:
+            return REFUSED
+        return await came_of_run(server, firing.run_id)
+
+    return NONE if guard == PLAN else served(guard, tries)
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def table(page: str) -> dict[str, dict[str, str]]:
+    """The table of the page, by door and guard."""
+    rows = re.findall(r"^\| (.+) \|$", page.partition("| door |")[2].partition("\n\n")[0], re.MULTILINE)
+    return {name: dict(zip(GUARDS, cells, strict=True)) for name, *cells in (row.split(" | ") for row in rows)}
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_a_door_lets_through_what_no_guard_forbids(name: str) -> None:
+    """So that no cell below is refused for another reason than its guard."""
+    assert DOORS[name]("") in (ALLOWED, NONE)
+
+
+def test_the_page_has_the_doors_that_are_tried() -> None:
+    assert list(table(PAGE.read_text(encoding="utf-8"))) == list(DOORS)
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("name", DOORS)
+def test_a_door_keeps_a_guard_as_the_page_says(name: str, guard: str) -> None:
+    """A1 to A4, A7: the table of ``docs/security.md``, cell by cell."""
+    assert DOORS[name](guard) == table(PAGE.read_text(encoding="utf-8"))[name][guard]
+
+
+def main() -> None:
+    lines = [f"| door | {' | '.join(GUARDS)} |", "|---" * (len(GUARDS) + 1) + "|"]
+    lines += [f"| {name} | {' | '.join([tried(guard) for guard in GUARDS])} |" for name, tried in DOORS.items()]
+    page = PAGE.read_text(encoding="utf-8")
+    old = re.search(r"\| door \|.*?\n\n", page, re.DOTALL)
+    assert old
+    PAGE.write_text(page.replace(old[0], "\n".join(lines) + "\n\n"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
