@@ -32,7 +32,7 @@ class _RemoteConversation:
         return next(iter([it for it in asked if it.run_id == run_id] or asked), None)
 
     async def fields(self) -> Mapping[str, Any]:
-        return (await self._conversation.result()).fields
+        return (await self._app.conversation(run_id=self._conversation.run_id).result()).fields  # it shows no question
 
     async def history(self) -> Sequence[Utterance]:
         return await self._conversation.history()

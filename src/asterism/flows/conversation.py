@@ -23,6 +23,7 @@ from asterism.flows.secret_store import PLACEHOLDER, SecretStore, process_secret
 from asterism.flows.stream import StreamEvent, StreamWatcher
 from asterism.kernel.data import as_json
 from asterism.kernel.machine import Event
+from asterism.kernel.permissions import Permission
 from asterism.kernel.run import Run
 from asterism.machines.flow_agent.events import AgentStatus, ConversationLimits, ConversationStarted, Message, MessageReceived
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
@@ -140,7 +141,7 @@ class Conversation:
         result = await self.result(runtime)
         return msgspec.structs.replace(result, raw_message=f"{replies.unclear(text, self.language)} {result.raw_message}")
 
-    async def put(self, client: Client, text: str, values: dict[str, Any], *, key: str = "") -> tuple[str, str] | None:
+    async def put(self, client: Client, text: str, values: dict[str, Any], *, key: str = "", digest: str = "") -> tuple[str, str] | None:
         """Write a message to the inbox of this conversation, or of the child that asks, without waiting for an answer.
 
         Args:
@@ -148,6 +149,7 @@ class Conversation:
             text: the message.
             values: fields given by name.
             key: idempotency key of the message; by default a fresh one, or that of the question that it answers.
+            digest: that of the question which was shown; a local client has seen the open one.
 
         Returns:
             The key of the message and the run id of the inbox. None if a yes or no is expected and the text is neither,
@@ -163,7 +165,8 @@ class Conversation:
         asked = await self.asked(client)
         language = (await _load_run(client, self.run_id)).memory.language or self.language
         is_new = asked is not None and "approve" in asked.verbs and self._shown.get(self.run_id, asked.inquiry_id) != asked.inquiry_id
-        if is_new and not values and replies.intent_of(text, language) != "cancel" and replies.denial(text, language) is None:
+        is_denial = not values and (replies.intent_of(text, language) == "cancel" or replies.denial(text, language) is not None)
+        if is_new and (not (values or is_denial) or Permission.LOCAL not in client.permissions):
             return None
         if asked is not None and asked.run_id != self.run_id and not values:
             verb, text = await self._nested(client, asked, text, language)
@@ -171,10 +174,10 @@ class Conversation:
                 return None
             if verb != "respond":
                 return (
-                    await client.post_answer(asked.inquiry_id, verb, actor=self.user, reason=text, key=key, digest=asked.digest)
+                    await client.post_answer(asked.inquiry_id, verb, actor=self.user, reason=text, key=key, digest=digest)
                 ).key, asked.run_id
         values = as_json(values, "the field values")
-        return await self._post(client, asked, text, values, key), asked.run_id if asked else self.run_id
+        return await self._post(client, asked, text, values, key, digest=digest), asked.run_id if asked else self.run_id
 
     async def asked(self, client: Client) -> InquiryRow | None:
         """Return the open question of this conversation, else of a run below it; one without verbs asks for a secret."""
@@ -190,7 +193,7 @@ class Conversation:
         refusal = replies.refusal_of(text, language)
         return ("reject", refusal) if refusal is not None else (None, "")
 
-    async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any], key: str) -> str:
+    async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any], key: str, *, digest: str) -> str:
         """Write a message to the inbox, as the answer to the open question if there is one; return its key."""
         agent = await self._agent_of(client, asked)
         in_confidence = self.vault.knows(self.run_id, text.strip()) or (
@@ -200,7 +203,7 @@ class Conversation:
         if asked is not None and asked.verbs and not token:
             try:
                 verb: Literal["edit", "respond"] = "edit" if values and "edit" in asked.verbs else "respond"
-                sent = await client.post_answer(asked.inquiry_id, verb, actor=self.user, value=values or text, key=key, digest=asked.digest)
+                sent = await client.post_answer(asked.inquiry_id, verb, actor=self.user, value=values or text, key=key, digest=digest)
             except (Refused, InvalidInput):  # already answered or expired: send it as an ordinary message
                 pass
             else:
@@ -212,6 +215,7 @@ class Conversation:
             values=values,
             secret=token,
             confidential=confidential,
+            digest=digest,
         )
         key = key or client.clock.new_id()
         await client.post(asked.run_id if asked else self.run_id, said, actor=self.user, key=key)

@@ -13,6 +13,7 @@ import msgspec
 from asterism.errors import Refused
 from asterism.kernel.guards import digest_of
 from asterism.kernel.machine import StepContext
+from asterism.kernel.permissions import Permission
 from asterism.machines.run_control import (
     Answered,
     AskPerson,
@@ -23,6 +24,7 @@ from asterism.machines.run_control import (
     Verb,
     check_sender,
     check_verb,
+    needs_digest,
     no_longer_open,
 )
 
@@ -91,11 +93,22 @@ def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, ve
     guards = memory.guards
     if guards.submitter and not event.cancelled:  # else the run has begun under earlier rules, or nobody has sent it
         check_sender(event, kind or inquiry.kind, context, submitter=guards.submitter, submitter_may_approve=guards.submitter_may_approve)
-    if guards.submitter and event.verb in ("approve", "edit") and event.digest != digest_of(inquiry.asked.subject):
-        raise Refused(f"{event.effect_id} is about another request than this answer names; look at it again, and answer then")
+    check_digest(memory, event.effect_id, event.verb, event.digest, context)
     if event.verb == "edit" and not isinstance(event.value, dict):
         raise Refused("an edit must be the changes, as a JSON object")
     return inquiry
+
+
+def check_digest(memory: RunMemory, inquiry_id: str, verb: Verb, digest: str, context: StepContext) -> None:
+    """Check that an answer to an open question names what it shows, if it must.
+
+    Raises:
+        Refused: it names nothing, or another request; the question stays open.
+    """
+    asked = memory.inquiries[inquiry_id].asked
+    is_bound = needs_digest(verb, asked.verbs) and (verb != "respond" or Permission.LOCAL not in context.permissions)
+    if memory.guards.submitter and is_bound and digest != digest_of(asked.subject):
+        raise Refused(f"{inquiry_id} is about another request than this answer names; look at it again, and answer then")
 
 
 def is_expired(memory: RunMemory, inquiry_id: str, context: StepContext) -> bool:

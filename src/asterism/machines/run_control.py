@@ -122,7 +122,7 @@ class Answered(EffectResult, tag="answered", frozen=True, kw_only=True):
         verb: approve, edit (``value``: new arguments), reject (``reason``), respond (``value``),
             cancel.
         cancelled: True if nobody answered, because the question was cancelled or expired.
-        digest: of an approval or an edit, that of the subject which was shown (``guards.digest_of``).
+        digest: of an answer that may be a yes (``needs_digest``), that of the subject which was shown (``guards.digest_of``).
     """
 
     from_outside: ClassVar[bool] = True
@@ -207,6 +207,11 @@ def check_verb(event: Answered, verbs: Sequence[Verb]) -> None:
     """
     if event.verb not in (*verbs, "cancel"):
         raise Refused(f"{event.effect_id} accepts {', '.join(verbs)}, not {event.verb}")
+
+
+def needs_digest(verb: Verb, verbs: Sequence[Verb]) -> bool:
+    """Return True if an answer may be a yes, also one in words, to a question that accepts ``verbs``: it names what was shown."""
+    return verb in ("approve", "edit") or ("approve" in verbs and verb == "respond")
 
 
 def needed_for(verb: Verb, kind: str) -> Permissions:

@@ -22,7 +22,7 @@ from asterism.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.kernel.packing import event_body, packer
 from asterism.kernel.permissions import ALL, Permission, Permissions
 from asterism.kernel.run import Run
-from asterism.machines.run_control import Answered, Forked, Verb
+from asterism.machines.run_control import Answered, Forked, Verb, needs_digest
 from asterism.runtime.answer_values import check_no_secret, check_types, edited_arguments
 from asterism.runtime.clock import Clock
 from asterism.runtime.journal_file import Journal, with_run_id
@@ -322,7 +322,7 @@ class Client:
         check_json([value, reason], f"the answer to {inquiry_id}")  # the journal must give back exactly what was approved
         if verb != "edit":
             as_json([value, reason], f"the answer to {inquiry_id}")
-        if verb in ("approve", "edit") and not digest and Permission.LOCAL in self.permissions:
+        if needs_digest(verb, asked.verbs) and not digest and Permission.LOCAL in self.permissions:
             digest = asked.digest  # a local program sees the whole request where it sees the question
         event = Answered(effect_id=inquiry_id, verb=verb, value=value, reason=reason, digest=digest)
         if is_new:

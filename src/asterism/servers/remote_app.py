@@ -219,7 +219,7 @@ class RemoteRun:
 
         ``digest`` is that of the question which was shown; by default that of the question as it is now.
         """
-        if not inquiry_id or (verb in ("approve", "edit") and not digest):
+        if not inquiry_id or (verb not in ("reject", "cancel") and not digest):
             asked = [it for it in await self.inquiries() if inquiry_id in ("", it.inquiry_id)]
             if len(asked) != 1:
                 ids = ", ".join(it.inquiry_id for it in asked)

@@ -34,7 +34,7 @@ class RemoteConversation:
         self.run_id = run_id
         self._connection = connection
         self._setting = {"language": language, "time_zone": time_zone}
-        self._asked = ""
+        self._shown = {"inquiry_id": "", "digest": ""}
 
     async def say(self, message: str = "", values: Mapping[str, Any] | None = None) -> AgentResult:
         """Send a message and wait for the answer; the first message starts the conversation.
@@ -52,7 +52,7 @@ class RemoteConversation:
             begun = await self._connection.post("/api/conversations", {"agent": self.agent, **self._setting, **body}, key=key)
             self.run_id = begun["run_id"]
             return await self._settled(begun)
-        body["inquiry_id"] = self._asked
+        body |= self._shown
         for _ in range(MAX_POLLS):
             reply = await self._connection.post(f"{self._path()}/messages", body, key=key)
             if reply["verdict"] != "pending":
@@ -102,7 +102,7 @@ class RemoteConversation:
         raise Refused(f"the agent still works; see: asterism show {self.run_id}")
 
     def _result(self, found: Mapping[str, Any]) -> AgentResult:
-        self._asked = found["inquiry_id"]
+        self._shown = {"inquiry_id": found["inquiry_id"], "digest": found["question"]["digest"] if found["question"] else ""}
         known = {name: found[name] for name in ("run_id", "data", "metadata", "fields", "code", "reason")}
         missing = tuple(found["missing_fields"])
         return AgentResult(**known, status=AgentStatus(found["status"]), raw_message=found["text"], missing_fields=missing)

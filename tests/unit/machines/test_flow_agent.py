@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from asterism.errors import IllegalTransition, Refused
-from asterism.kernel.guards import Guards
+from asterism.kernel.guards import Guards, digest_of
 from asterism.kernel.journal import Entry, state_history
 from asterism.kernel.machine import Event
 from asterism.kernel.packing import packer
-from asterism.kernel.permissions import ALL, LOWEST, Permissions
+from asterism.kernel.permissions import ALL, LOWEST, Permission, Permissions
 from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild, child_start
@@ -269,8 +269,8 @@ def test_a_message_to_no_question_closes_the_one_that_is_open() -> None:
 def test_of_three_simultaneous_approvals_one_is_accepted() -> None:
     talk = talk_in(S.WAITING_FOR_APPROVAL)
     asked = talk.memory.open_question
-    talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="ada")
-    talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="bob")
+    talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="ada", permissions=ALL)
+    talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="bob", permissions=ALL)
     talk.run.take(as_shown(talk.run, Answered(effect_id=asked, verb="approve")), at=talk.now, actor="cleo", permissions=ALL)
     talk.take(BatchEnded())
     talk.entered(S.RUNNING)
@@ -519,6 +519,57 @@ def test_a_fork_keeps_what_a_person_is_asked_about_an_interrupted_body() -> None
     talk.take(Forked(origin="r0", seq=5, idle_s=5.0))
     assert (talk.handler, talk.memory.interrupted) == ("", True)
     assert "may have finished" in talk.question().prompt
+
+
+def test_an_answer_to_the_question_of_the_original_is_none_in_a_fork() -> None:
+    """A4: also one that had come before the fork, and that no handler had received."""
+    for is_sent in (True, False):
+        talk = Talk()
+        talk.handled(S.WAITING_FOR_APPROVAL)
+        there = talk.memory.open_question
+        if is_sent:
+            talk.run.take(MessageReceived(text="yes", inquiry_id=there), at=talk.now, actor="ada", permissions=ALL)
+        talk.take(Forked(origin="r0", seq=talk.run.seq, idle_s=5.0))
+        assert talk.memory.open_question not in ("", there)
+        assert not talk.handler
+        talk.take(Answered(effect_id=there, verb="approve", digest=digest_of(talk.question().subject)))
+        talk.take(MessageReceived(text="yes", inquiry_id=there))
+        assert not talk.handler
+        talk.answer("approve")
+        assert talk.handler == "on_waiting_for_approval"
+
+
+NETWORKED = (Permission.VIEW, Permission.ANSWER)
+
+
+@pytest.mark.parametrize("has_words", [True, False])
+def test_a_yes_in_words_from_another_computer_names_what_was_shown(has_words: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """A6, A8: as an answer and as a message; one of the local user does not have to."""
+    talk = Talk()
+    talk.handled(S.WAITING_FOR_APPROVAL)
+    asked = talk.memory.open_question
+    shown = digest_of(talk.memory.inquiries[asked].asked.subject)
+
+    def yes(digest: str) -> Event:
+        said = MessageReceived(text="yes", inquiry_id=asked, digest=digest)
+        return said if has_words else Answered(effect_id=asked, verb="respond", value="yes", digest=digest)
+
+    for digest in ("", "another"):
+        with pytest.raises(Refused, match="about another request than this answer names"):
+            talk.run.take(yes(digest), at=talk.now, actor="ada", permissions=NETWORKED)
+        assert talk.memory.open_question == asked
+    talk.take(yes(shown), permissions=NETWORKED)
+    assert talk.handler == "on_waiting_for_approval"
+
+
+def test_a_message_from_another_computer_is_no_second_answer_to_a_question_that_is_closed() -> None:
+    """A6: a pause that holds the first answer takes no other one under the same id."""
+    talk = Talk()
+    talk.handled(S.WAITING_FOR_APPROVAL)
+    asked = talk.memory.open_question
+    talk.run.take(Answered(effect_id=asked, verb="reject"), at=talk.now, actor="ada", permissions=NETWORKED)
+    talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="ada", permissions=NETWORKED)
+    assert [it.inquiry_id for it in talk.memory.queue] == [asked, ""]
 
 
 def test_a_defect_of_ours_ends_it_by_name() -> None:

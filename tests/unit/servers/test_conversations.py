@@ -64,7 +64,7 @@ def test_a_conversation_goes_from_its_first_message_to_its_end_and_a_secret_is_n
         assert (shown["status"], shown["fields"]["pin"]) == ("WAITING_FOR_APPROVAL", "•••")
         unseen = await said(http, run_id, "yes")
         assert (unseen["verdict"], unseen["status"]) == ("unclear", "WAITING_FOR_APPROVAL")
-        done = await said(http, run_id, "yes", inquiry_id=shown["inquiry_id"])
+        done = await said(http, run_id, "yes", inquiry_id=shown["inquiry_id"], digest=shown["question"]["digest"])
         assert (done["status"], done["text"], done["data"]) == ("COMPLETED", "Soup is on the way.", {"dish": "Soup"})
         read = (await http.get(f"/api/conversations/{run_id}")).json()
         assert [it["by"] for it in read["messages"]][:2] == ["agent", "ada@approver"]
@@ -77,6 +77,51 @@ def test_a_conversation_goes_from_its_first_message_to_its_end_and_a_secret_is_n
     talking(tmp_path, scenario)
     for file in tmp_path.rglob("runs.db*"):
         assert not file.is_file() or PIN.encode() not in file.read_bytes()
+
+
+def test_a_yes_in_words_names_the_digest_of_the_question_that_was_shown(tmp_path: Path) -> None:
+    """A6, A8: as an answer and as a message."""
+
+    async def scenario(server: Server) -> None:
+        http = await server.client("operator,approver")
+        begun = await started(http, values={"pin": PIN}, text="")
+        shown = await said(http, begun["run_id"], "Soup")
+        assert shown["question"]["subject"]["fields"] == {"dish": "Soup"}
+        asked, messages = shown["inquiry_id"], f"/api/conversations/{begun['run_id']}/messages"
+        for path, body in (
+            (f"/api/inquiries/{asked}/answer", {"verb": "respond", "value": "yes"}),
+            (messages, {"text": "yes", "inquiry_id": asked}),
+        ):
+            unnamed = await http.post(path, json=body)
+            assert (unnamed.status_code, "names the digest" in unnamed.text) == (422, True)
+            other = await http.post(path, json={**body, "digest": "0" * 64})
+            assert (other.status_code, "about another request" in other.text) == (409, True)
+        for text in ("yes", "cancel"):
+            unseen = await said(http, begun["run_id"], text, digest=shown["question"]["digest"])
+            assert (unseen["verdict"], unseen["inquiry_id"]) == ("unclear", asked)
+        done = await http.post(
+            f"/api/inquiries/{asked}/answer", json={"verb": "respond", "value": "yes", "digest": shown["question"]["digest"]}
+        )
+        assert done.json()["verdict"] == "accepted"
+
+    talking(tmp_path, scenario)
+
+
+def test_the_client_of_a_server_answers_the_question_that_it_has_shown(tmp_path: Path) -> None:
+    """A6, A8: and no other one that has come in its place."""
+
+    async def scenario(server: Server) -> None:
+        async with open_remote(server.url, await server.token("operator,approver")) as app:
+            talk = app.conversation("Order")
+            await talk.say("", {"pin": PIN})
+            await talk.say("Soup")
+            other = app.conversation(run_id=talk.run_id)
+            await other.settle()
+            assert (await other.say("change the dish to Salad")).fields["dish"] == "Salad"
+            assert (await talk.say("yes")).status is AgentStatus.WAITING_FOR_APPROVAL
+            assert (await talk.say("yes")).data == {"dish": "Salad"}
+
+    talking(tmp_path, scenario)
 
 
 def test_the_same_message_with_the_same_key_is_taken_once(tmp_path: Path) -> None:

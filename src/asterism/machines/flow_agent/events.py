@@ -159,7 +159,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
 class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
     """A message from a person that is not sent as an answer, such as a secret.
 
-    ``inquiry_id`` is the question that was open or shown last, if any.
+    ``inquiry_id`` is the question that was open or shown last, if any, and ``digest`` that of its subject as shown.
     """
 
     from_outside: ClassVar[bool] = True
@@ -169,6 +169,7 @@ class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
     values: dict[str, Any] = msgspec.field(default_factory=dict)
     secret: str = ""
     confidential: bool = False
+    digest: str = ""
 
 
 class ConversationRecalled(Event, tag="conversation_recalled", frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import StepContext
+from asterism.kernel.permissions import Permission
 from asterism.machines.children import ChildBlocked, ChildEnded, signal_children
 from asterism.machines.common_rows import why_cancelled
 from asterism.machines.flow_agent.events import (
@@ -30,6 +31,7 @@ from asterism.machines.flow_agent.events import (
     Handler,
     HandlerEnded,
     Message,
+    MessageReceived,
     NotifyHandler,
     is_before_approval,
 )
@@ -42,7 +44,7 @@ from asterism.machines.flow_agent.memory import (
     NoHandler,
 )
 from asterism.machines.guarding import begun, start_child
-from asterism.machines.inquiries import INTERRUPTION, check_answer, close_inquiry, is_expired, open_inquiry
+from asterism.machines.inquiries import INTERRUPTION, check_answer, check_digest, close_inquiry, is_expired, open_inquiry
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, CancelEffect, Verb
 
 INTERRUPTED_PROMPT = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
@@ -83,6 +85,24 @@ def enqueue_message(memory: FlowMemory, message: Message) -> None:
         raise Refused(f"{MAX_QUEUED} messages wait already; send it again later")
     memory.queue.append(message)
     memory.remember(message.by, message.text)
+
+
+def received(memory: FlowMemory, event: MessageReceived, context: StepContext) -> Message:
+    """Return a message that was not sent as an answer; it is one if it names the open question, or none."""
+    inquiry_id = event.inquiry_id or memory.open_question
+    if inquiry_id in memory.inquiries:
+        check_digest(memory, inquiry_id, "respond", event.digest, context)
+    elif memory.guards.submitter and Permission.LOCAL not in context.permissions:
+        inquiry_id = ""  # nothing says any more what that question showed
+    return Message(
+        text=event.text,
+        by=context.actor,
+        at=context.at,
+        inquiry_id=inquiry_id,
+        values=event.values,
+        secret=event.secret,
+        confidential=event.confidential,
+    )
 
 
 def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:

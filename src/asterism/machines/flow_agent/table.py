@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-import msgspec
-
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.machines.children import ChildBlocked, ChildEnded
@@ -35,7 +33,6 @@ from asterism.machines.flow_agent.events import (
     HandlerEnded,
     HandlerNotified,
     HandlerReported,
-    Message,
     MessageReceived,
     NotifyHandler,
     RunningEntered,
@@ -54,6 +51,7 @@ from asterism.machines.flow_agent.moves import (
     child_requested,
     enqueue_message,
     leave,
+    received,
     request_cancel,
     schedule_next,
     step_on,
@@ -63,7 +61,7 @@ from asterism.machines.flow_agent.moves import (
     void_approvals,
 )
 from asterism.machines.flow_agent.requests import REQUESTS
-from asterism.machines.inquiries import postpone
+from asterism.machines.inquiries import ask_again, postpone
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, Pause, TransitionFailed, Unpause
 
 # -- what handlers did -----------------------------------------------------------------------------
@@ -112,8 +110,7 @@ def _stay(memory: FlowMemory, event: HandlerNotified | ConversationRecalled, con
 
 
 def _message_received(memory: FlowMemory, event: MessageReceived, context: StepContext) -> StrEnum:
-    said = {**msgspec.structs.asdict(event), "inquiry_id": event.inquiry_id or memory.open_question}
-    enqueue_message(memory, Message(by=context.actor, at=context.at, **said))
+    enqueue_message(memory, received(memory, event, context))
     return context.state
 
 
@@ -182,6 +179,8 @@ def _forked(memory: FlowMemory, event: Forked, context: StepContext) -> None:
     if context.rules >= GUARDED and isinstance(memory.handler, NoHandler):
         void_approvals(memory, AgentStatus(context.state))
     postpone(memory, event.idle_s)
+    if context.rules >= GUARDED and memory.open_question:
+        memory.last_question = ask_again(memory, memory.open_question, context)
     if memory.ends_at is not None:
         memory.ends_at += event.idle_s
 

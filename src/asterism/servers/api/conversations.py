@@ -28,7 +28,8 @@ from asterism.runtime.verdicts import accepted
 from asterism.servers.api.commands import found_within, inbox_key, verdict_within
 from asterism.servers.api.context import ApiContext, Context
 from asterism.servers.api.identity import Reader, Submitter, Talker, actor_of, owner_of
-from asterism.servers.api.models import Given, GivenObject, RunList
+from asterism.servers.api.inquiries import check_names_digest
+from asterism.servers.api.models import Given, GivenObject, InquiryModel, RunList, inquiry_model
 from asterism.servers.api.problems import Problem, documented
 from asterism.servers.api.runs import MAX_TREE, IdempotencyKey, page_of_runs, run_id_from
 
@@ -68,6 +69,7 @@ class GivenMessage(Given):
     text: Text = ""
     values: Values = Field(default={})
     inquiry_id: str = Field(default="", max_length=300, description="Question that the person has seen; a yes to an approval needs it.")
+    digest: str = Field(default="", max_length=64, description="Its `digest`; each message for an approval needs it.")
 
 
 class UtteranceModel(BaseModel):
@@ -86,6 +88,7 @@ class ConversationModel(BaseModel):
     waits: bool = Field(description="It waits for a message, or has ended; else the agent works.")
     text: str = Field(description="The agent's last answer.")
     inquiry_id: str = Field(description="The open question; empty without one.")
+    question: InquiryModel | None = Field(description="That question as it is shown; null without one.")
     fields: dict[str, Any] = Field(description="The collected fields; a secret one is masked.")
     missing_fields: list[str]
     data: dict[str, Any]
@@ -191,7 +194,9 @@ async def send_message(
     key = inbox_key(sender, idempotency_key or context.clock.new_id())
     sent_to = await _sent_before(context, row, key) if idempotency_key else ""
     if not sent_to:
-        sent = await talk.put(context.acting_as(sender), given.text, given.values, key=key)
+        if (asked := await talk.asked(context.client)) and asked.inquiry_id == given.inquiry_id:
+            check_names_digest("respond", asked, given.digest)
+        sent = await talk.put(context.acting_as(sender), given.text, given.values, key=key, digest=given.digest)
         if sent is None:
             shown = (await _shown(context, row)).model_dump()
             language = live.memory.language or talk.language
@@ -275,6 +280,7 @@ async def _shown(context: ApiContext, row: RunRow) -> ConversationModel:
             **{name: data[name] for name in ConversationModel.model_fields if name in data},
             "waits": await _waits(context, row),
             "inquiry_id": asked.inquiry_id if asked else "",
+            "question": inquiry_model(asked) if asked else None,
             "messages": [UtteranceModel(by=it.by, text=it.text) for it in history_of(live.memory)],
         }
     )

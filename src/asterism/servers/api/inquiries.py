@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.kernel.machine import run_id_of
-from asterism.machines.run_control import needed_for
+from asterism.machines.run_control import Verb, needed_for, needs_digest
 from asterism.runtime.ports.cursors import inquiry_cursor
 from asterism.runtime.ports.store import InquiryRow
 from asterism.runtime.run_status import CANCELLED
@@ -57,8 +57,7 @@ async def answer_inquiry(
     asked, client = await _inquiry(context, inquiry_id, sender.tenant), context.acting_as(sender)
     subject = inquiry_model(asked).subject
     check_may(sender, *needed_for(given.verb, subject.get("kind", "") if isinstance(subject, dict) else ""))
-    if given.verb in ("approve", "edit") and not given.digest:
-        raise Problem(422, f"digest: an answer with {given.verb} names the digest of the question that was read; send it with the answer")
+    check_names_digest(given.verb, asked, given.digest)
     key = inbox_key(sender, idempotency_key) if idempotency_key else ""
     is_gone = asked.answer == CANCELLED or 0 < asked.expires_at <= context.clock.now()
     if is_gone and not (key and await client.has_sent(asked.run_id, key)):
@@ -82,6 +81,12 @@ async def answer_inquiry(
             raise await _gone(context, asked, sender.tenant) from None
         raise await _lost(context, asked, sender.tenant, refused) from None
     return Verdict(verdict="accepted", run_id=row.run_id, key=idempotency_key or row.key)
+
+
+def check_names_digest(verb: Verb, asked: InquiryRow, digest: str) -> None:
+    """Check that an answer that may be a yes has a digest; the run checks which. Raises Problem."""
+    if needs_digest(verb, asked.verbs) and not digest:
+        raise Problem(422, f"digest: an answer with {verb} names the digest of the question that was read; send it with the answer")
 
 
 async def _closed(context: ApiContext, asked: InquiryRow, tenant: str) -> InquiryRow:

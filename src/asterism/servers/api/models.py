@@ -68,7 +68,7 @@ class InquiryModel(BaseModel):
     prompt: str
     verbs: list[str]
     subject: Any = Field(description="Exactly what needs the answer.")
-    digest: str = Field(description="Digest of `subject`; an approval or an edit names it.")
+    digest: str = Field(description="Digest of `subject`; an approval, an edit or words in place of them name it.")
     form: Any = Field(description="JSON Schema of a value; null for any value.")
     risk: str
     asked_at: float
@@ -223,7 +223,11 @@ class GivenAnswer(Given):
     verb: Literal["approve", "edit", "reject", "respond", "cancel"]
     value: GivenValue = None
     reason: str = Field(default="", max_length=10_000)
-    digest: str = Field(default="", max_length=64, description="Of an approval or an edit: the `digest` of the question that was read.")
+    digest: str = Field(
+        default="",
+        max_length=64,
+        description="The `digest` of the question that was read; each answer to an approval but a reject names it.",
+    )
 
 
 class ViewModel(BaseModel):

@@ -56,7 +56,7 @@ export class ConversationPage extends HTMLElement {
     this.secret = new Set(Object.keys(schema).filter((name) => schema[name].writeOnly));
     for await (const deltas of site.api.lines(`/api/runs/${path}/deltas`)) for (const delta of deltas) this.journal.push(delta);
     if (!this.isConnected) return;
-    await this.took(model);
+    this.took(model);
     const looking = gathered(() => this.look(), LOOK_MS);
     const stop = site.channel.follow(id, this.journal.deltas.at(-1)?.seq ?? 0, (deltas, problem) => {
       if (!deltas) return site.toast(problem ?? 'The conversation cannot be followed any more: load the page again.');
@@ -74,7 +74,7 @@ export class ConversationPage extends HTMLElement {
 
   async look() {
     try {
-      await this.took(await this.site.api.get(`/api/conversations/${encodeURIComponent(this.id)}`));
+      this.took(await this.site.api.get(`/api/conversations/${encodeURIComponent(this.id)}`));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
     }
@@ -84,13 +84,9 @@ export class ConversationPage extends HTMLElement {
    * Take a conversation as the API has returned it.
    * @param {any} model
    */
-  async took(model) {
+  took(model) {
     this.model = model;
-    const { inquiry_id: open } = model;
-    if (open && this.asked?.inquiry_id !== open) {
-      const asked = await this.site.api.get(`/api/inquiries/${encodeURIComponent(open)}`);
-      this.asked = asked.verbs.includes('approve') ? asked : null;
-    } else if (!open) this.asked = null;
+    this.asked = model.question?.verbs.includes('approve') ? model.question : null;
     this.heading = brief(model.agent || 'Conversation', 80);
     this.site.retitle();
     this.draw();
@@ -206,11 +202,11 @@ export class ConversationPage extends HTMLElement {
     this.input.value = '';
     this.draw();
     try {
-      const reply = await this.site.api.send('POST', `/api/conversations/${encodeURIComponent(this.id)}/messages`, { text, inquiry_id: this.model.inquiry_id }, { key });
+      const reply = await this.site.api.send('POST', `/api/conversations/${encodeURIComponent(this.id)}/messages`, { text, inquiry_id: this.model.inquiry_id, digest: this.model.question?.digest ?? '' }, { key });
       this.failed = '';
       this.note = reply.verdict === 'unclear' ? reply.text : '';
       if (reply.verdict === 'unclear') this.sending = null;
-      await this.took(reply);
+      this.took(reply);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       this.failed = text;
