@@ -21,22 +21,25 @@ from asterism.cli.edit_command import _EDITOR as EDITOR
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import AgentProfile, ChildSpec, Skill
-from asterism.constellations.scheduled import submit_scheduled
+from asterism.constellations.goal import goal_of
+from asterism.constellations.scheduled import submit_scheduled, written
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard
+from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard, inherited
 from asterism.kernel.permissions import ALL, ALL_BUT_LOCAL, Permission
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.definition import ConstellationDefinition, first_event
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, DeviceFound, Edited, Retry, RunOptions
+from asterism.machines.constellation_agent.requests import attempt_request
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.events import AgentStatus, ChildRequested
+from asterism.machines.flow_agent.events import AgentStatus, ChildRequested, MessageReceived
 from asterism.machines.orchestration_loop.model import Step, WorkerProfile
-from asterism.machines.run_control import AskPerson, Forked
+from asterism.machines.run_control import Answered, AskPerson, Forked
 from asterism.planner.editor import editor_server, tools
 from asterism.planner.live_run import LiveRun
 from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.tokens import Role, TokenRow
+from asterism.runtime.ports.schedules import Schedule
+from asterism.runtime.ports.tokens import ROLES, Role, TokenRow
 from asterism.schedules.firing import started
 from tests.api_server import Server
 from tests.constellation_harness import Agent
@@ -102,6 +105,11 @@ def running(guard: str, **more: Any) -> Agent:
     return Agent(guarded_plan(guard), fleet=fleet(guard), replan="always", **more)
 
 
+def above(guard: str) -> Guards:
+    """What a run inherits from one that a plan has guarded, if the plan's guard is tried."""
+    return inherited(running(guard).memory.guards)
+
+
 def submitted(first: ConstellationSubmitted, permissions: tuple[Permission, ...] = ALL) -> Agent:
     agent = Agent.__new__(Agent)
     MachineHarness.__init__(agent, CONSTELLATION_AGENT, first, 1000.0, permissions)
@@ -122,7 +130,7 @@ def came_of(agent: Agent, task_id: str = "odd") -> str:
 def unless_refused(tries: Callable[[], str]) -> str:
     try:
         return tries()
-    except (Refused, EditRefused):
+    except (Refused, EditRefused, InvalidInput):
         return REFUSED
 
 
@@ -156,8 +164,7 @@ EDITS: dict[str, Callable[[str], tuple[dict[str, Any], ...]]] = {
 
 @door("a planner's first plan, after a run with guards")
 def first_plan(guard: str) -> str:
-    inherited = Guards(plan_skills=("once",) if guard == PLAN else (), exempts_submission=False)
-    agent = submitted(ConstellationSubmitted(request="go on", fleet=fleet(guard), guards=inherited))
+    agent = submitted(ConstellationSubmitted(request="go on", fleet=fleet(guard), guards=above(guard)))
     agent.plans(plan=plan(task("odd", guard)))
     return without_lift() if guard == LIFT else came_of(agent)
 
@@ -194,6 +201,48 @@ def failure_handler(guard: str) -> str:
     return without_lift() if guard == LIFT else came_of(agent)
 
 
+@door("a planner's task in words on a device that accepts them")
+def in_words(guard: str) -> str:
+    said: dict[str, Any] = {"device": "d", "skill": "", "inputs": {}}
+    (profile,) = fleet(guard)
+    own = (AgentProfile(device_id="d", natural_language=True, guards=DeviceGuards(every=profile.guards.of("once"))), profile)
+    wipe = task("wipe", **said, requires_approval=guard == PLAN)
+    given = plan(task("first", skill="again"), wipe, dependencies=[{"from": "first", "to": "wipe"}])
+    agent = Agent(given, fleet=own, replan="always")
+    agent.ends("first")
+    agent.plans(action("add_task", **{**task("odd"), **said, **ODD.get(guard, {}), "description": "Delete the inbox"}))
+    return without_lift() if guard == LIFT else came_of(agent)
+
+
+@door("a value that comes at run time: a parameter, a result, an item")
+def late_value(guard: str) -> str:
+    """In a plan from the network. A reference to a secret in such a value stays a text."""
+    odd = ODD.get(guard, {}).get("inputs", {}).get("x", "1")
+
+    def tried(value: str, *, items: str = "", **more: Any) -> str:
+        more |= {"for_each": {"items": items}} if items else {}
+        tasks = (task("first", skill="again"), task("odd", inputs={"x": value}, **more))
+        given = parse_plan(plan(*tasks, dependencies=[{"from": "first", "to": "odd"}], params={"p": "str"}))
+        agent = submitted(
+            ConstellationSubmitted(request="x", fleet=fleet(guard), plan=given, params={"p": odd}, guards=above(guard)), ALL_BUT_LOCAL
+        )
+        agent.ends("first", {"text": odd, "items": [odd]})
+        came = came_of(agent, "odd[0]" if items else "odd")
+        if guard == SECRETS and came == ALLOWED:
+            request = attempt_request(agent.memory, "r", "r:1.0", agent.attempt("odd[0]" if items else "odd"))
+            assert (request.arguments, request.secrets) == ({"x": odd}, ())
+            return NONE
+        return came
+
+    if guard in (ENV, FOLDER):
+        return unless_refused(lambda: tried("1", **({"env": {"A": "${first.text}"}} if guard == ENV else {"folder": "${first.text}"})))
+    return (
+        without_lift()
+        if guard == LIFT
+        else one_of([tried("${params.p}"), tried("${first.text}"), tried("${item}", items="${first.items}")])
+    )
+
+
 # -- a person at the computer of the database ------------------------------------------------------
 
 
@@ -204,7 +253,7 @@ def edit_of_a_plan(guard: str, permissions: tuple[Permission, ...]) -> str:
         fleet=fleet(guard),
         plan=parse_plan(guarded_plan(guard)),
         options=RunOptions(approve_plan=True),
-        guards=Guards(plan_skills=("once",) if guard == PLAN else (), exempts_submission=False),
+        guards=above(guard),
     )
     agent = submitted(first)
     agent.take(agent.answer("edit", plan(task("odd", guard))), permissions=permissions)
@@ -308,12 +357,10 @@ def retry_live(guard: str) -> str:
 @door("`follow` after a run with guards")
 def follow_up(guard: str) -> str:
     """By the local user."""
-    inherited = Guards(plan_skills=("once",) if guard == PLAN else (), exempts_submission=False)
 
     def tried() -> str:
-        return came_of(
-            submitted(ConstellationSubmitted(request="x", fleet=fleet(guard), plan=parse_plan(plan(task("odd", guard))), guards=inherited))
-        )
+        given = parse_plan(plan(task("odd", guard)))
+        return came_of(submitted(ConstellationSubmitted(request="x", fleet=fleet(guard), plan=given, guards=above(guard))))
 
     return without_lift() if guard == LIFT else unless_refused(tried)
 
@@ -360,10 +407,6 @@ def child_of(guard: str) -> ChildSpec:
     return ChildSpec(machine=CONSTELLATION_AGENT.name, definition=msgspec.to_builtins(defined))
 
 
-def guards_above(guard: str) -> Guards:
-    return Guards(plan_skills=("once",) if guard in (PLAN, LIFT) else (), exempts_submission=False)
-
-
 @door("a loop whose worker is a plan in code")
 def loop_child(guard: str) -> str:
     if guard == LIFT:
@@ -371,7 +414,7 @@ def loop_child(guard: str) -> str:
     loop = Loop(
         Step(step_id="a", worker="plan", intent="x"),
         workers=(WorkerProfile(name="plan", child=child_of(guard)),),
-        guards=guards_above(guard),
+        guards=above(guard),
     )
     (start,) = loop.outstanding(StartChild).values()
     return unless_refused(lambda: came_of(submitted(first_event(start.start))))
@@ -381,7 +424,7 @@ def loop_child(guard: str) -> str:
 def conversation_child(guard: str) -> str:
     if guard == LIFT:
         return without_lift()
-    talk, spec = Talk(guards=guards_above(guard)), child_of(guard)
+    talk, spec = Talk(guards=above(guard)), child_of(guard)
     talk.entered(AgentStatus.RUNNING)
     request = StartRequest(definition=spec.definition, request="x", inputs={})
     talk.take(ChildRequested(effect_id=talk.memory.handler_effect, key="k", start=StartChild(machine=spec.machine, start=request)))
@@ -518,6 +561,35 @@ def http_answer_to_a_task(guard: str) -> str:
     return over_http(guard, edit_of_a_task)
 
 
+@door("HTTP: an answer or a message in words that names no request, or another one")
+def http_unseen(guard: str) -> str:
+    if guard not in (FLEET, PLAN):
+        return NONE
+    agent = Agent(plan(task("odd", requires_approval=guard == PLAN)), fleet=fleet(guard))
+    talk = Talk()
+    talk.handled(AgentStatus.WAITING_FOR_APPROVAL)
+    asked, spoken = next(iter(agent.outstanding(AskPerson))), talk.memory.open_question
+    for digest in ("", "0" * 64):
+        for run, event in (
+            (agent.run, Answered(effect_id=asked, verb="approve", digest=digest)),
+            (talk.run, Answered(effect_id=spoken, verb="respond", value="yes", digest=digest)),
+            (talk.run, MessageReceived(text="yes", inquiry_id=spoken, digest=digest)),
+        ):
+            with pytest.raises(Refused, match="another request than this answer names"):
+                run.take(event, at=agent.now, actor="ada", permissions=ROLES["approver"])
+    assert (came_of(agent), talk.handler) == (ASKS, "")
+    return REFUSED
+
+
+async def fired(server: Server, schedule: Schedule) -> str:
+    firing = started(schedule, server.runtime.clock.now())
+    try:
+        await submit_scheduled(server.runtime, schedule, firing)
+    except EditRefused:
+        return REFUSED
+    return await came_of_run(server, firing.run_id)
+
+
 @door("HTTP: add a schedule")
 def http_schedule(guard: str) -> str:
     async def tries(server: Server, guard: str) -> str:
@@ -531,14 +603,37 @@ def http_schedule(guard: str) -> str:
             return REFUSED
         assert added.status_code == 201, added.text
         [schedule] = await server.store.schedules()
-        firing = started(schedule, server.runtime.clock.now())
-        try:
-            await submit_scheduled(server.runtime, schedule, firing)
-        except EditRefused:
-            return REFUSED
-        return await came_of_run(server, firing.run_id)
+        return await fired(server, schedule)
 
     return NONE if guard == PLAN else served(guard, tries)
+
+
+@door("HTTP: pause, replace or remove another's schedule")
+def http_other_schedule(guard: str) -> str:
+    async def tries(server: Server, guard: str) -> str:
+        ada, bob = await server.client("operator", name="ada"), await server.client("operator", name="bob")
+        given = {"name": "n", "cron": "@daily", "plan": guarded_plan(guard)}
+        assert (await ada.post("/api/schedules", json=given)).status_code == 201
+        tried = [
+            await bob.post("/api/schedules/n/commands", json={"command": "pause"}),
+            await bob.post("/api/schedules", json={**given, "plan": plan(task())}),
+            await bob.delete("/api/schedules/n"),
+        ]
+        assert [it.status_code for it in tried] == [403, 422, 403]
+        return REFUSED
+
+    return served(guard, tries) if guard == PLAN else NONE
+
+
+@door("`asterism schedule add`")
+def cli_schedule(guard: str) -> str:
+    async def tries(server: Server, guard: str) -> str:
+        goal = written(goal_of(parse_plan(plan(task("odd", guard)))))
+        return await fired(
+            server, Schedule(name="n", cron="@daily", zone="UTC", what=goal, next_at=0.0, created_at=0.0, actor="ada", permissions=ALL)
+        )
+
+    return NONE if guard == PLAN else without_lift() if guard == LIFT else served(guard, tries)
 
 
 # -- the page --------------------------------------------------------------------------------------
