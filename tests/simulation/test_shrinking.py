@@ -1,4 +1,4 @@
-"""Shrinking, and three planted defects: an edit of a running task, an effect before its entry, a second approval."""
+"""Shrinking, and planted defects: an edit of a running task, an effect before its entry, a second approval; and three of guards."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from asterism.constellation.batch import _Batch
 from asterism.constellation.task import TaskStar
+from asterism.kernel.guards import digest_of
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, StepContext
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent import table
+from asterism.machines.constellation_agent import planning, questions, table, tasks
+from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Dispatch
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.tasks import take_answer
 from asterism.machines.orchestration_loop import steps as loop_steps
 from asterism.machines.run_control import Answered
 from asterism.machines.task_coupling import TaskSchedule
 from asterism.runtime.run_executor import RunExecutor
+from asterism.simulation.checks.constellation_checks import ConstellationChecks
 from tests.simulation.__main__ import main
 from tests.simulation.search.campaign import campaign
 from tests.simulation.search.profiles import PROFILES, setting_of
@@ -73,6 +77,28 @@ def second_approval(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Run, "take", gullible)
     patch.setattr(table, "take_answer", welcoming)
+
+
+def description_left_out_of_the_digest(patch: pytest.MonkeyPatch) -> None:
+    def approved(memory: ConstellationMemory, attempt: Dispatch, context: StepContext) -> str:
+        subject = questions.shown(memory, attempt, context)
+        return digest_of({name: value for name, value in subject.items() if name != "description"})
+
+    patch.setattr(tasks, "approved", approved)
+
+
+def guards_not_handed_to_a_new_generation(patch: pytest.MonkeyPatch) -> None:
+    restart = planning.restart
+
+    def forgetful(memory: ConstellationMemory, *given: Any) -> ConstellationAgentStatus:
+        memory.guards = msgspec.structs.replace(memory.guards, plan_skills=(), plan_devices=())
+        return restart(memory, *given)
+
+    patch.setattr(planning, "restart", forgetful)
+
+
+def fork_that_keeps_the_last_yes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(table, "void_approvals", lambda memory: None)
 
 
 def test_only_the_parts_that_fail_together_remain() -> None:
@@ -137,3 +163,24 @@ def test_a_planted_defect_is_found_within_a_thousand_seeds_and_reported_in_under
     print(broken[:2], shrunk.parts, "parts,", shrunk.worlds, "worlds", *shrunk.description, sep="\n")
     assert shrunk.failure.kind == kind
     assert len(shrunk.description) < 30
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("plant", [description_left_out_of_the_digest, guards_not_handed_to_a_new_generation, fork_that_keeps_the_last_yes])
+def test_a_planted_defect_of_guards_is_found_by_what_a_device_receives(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A1, A3, A8; without the check that reads the flags of tasks and the subjects of their questions."""
+    monkeypatch.setattr(ConstellationChecks, "_check_effects", lambda checks, entry: None)
+    plant(monkeypatch)
+    broken = campaign(0, ("gates", "forks of gates"), runs=1000).failure
+    assert broken is not None
+    assert "is violated: a device received" in broken[2]
+    assert "without a yes to exactly this request" in broken[2]
+    print(*broken)
+
+
+def test_planners_people_clients_and_forks_weaken_no_gate() -> None:
+    tally = campaign(2_000, ("gates", "forks of gates"), runs=60)
+    assert tally.failure is None, tally.failure
+    for tried in ("gated attempts", "answers of clients", "client's edited", "client's retry", "client's guard_lifted", "entry forked"):
+        assert tally.counts[tried] > 0, tried

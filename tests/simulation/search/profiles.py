@@ -24,7 +24,7 @@ from asterism.simulation.people import Crash, ScheduledEvent, StoreFaults
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.program import FailingMoves, Program
 from asterism.simulation.remote import RemoteFaults
-from tests.simulation.search import shapes
+from tests.simulation.search import gate_shapes, shapes
 from tests.simulation.search.random_model import RandomModel
 from tests.simulation.search.setting import FlowSetting, LoopSetting, MixedSetting, Setting
 from tests.simulation.search.shapes import likely
@@ -253,6 +253,44 @@ def _forks(rng: random.Random, setting: Setting) -> None:
     setting.forks = setting_of(rng.choice(FORKED), setting.seed), rng.random()
 
 
+def _gates(rng: random.Random, setting: Setting) -> None:
+    """Guard the fleet and the plan, and let planner, people and clients try to weaken that."""
+    fleet = setting.world["fleet"] = gate_shapes.guarded(rng, setting.world["fleet"])
+    setting.plan = gate_shapes.plan(rng, fleet, foreign=False)
+    setting.world["planner"] = ScriptedPlanner(gate_shapes.Schemer(setting.seed, fleet))
+    setting.world["people"] = gate_shapes.answers(setting.seed)
+    setting.world["faults"] = Faults(seed=setting.seed, raised=rng.choice((0.0, 0.2, 0.5)), crashed=0.05, hangs=0.02, breaks=0.02)
+    _planner_options(rng, setting)
+    ids = [f"t{number}" for number in range(gate_shapes.MOST)]
+    for event in gate_shapes.client_events(rng, fleet, ids):
+        _schedule(setting, event)
+    for number in range(rng.choice((0, 1, 3))):
+        actions = (gate_shapes.attack(rng, fleet, ids, foreign=False),)
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="edit", actions=actions, key=f"edit-{number}"))
+    for _ in range(rng.choice((0, 1, 2))):
+        at_s, pause_s = round(rng.choice((0.1, rng.uniform(0, 60))), 1), rng.choice((4.0, 20.0))
+        _schedule(setting, ScheduledEvent(at_s=at_s, what="pause"))
+        _schedule(setting, ScheduledEvent(at_s=at_s + pause_s, what="unpause"))
+        for event in gate_shapes.late_changes(rng, ids) if likely(rng, 0.5) else ():  # of what was approved, and may not start yet
+            _schedule(setting, msgspec.structs.replace(event, at_s=at_s + pause_s - 0.5))
+    for device in [profile.device_id for profile in fleet if likely(rng, 0.1)]:
+        at_s = round(rng.uniform(0, 60), 1)
+        _schedule(setting, ScheduledEvent(at_s=at_s, what="lose", device=device))
+        _schedule(setting, ScheduledEvent(at_s=at_s + 20.0, what="find", device=device))
+    if likely(rng, 0.4):
+        _crashes(rng, setting)
+
+
+def _forks_of_gates(rng: random.Random, setting: Setting) -> None:
+    """Fork a run with gates; the fleet that is present then may guard more."""
+    origin = setting_of("gates", setting.seed)
+    setting.world["fleet"] = origin.world["fleet"][:-1]
+    _gates(rng, setting)
+    if likely(rng, 0.7):
+        setting.world["fleet"] = origin.world["fleet"]
+    setting.forks = origin, rng.random()
+
+
 def _fan_outs(rng: random.Random, setting: Setting) -> None:
     """Perform some tasks for each item of a list, and retry what has failed."""
     if setting.plan is not None:
@@ -334,6 +372,8 @@ PROFILES: Mapping[str, tuple[FaultInjector, ...]] = {
     "remote": (_remote,),
     "storm of remote devices": (_remote, _devices, _crashes, _store, _people),
     "storm of fan-outs": (_fan_outs, _devices, _crashes, _planner, _people, _editors, _store),
+    "gates": (_gates,),
+    "forks of gates": (_forks_of_gates,),
 }
 """Fault injectors by name of the profile."""
 

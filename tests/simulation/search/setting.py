@@ -26,6 +26,7 @@ from asterism.simulation.world import World
 from tests.simulation.search import flow_shapes, shapes
 from tests.simulation.search.loop_shapes import RandomLoop
 from tests.simulation.search.shapes import likely
+from tests.simulation.search.watched_world import WatchedWorld
 
 CHILD_S = 900.0
 """Time limit of a child conversation whose parent handler has none, in seconds."""
@@ -64,12 +65,12 @@ class Setting(msgspec.Struct, kw_only=True):
     def _execute(self) -> Execution:
         ending: Ending
         if self.forks is None:
-            world = World(self.seed, **self.world)
+            world = WatchedWorld(self.seed, **self.world)
             ending = world.run(self.plan, options=self.options)
         else:
             forked, fraction = self.forks
             _, origin = forked.execute()
-            world = World(self.seed, **self.world, loops=forked.loops())
+            world = WatchedWorld(self.seed, **self.world, loops=forked.loops())
             ending = world.run_fork(origin, 1 + int(fraction * (len(origin.records) - 1)))
         for failure in getattr(self.world.get("planner"), "failures", ()):
             raise RuntimeError(failure)
@@ -89,7 +90,7 @@ class MixedSetting(Setting, kw_only=True):
         talker = flow_shapes.agent(rng, self.seed)
         specs = {"writer": ("agent", loop.child().spec), "talker": ("flow", as_child(talker))}
         devices = [AgentProfile(device_id=name, kind=kind, natural_language=True, child=spec) for name, (kind, spec) in specs.items()]
-        world = World(self.seed, **{**self.world, "fleet": [*self.world["fleet"], *devices], "loops": [loop.loop]})
+        world = WatchedWorld(self.seed, **{**self.world, "fleet": [*self.world["fleet"], *devices], "loops": [loop.loop]})
         return world, world.run(self._with_runs_as_devices(rng, list(specs)), options=self.options)
 
     def _with_runs_as_devices(self, rng: random.Random, names: list[str]) -> PlanDocument | None:
@@ -122,7 +123,7 @@ class LoopSetting(Setting, kw_only=True):
 
     def _execute(self) -> Execution:
         loop, *below = self.loops()
-        world = World(self.seed, **self.world, loops=below)
+        world = WatchedWorld(self.seed, **self.world, loops=below)
         return world, world.run_loop(loop)
 
     def loops(self) -> list[OrchestrationLoop]:
@@ -153,7 +154,7 @@ class FlowSetting(Setting, kw_only=True):
 
     def _execute(self) -> Execution:
         agent, loop, drawn = self._drawn()
-        world = World(self.seed, **self.world, loops=[loop.loop])
+        world = WatchedWorld(self.seed, **self.world, loops=[loop.loop])
         return world, world.run_flow(agent, drawn if self.lines is None else (drawn[0], *self.lines))
 
     def loops(self) -> list[OrchestrationLoop]:

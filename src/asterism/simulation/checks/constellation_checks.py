@@ -25,7 +25,7 @@ from asterism.machines.constellation_agent.events import (
     StopAttempt,
 )
 from asterism.machines.constellation_agent.memory import ConstellationMemory, NotPlanning
-from asterism.machines.run_control import Answered, AskPerson, Forked, OwnershipAcquired
+from asterism.machines.run_control import Answered, AskPerson, CancelEffect, Forked, OwnershipAcquired
 from asterism.machines.usage import Usage
 from asterism.simulation.checks.remote_checks import RemoteChecks
 from asterism.simulation.checks.run_checks import REACTION_S, RunChecks, canonical
@@ -291,10 +291,13 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
     def _check_effects(self, entry: Entry) -> None:
         memory = self.replayed.memory
         before_ask = self._effects_before_ask(entry)
+        dropped = {effect.effect_id for effect in entry.effects if isinstance(effect, CancelEffect)}  # by the guards, of the next item
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, AskPlanner):
                 self._check_planner_limits()
             if not isinstance(effect, Dispatch | StartChild | AskPerson) or (isinstance(effect, AskPerson) and "kind" in effect.subject):
+                continue
+            if effect_id in dropped:
                 continue
             task_id = _task_of(memory, effect_id, effect)
             task = memory.constellation.tasks[task_id]
@@ -310,7 +313,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
                     raise self.fail(9, f"{effect_id} runs {task_id} of a plan without an approval")
                 nested = isinstance(effect, StartChild) and task.constellation is None
                 shown = subject_of(memory.attempts[effect_id] if nested else effect, task, memory)
-                if task.requires_approval and canonical(shown) not in self._approved:
+                is_lifted = isinstance(effect, Dispatch) and {effect.skill, effect.device} & {*memory.guards.lifted}
+                if task.requires_approval and not is_lifted and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']} without an approval")
                 # A new task under the id of a removed one
                 is_new = memory.attempts[effect_id].attempt == 1 and task_id not in self._retried

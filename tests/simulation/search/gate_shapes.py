@@ -1,0 +1,202 @@
+"""Random fleets with guards, plans with gates, and what planners, people and clients try against them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.constellation.documents import PlanDocument, parse_plan
+from asterism.constellation.profile import AgentProfile
+from asterism.kernel.guards import DeviceGuards, SkillGuard
+from asterism.kernel.machine import Event, kind_of
+from asterism.kernel.packing import event_body
+from asterism.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission, Permissions
+from asterism.machines.constellation_agent.events import Edited, Retry
+from asterism.machines.run_control import GuardLifted, Verb
+from asterism.runtime.ports.planner import PlannerRequest, Proposal
+from asterism.runtime.ports.store import InquiryRow
+from asterism.simulation.people import Answer, Answerer
+from asterism.simulation.planner import Reply
+from tests.simulation.search.gate_oracle import FOREIGN
+from tests.simulation.search.shapes import likely
+from tests.simulation.search.watched_world import ClientAnswer, ClientEvent
+
+NATURAL = "words"
+"""A device without skills."""
+WORDS = ("copy it", "copy all of it", "delete it", "send it to ada")
+SKILLS = ("safe", "work")
+MOST = 5
+"""Maximum number of tasks of a plan, which are ``t0``, ``t1`` and so on."""
+STATUSES: tuple[Literal["CONTINUE", "FINISH", "START"], ...] = ("CONTINUE", "FINISH", "START")
+OPERATOR: Permissions = (Permission.VIEW, Permission.SUBMIT, Permission.COMMAND, Permission.EDIT)
+APPROVER: Permissions = (Permission.VIEW, Permission.ANSWER)
+
+
+def guarded(rng: random.Random, fleet: list[AgentProfile]) -> list[AgentProfile]:
+    """Return a fleet with random guards, and a device without skills."""
+    return [*(_guarded(rng, profile) for profile in fleet), _guarded(rng, AgentProfile(device_id=NATURAL, natural_language=True))]
+
+
+def _guarded(rng: random.Random, profile: AgentProfile) -> AgentProfile:
+    skills = {skill.name: _guard(rng) for skill in profile.skills if likely(rng, 0.4)}
+    return msgspec.structs.replace(profile, guards=DeviceGuards(every=_guard(rng), skills=skills))
+
+
+def _guard(rng: random.Random) -> SkillGuard:
+    return SkillGuard(
+        approval=likely(rng, 0.25),
+        no_options=("*",) if likely(rng, 0.2) else (),
+        secrets=("LISTED",) if likely(rng, 0.5) else (),
+        task_env=("APP_*",) if likely(rng, 0.5) else (),
+        task_folder=likely(rng, 0.5),
+    )
+
+
+# -- plans and edits -------------------------------------------------------------------------------
+
+
+def plan(rng: random.Random, fleet: list[AgentProfile], *, foreign: bool) -> PlanDocument:
+    """Return a plan in which some tasks ask for approval; a ``foreign`` one may use what no fleet lists."""
+    ids = [f"t{number}" for number in range(rng.randint(1, MOST))]
+    upstream = {task_id: [source for source in ids[:at] if likely(rng, 0.3)] for at, task_id in enumerate(ids)}
+    return parse_plan({
+        "tasks": [task(rng, task_id, fleet, upstream[task_id], foreign=foreign) for task_id in ids],
+        "dependencies": [{"from": source, "to": target, "type": "COMPLETION_ONLY"} for target in ids for source in upstream[target]],
+    })  # fmt: skip
+
+
+def task(
+    rng: random.Random, task_id: str, fleet: list[AgentProfile], upstream: list[str], *, foreign: bool, nests: bool = True
+) -> dict[str, Any]:
+    """Return a task of a plan document."""
+    found: dict[str, Any] = {"task_id": task_id, "description": rng.choice(WORDS), "requires_approval": likely(rng, 0.3)}
+    if nests and likely(rng, 0.1):
+        inner = [task(rng, f"i{number}", fleet, [], foreign=foreign, nests=False) for number in range(rng.randint(1, 2))]
+        return {**found, "constellation": {"tasks": inner}}
+    profile = rng.choice(fleet)
+    found["device"] = profile.device_id
+    if profile.skills:
+        found |= {"skill": rng.choice(profile.skills).name, "inputs": {"x": 1, "note": _note(rng, upstream, foreign=foreign)}}
+    if likely(rng, 0.5):
+        codes = rng.choice((["raised", "crashed"], ["raised", "crashed", "interrupted", "device_lost", "timeout"]))
+        found["retry"] = {"max_attempts": rng.randint(2, 4), "backoff_s": rng.choice((0.0, 5.0, 30.0)), "on": codes}
+    if likely(rng, 0.15):
+        names = ("APP_MODE", f"{FOREIGN}_MODE", "LD_PRELOAD") if foreign else ("APP_MODE",)
+        found["env"] = {rng.choice(names): "1"}
+    if likely(rng, 0.1):
+        found["folder"] = "data"
+    if profile.skills and likely(rng, 0.1):
+        found["for_each"] = {"items": ["a", "-b"], "failed": rng.choice(("stop", "omit"))}
+        found["inputs"]["x"] = "${item}"
+    return found
+
+
+def _note(rng: random.Random, upstream: list[str], *, foreign: bool) -> str:
+    notes = ["n", "n", "m", "${secret.LISTED}", *(f"it said: ${{{source}.error}}" for source in upstream)]
+    return rng.choice([*notes, "-r", f"${{secret.{FOREIGN}}}"] if foreign else notes)
+
+
+def attack(rng: random.Random, fleet: list[AgentProfile], ids: list[str], *, foreign: bool = True) -> dict[str, Any]:
+    """Return an edit that would weaken a gate, or prepare that: for one of these tasks, or a new one."""
+    target, fresh = rng.choice(ids or ["t0"]), f"n{rng.randrange(1_000)}"
+    profile = rng.choice(fleet)
+    skill = rng.choice(profile.skills).name if profile.skills else ""
+    changes: tuple[dict[str, Any], ...] = (
+        {"requires_approval": False},
+        {"requires_approval": False, "description": rng.choice(WORDS)},
+        {"description": rng.choice(WORDS)},
+        {"description": rng.choice(WORDS)},
+        {"name": "harmless"},
+        {"inputs": {"x": 1, "note": _note(rng, [], foreign=foreign)}},
+        {"device": profile.device_id, "skill": skill},
+        {"requires_approval": True},
+        {"env": {"APP_MODE": "2"}},
+        {"folder": "elsewhere"},
+    )
+    added = task(rng, rng.choice((fresh, fresh, target)), fleet, [], foreign=foreign)
+    added["requires_approval"] = likely(rng, 0.2)
+    edits: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("remove_task", {"task_id": target}),
+        ("add_task", added),
+        ("add_task", added),
+        *(("update_task", {"task_id": target, **change}) for change in rng.sample(changes, 3)),
+        ("build_constellation", {"tasks": [added], "clear": likely(rng, 0.7)}),
+    )
+    tool, parameters = rng.choice(edits)
+    return {"tool": tool, "parameters": parameters}
+
+
+class Schemer:
+    """Script of a planner that writes gates, and tries to go around them."""
+
+    def __init__(self, seed: int, fleet: list[AgentProfile]) -> None:
+        self._seed = seed
+        self._fleet = fleet
+
+    def __call__(self, question: PlannerRequest) -> Reply:
+        """Return a reply that depends only on the seed and the key of the question."""
+        rng = random.Random(f"{self._seed}:{question.key}")
+        after_s = rng.choice((0.0, 1.0, 10.0))
+        if question.mode == "CREATION":
+            return Reply(after_s=after_s, proposal=Proposal(plan=plan(rng, self._fleet, foreign=True), status="CONTINUE"))
+        ids = [found["task_id"] for found in (question.constellation or {}).get("tasks", ())]
+        actions = tuple(attack(rng, self._fleet, ids) for _ in range(rng.choice((0, 1, 1, 2, 3))))
+        status = rng.choices(STATUSES, (14, 2, 4))[0]
+        return Reply(after_s=after_s, proposal=Proposal(actions=actions, status=status))
+
+
+# -- people and clients ----------------------------------------------------------------------------
+
+
+def answers(seed: int) -> Answerer:
+    """Return people who usually approve, and clients who answer other questions, without permission, or twice."""
+
+    def given(inquiry: InquiryRow) -> list[Answer]:
+        rng = random.Random(f"{seed}:{inquiry.inquiry_id}")
+        found: list[Answer] = []
+        for _ in range(rng.choice((0, 1, 1, 1, 1, 2, 3))):
+            verbs: tuple[Verb, ...] = ("approve", "approve", "approve", "approve", "edit", "reject", "respond")
+            verb = rng.choice(verbs)
+            value: Any = {"note": rng.choice(("k", "-k"))} if verb == "edit" else {"value": 1} if verb == "respond" else None
+            shape: dict[str, Any] = {"verb": verb, "value": value, "after_s": rng.choice((0.0, 0.5, 2.0, 15.0, 60.0))}
+            if likely(rng, 0.5):
+                permissions = rng.choice((ALL_BUT_LOCAL, APPROVER, APPROVER, OPERATOR, LOWEST))
+                found.append(ClientAnswer(by="mallory", is_stale=likely(rng, 0.4), permissions=permissions, **shape))
+            else:
+                found.append(Answer(by="ada", **shape))
+        return found
+
+    return given
+
+
+def client_events(rng: random.Random, fleet: list[AgentProfile], ids: list[str]) -> list[ClientEvent]:
+    """Return edits, retries and lifts of clients with random permissions."""
+    found = []
+    for _ in range(rng.randint(1, 8)):
+        actions = tuple(attack(rng, fleet, ids) for _ in range(rng.choice((1, 1, 2))))
+        event: Event = rng.choice((
+            Edited(actions=actions),
+            Edited(actions=actions),
+            Edited(actions=actions),
+            Retry(),
+            Retry(tasks=(rng.choice(ids),)),
+            GuardLifted(name=rng.choice((*SKILLS, NATURAL)), reason="simulated"),
+        ))  # fmt: skip
+        permissions = rng.choice((OPERATOR, OPERATOR, APPROVER, LOWEST, ALL_BUT_LOCAL))
+        if isinstance(event, GuardLifted) and likely(rng, 0.7):
+            permissions = OPERATOR
+        at_s = round(rng.uniform(0, 90), 1)
+        run_id = rng.choice(("", "", "", "*"))
+        found.append(
+            ClientEvent(at_s=at_s, what="inbox_row", kind=kind_of(event), body=event_body(event), permissions=permissions, run_id=run_id)
+        )
+    return found
+
+
+def late_changes(rng: random.Random, ids: list[str]) -> list[ClientEvent]:
+    """Return one edit for each task, which changes what its device gets."""
+    change = rng.choice(({"description": "delete it"}, {"description": "delete it"}, {"inputs": {"x": 2}}, {"requires_approval": False}))
+    edits = [Edited(actions=({"tool": "update_task", "parameters": {"task_id": task_id, **change}},)) for task_id in ids]
+    return [ClientEvent(at_s=0, what="inbox_row", kind=kind_of(it), body=event_body(it), permissions=OPERATOR) for it in edits]

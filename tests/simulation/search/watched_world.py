@@ -1,0 +1,101 @@
+"""A world whose devices are watched by the oracle of gates, with people and clients that have less than all permissions."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Iterable
+from typing import Any
+from unittest import mock
+
+from asterism.errors import InvalidInput, Refused
+from asterism.kernel.guards import DeviceGuards
+from asterism.kernel.permissions import ALL_BUT_LOCAL, Permissions
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.ports.device import Attempt
+from asterism.runtime.ports.store import InboxRow, InquiryRow
+from asterism.simulation.checks import checker
+from asterism.simulation.device import Behaviour, Script
+from asterism.simulation.ending import Ending
+from asterism.simulation.people import Answer, ScheduledEvent
+from asterism.simulation.validation import check_each
+from asterism.simulation.world import World
+from tests.simulation.search.gate_oracle import GateChecks, GateOracle
+
+
+class ClientEvent(ScheduledEvent, frozen=True, kw_only=True):
+    """An ``inbox_row`` of a client of a server, with the permissions that the door has written on it."""
+
+    permissions: Permissions = ALL_BUT_LOCAL
+
+
+class ClientAnswer(Answer, frozen=True, kw_only=True):
+    """An answer of a client of a server.
+
+    Attributes:
+        permissions: those that the door has written on it.
+        is_stale: True if the client has read another question than the one that it answers.
+    """
+
+    permissions: Permissions = ALL_BUT_LOCAL
+    is_stale: bool = False
+
+
+class WatchedWorld(World):
+    """A world with the oracle of gates; its arguments are those of ``World``."""
+
+    def __init__(self, seed: int = 0, *, script: Script, **given: Any) -> None:
+        def seen(attempt: Attempt) -> Behaviour:
+            self.oracle.received[attempt.key] = attempt
+            return script(attempt)
+
+        super().__init__(seed, script=seen, **given)
+        self.oracle = GateOracle(self.fleet, self.memory)
+
+    def run_fork(self, origin: Ending, at: int, *, new: str = "fork") -> Ending:
+        if any(profile.guards != DeviceGuards() for profile in self.fleet.values()):
+            self._client.client.fleet = dict(self.fleet)  # as a program with a fleet file forks
+        return super().run_fork(origin, at, new=new)
+
+    def _run_to_end(self, execution: Any) -> Ending:
+        with mock.patch.dict(checker.RUN_CHECKS, {CONSTELLATION_AGENT.name: functools.partial(GateChecks, self.oracle)}):
+            ending = super()._run_to_end(execution)
+        self.counts["gated attempts"] += self.oracle.judged
+        return ending
+
+    def _ask_people(self, opened: Iterable[InquiryRow]) -> None:
+        for inquiry in opened:
+            for answer in check_each("people", self._people(inquiry), Answer):
+                answered = functools.partial(self._client.answer, inquiry, answer)
+                if isinstance(answer, ClientAnswer):
+                    answered = functools.partial(self._answer_as_client, inquiry, answer)
+                _ = self._spawn(answered, f"{answer.by} answers {inquiry.inquiry_id}")
+
+    async def _answer_as_client(self, inquiry: InquiryRow, answer: ClientAnswer) -> None:
+        await asyncio.sleep(answer.after_s)
+        self.counts["answers of clients"] += 1
+        digest, key = "0" * 64 if answer.is_stale else inquiry.digest, self.clock.new_id()
+        if answer.is_stale:
+            others = [row.digest for row in self.memory.inquiries.values() if row.subject != inquiry.subject]
+            digest = others[-1] if others else digest
+            self.oracle.stale.add((inquiry.run_id, key))
+        try:
+            await self._client.client.acting_with(answer.permissions).post_answer(
+                inquiry.inquiry_id, answer.verb, actor=answer.by, value=answer.value, reason=answer.reason, key=key, digest=digest
+            )
+        except (Refused, InvalidInput) as refused:
+            self.counts["answers refused"] += 1
+            self.refusals.append(str(refused))
+
+    async def _fire(self, event: ScheduledEvent) -> None:
+        if not isinstance(event, ClientEvent):
+            await super()._fire(event)
+            return
+        await asyncio.sleep(event.at_s)
+        run_id = self._client.target_of(event, self._run)
+        if self.memory.runs[run_id].status == "ended":
+            return
+        self.counts[f"client's {event.kind}"] += 1
+        key, at = self.clock.new_id(), self.clock.now()
+        row = InboxRow(run_id=run_id, key=key, actor="mallory", kind=event.kind, body=event.body, at=at, permissions=event.permissions)
+        await self._client.client.store.send(row)
