@@ -25,6 +25,7 @@ from asterism.constellations.goal import goal_of
 from asterism.constellations.scheduled import submit_scheduled, written
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard, inherited
+from asterism.kernel.machine import Event
 from asterism.kernel.permissions import ALL, ALL_BUT_LOCAL, Permission
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import StartChild
@@ -44,7 +45,7 @@ from asterism.schedules.firing import started
 from tests.api_server import Server
 from tests.constellation_harness import Agent
 from tests.constellations import action
-from tests.loop_harness import Loop
+from tests.loop_harness import Loop, steps
 from tests.machine_harness import MachineHarness
 from tests.unit.machines.test_flow_agent import Talk
 from tests.unit.servers.test_resources import play
@@ -320,21 +321,29 @@ def forked(agent: Agent, guard: str, *then: Any) -> str:
     return came_of(agent)
 
 
-@door("`fork` on the present fleet, also where the copied part has the approval")
-def fork(guard: str) -> str:
+def gone_on(guard: str, event: Callable[[Agent], Event], *, approved: bool = True) -> str:
+    """What comes of a task that has not begun, by this event of a run that began before the fleet had the guard.
+
+    ``approved``: the plan's guard has had its answer.
+    """
+    if guard == LIFT:
+        return without_lift()
     fields = {**task("odd", guard), "requires_approval": guard == PLAN}
     given = plan(task("first", skill="again"), fields, dependencies=[{"from": "first", "to": "odd"}])
     agent = Agent(given, fleet=listing(guard), permissions=ALL_BUT_LOCAL)
-    if guard == LIFT:
-        return without_lift()
     if guard == PLAN:
         agent.ends("first")
-        agent.take(agent.answer("approve"))
-        return forked(agent, guard)
-    agent.batch(forked_on(agent, guard))
+        agent.batch(*([agent.answer("approve")] if approved else []), event(agent))
+        return came_of(agent)
+    agent.batch(event(agent))
     agent.finish_cancellations()
     agent.ends("first")
     return came_of(agent)
+
+
+@door("`fork` on the present fleet, also where the copied part has the approval")
+def fork(guard: str) -> str:
+    return gone_on(guard, lambda agent: forked_on(agent, guard))
 
 
 @door("`retry` of an ended run")
@@ -418,6 +427,20 @@ def loop_child(guard: str) -> str:
     )
     (start,) = loop.outstanding(StartChild).values()
     return unless_refused(lambda: came_of(submitted(first_event(start.start))))
+
+
+@door("a loop's planner: another step for a guarded worker")
+def loop_plan(guard: str) -> str:
+    """A step has neither variables nor folder, and its worker is code."""
+    if guard != PLAN:
+        return NONE
+    loop = Loop(*steps("a", requires_approval=True))
+    loop.answers("approve")
+    loop.ends("a")
+    loop.says("replan")
+    loop.plans(*steps("odd"))
+    assert [it.subject["step_id"] for it in loop.asked()] == ["odd"]
+    return REFUSED if loop.working() else ASKS
 
 
 @door("a conversation whose handler starts a plan in code")
