@@ -72,9 +72,18 @@ def _about_step(memory: LoopMemory, activity: Activity, kind: str, event: Answer
         if kind == INTERRUPTION:
             activity.attempt += 1
     elif event.verb == "respond":
-        activity.settle(Finding(output=event.value))
+        _settle(memory, activity, Finding(output=event.value), context)
     else:
-        activity.settle(Finding(status="denied", reason=_why_not(kind, f"{context.actor} said no"), feedback=event.reason))
+        denial = Finding(status="denied", reason=_why_not(kind, f"{context.actor} said no"), feedback=event.reason)
+        _settle(memory, activity, denial, context)
+
+
+def _settle(memory: LoopMemory, activity: Activity, finding: Finding, context: StepContext) -> None:
+    """Settle a step, and close the questions about its calls: a fork may have asked about both."""
+    for call in activity.calls:
+        close_inquiry(memory, call.inquiry_id, context)
+        call.inquiry_id = ""
+    activity.settle(finding)
 
 
 def _edited(step: Step, given: dict[str, Any]) -> Step:
@@ -161,7 +170,7 @@ def _expired(memory: LoopMemory, activity: Activity, inquiry_id: str, context: S
     context.touch("task", activity.step.step_id)
     if activity.inquiry_id == inquiry_id:
         activity.inquiry_id = ""
-        activity.settle(Finding(status="timeout" if kind == "later" else "denied", reason=_why_not(kind, why)))
+        _settle(memory, activity, Finding(status="timeout" if kind == "later" else "denied", reason=_why_not(kind, why)), context)
     for call in activity.calls:
         if call.inquiry_id == inquiry_id:
             call.inquiry_id = ""

@@ -327,7 +327,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         tasks = self.replayed.memory.constellation.tasks
         for at, effect in enumerate(entry.effects):
             if isinstance(effect, AskPlanner) and not self._settled.intersection(effect.batch):
-                is_late = any((error := tasks[task_id].error) and error.code in ("deadline", "rejected") for task_id in effect.batch)
+                ended = [tasks[task_id].error for task_id in effect.batch if task_id in tasks]  # others were retried, and removed
+                is_late = any(error is not None and error.code in ("deadline", "rejected") for error in ended)
                 return () if is_late else entry.effect_ids()[:at]
         return ()
 

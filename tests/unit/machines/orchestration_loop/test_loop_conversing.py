@@ -8,7 +8,7 @@ from asterism.errors import Refused
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool
 from asterism.machines.orchestration_loop.events import ModelReplied
 from asterism.machines.orchestration_loop.model import Gate, ToolCall, WorkerProfile
-from asterism.machines.run_control import Cancel, Forked
+from asterism.machines.run_control import Answered, AskPerson, Cancel, Forked
 from tests.loop_harness import WORKERS, Loop, steps
 
 
@@ -256,3 +256,17 @@ def test_a_fork_in_the_middle_of_a_confirmation_asks_again() -> None:
     assert (loop.state, len(loop.asked())) == ("CONFIRMING", 1)
     loop.answers("approve")
     assert calling(loop) == ["c1"]
+
+
+def test_a_no_to_a_step_that_a_fork_asks_about_closes_the_question_about_its_call() -> None:
+    """A4."""
+    loop = Loop(*steps("a:model", requires_approval=True))
+    loop.answers("approve")
+    loop.replies("", call(tool="remove", gate="destructive"))
+    loop.batch(Forked(origin="o", seq=3, idle_s=0.0))
+    loop.finish_cancellations()
+    step = next(inquiry for inquiry, asked in loop.outstanding(AskPerson).items() if "step_id" in asked.subject)
+    loop.batch(Answered(effect_id=step, verb="reject"))
+    loop.finish_cancellations()
+    assert (loop.state, loop.asked()) == ("REFLECTING", [])
+    loop.assert_replays()
