@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from asterism.kernel.guards import digest_of
 from tests.end_to_end.desk import Desk
 from tests.end_to_end.test_cli import REQUEST
 
@@ -124,3 +125,49 @@ def test_limits_that_are_none_are_refused_before_anything_is_written(desk: Desk,
     more = ("--fleet", desk.fleet) if arguments[0] == "run" else ()
     assert why in desk.do(*arguments, *more, code=2).stderr
     assert not desk.database.exists()
+
+
+HIDDEN = "ok\nrm -rf / \u001b[2K\u202etxt"
+
+
+def guarded(desk: Desk, *arguments: str) -> list[str]:
+    """Start a run whose tasks wait for approvals, and return the ids of their questions."""
+    tasks = [
+        {"task_id": f"t{at}", "name": "measure", "device": "desk", "description": it, "requires_approval": True}
+        for at, it in enumerate(arguments)
+    ]
+    desk.do("run", desk.plan(*tasks), "--fleet", desk.fleet, code=3)
+    return [it["inquiry"] for it in json.loads(desk.do("inbox", "--json").stdout)]
+
+
+def test_a5_an_answer_prints_the_whole_request_before_it_is_given(desk: Desk) -> None:
+    tail = "x" * 5000 + "; then delete the customers table"
+    (question,) = guarded(desk, tail)
+    said = desk.do("answer", question, "approve").stdout
+    assert tail in said
+    assert said.index(tail) < said.index("finished")
+    assert desk.performed() == ["t0"]
+
+
+def test_a5_all_answers_print_each_request_with_what_nobody_can_see_escaped(desk: Desk) -> None:
+    guarded(desk, HIDDEN, "ok rm -rf / txt")
+    run = json.loads(desk.do("inbox", "--json").stdout)[0]["run"]
+    said = desk.do("answer", run, "approve", "--all").stdout
+    assert r'"ok\nrm -rf / \u001b[2K\u202etxt"' in said
+    assert "description  ok rm -rf / txt" in said
+    assert "\u202e" not in said
+
+
+def test_a5_the_inbox_has_the_digest_that_an_approval_names_beside_the_request(desk: Desk) -> None:
+    guarded(desk, HIDDEN)
+    found = asked(desk)
+    assert found["digest"] == digest_of(found["subject"])
+
+
+def test_a5_a_plan_is_shown_whole_where_it_is_decided_and_folded_in_a_list(desk: Desk) -> None:
+    tail = "x" * 5000 + "; then delete the customers table"
+    plan = desk.plan({"task_id": "a", "name": "measure", "device": "desk", "tips": [tail], "inputs": {"accuracy": tail}})
+    said = desk.do("run", plan, "--fleet", desk.fleet, "--approve-plan", code=3).stdout
+    assert "… 5,033 characters" in said
+    assert tail in desk.do("inbox").stdout
+    assert tail in desk.do("answer", str(asked(desk)["inquiry"]), "reject", code=1).stdout

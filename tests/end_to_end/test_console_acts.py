@@ -86,6 +86,28 @@ def test_a_question_is_approved_by_keys(browser: Browser, site: ConsoleSite) -> 
     tab.close()
 
 
+def test_a5_a_long_request_is_approved_only_after_it_has_been_unfolded(browser: Browser, site: ConsoleSite) -> None:
+    tail = "x" * 5000 + "; then delete the customers table"
+    task = {"task_id": "deploy", "device": "production", "skill": "deploy", "inputs": {"version": tail}, "requires_approval": True}
+    run = site.submit(task, title="long")
+    site.until(run, "waiting")
+    with site.http() as http:
+        question = http.get("/api/inquiries", params={"run": run}).json()["inquiries"][0]["inquiry_id"]
+    tab = Tab(browser, site, f"/inbox?question={question}")
+    form = tab.page.locator("answer-form")
+    for verb in ("approve", "edit"):
+        expect(form.locator(f"[data-verb={verb}]")).to_be_disabled()
+    tab.decide("a")
+    tab.page.keyboard.press("Enter")
+    expect(form.locator(".verdict")).to_have_text("Unfold it first.")
+    expect(form.locator("[data-verb=reject]")).to_be_enabled()
+    form.locator("details.whole:not([open]) summary").click()
+    expect(form.locator("details.whole pre")).to_have_text(tail)
+    form.locator("[data-verb=approve]").click()
+    assert result_of(site, run)["outcome"] == "finished"
+    tab.close()
+
+
 def open_questions(site: ConsoleSite) -> list[str]:
     with site.http() as http:
         return [it["inquiry_id"] for it in http.get("/api/inquiries").raise_for_status().json()["inquiries"]]

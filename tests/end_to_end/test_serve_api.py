@@ -78,7 +78,7 @@ def test_a_run_is_submitted_and_answered_over_http_and_survives_a_restart(place:
 
         async def answered() -> str:
             async with asterism.connect(url, token=token) as app:
-                await app.run_of(made["run_id"]).answer("approve", inquiry_id=asked[0]["inquiry_id"])
+                await app.run_of(made["run_id"]).answer("approve", inquiry_id=asked[0]["inquiry_id"], digest=asked[0]["digest"])
                 assert (await app.run_of(made["run_id"]).result()).results == {"a": 1}
                 second = await app.start(parse_plan(PLAN))
                 await second.result()

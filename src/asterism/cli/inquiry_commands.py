@@ -16,7 +16,7 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
 from asterism.cli.options import Database, Here, Json, JsonEvents, OtherFleet, ServerUrl
 from asterism.cli.output import local_time, message, put
-from asterism.cli.remote_commands import answer_remote, refuse_with_server
+from asterism.cli.remote_commands import answer_remote, put_request, refuse_with_server
 from asterism.cli.run_access import actor, check_sendable, connected, reading, resume_hint
 from asterism.cli.run_commands import drive_unowned
 from asterism.cli.served_runs import is_served, reserved
@@ -77,7 +77,7 @@ def _as_data(row: InquiryRow) -> dict[str, Any]:
         schema = msgspec.json.decode(row.schema or "null")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInput(f"question {row.inquiry_id}: its schema in the database is invalid: {error}") from None
-    return {**data, "subject": subject_of(row), "schema": schema}
+    return {**data, "subject": subject_of(row), "digest": row.digest, "schema": schema}
 
 
 def answer(
@@ -140,7 +140,7 @@ async def _answer(
             raise InvalidInput(f"--always works with questions about a tool of a loop; {other[0].inquiry_id} is not one")
         for it in await store.runs(root=(await store.run(asked[0].run_id)).root, limit=MAX_RUNS):
             check_sendable(it)
-        answers = _Answers(client, said)
+        answers = _Answers(client, said, as_json=as_json)
         root = await store.run((await store.run(asked[0].run_id)).root)
         async with reserved(client, root, here=here):
             for row in asked:  # all are written before the run is driven
@@ -175,15 +175,19 @@ async def _answer(
 class _Answers:
     """The same answer to one or more questions."""
 
-    def __init__(self, client: Client, said: TypedAnswer) -> None:
+    def __init__(self, client: Client, said: TypedAnswer, *, as_json: bool) -> None:
         self._client = client
+        self._as_json = as_json
         self._said = said
         self._posted: list[tuple[InquiryRow, InboxRow]] = []
 
     async def post(self, asked: InquiryRow) -> None:
-        """Post the answer to one question."""
+        """Print a question with the whole request that it is about, and post the answer to it."""
         said = self._said.to(asked)
-        posted = await self._client.post_answer(said.effect_id, said.verb, actor=actor(), value=said.value, reason=said.reason)
+        put_request(asked, as_json=self._as_json)
+        posted = await self._client.post_answer(
+            said.effect_id, said.verb, actor=actor(), value=said.value, reason=said.reason, digest=asked.digest
+        )
         self._posted.append((asked, posted))
 
     async def verdicts(self, *, timeout_s: float = 30.0) -> None:

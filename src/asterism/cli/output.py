@@ -36,10 +36,10 @@ def console() -> Console:
     return _Console(highlight=False, markup=False, emoji=False)
 
 
-def put(text: str) -> None:
-    """Print a line."""
+def put(text: str, *, to_error: bool = False) -> None:
+    """Print a line; ``to_error`` to standard error, where standard output has only JSON."""
     try:
-        print(text, flush=True)  # noqa: T201 - the output
+        print(text, file=sys.stderr if to_error else None, flush=True)
     except OSError:
         silence_output()
 

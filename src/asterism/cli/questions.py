@@ -164,7 +164,7 @@ class Questions:
 
     async def _send(self, asked: InquiryRow, verb: Verb, value: Any, reason: str) -> bool:
         try:
-            sent = await self._runtime.post_answer(asked.inquiry_id, verb, actor=actor(), value=value, reason=reason)
+            sent = await self._runtime.post_answer(asked.inquiry_id, verb, actor=actor(), value=value, reason=reason, digest=asked.digest)
         except InvalidInput as error:
             put(message(error))
             return False

@@ -18,6 +18,8 @@ from asterism.machines.constellation_agent.events import RunOptions
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import find_inquiries, find_inquiry, find_run
+from asterism.runtime.ports.store import InquiryRow
+from asterism.views.text.proposals import subject_lines
 from asterism.views.words import plain
 
 
@@ -37,9 +39,16 @@ async def answer_remote(url: str, named: str, said: TypedAnswer, *, every: bool)
         for asked in await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]:
             handle = app.run_of(asked.run_id)
             answer = said.to(asked)
+            put_request(asked)
             await handle.answer(answer.verb, value=answer.value, reason=answer.reason, inquiry_id=answer.effect_id, digest=asked.digest)
             put(f"{asked.inquiry_id}: {said.word}, delivered to the server")
     return FINISHED
+
+
+def put_request(asked: InquiryRow, *, as_json: bool = False) -> None:
+    """Print a question with the whole request that it is about, before it is answered; beside JSON, to standard error."""
+    for line in (plain(asked.prompt, 1000), *(f"  {it}" for it in subject_lines(asked))):
+        put(line, to_error=as_json)
 
 
 async def cancel_remote(url: str, named: str, reason: str) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import Refused
+from asterism.kernel.data import MAX_BYTES
 from asterism.kernel.guards import digest_of
 from asterism.kernel.machine import StepContext
 from asterism.kernel.permissions import Permission
@@ -103,12 +104,17 @@ def check_digest(memory: RunMemory, inquiry_id: str, verb: Verb, digest: str, co
     """Check that an answer to an open question names what it shows, if it must.
 
     Raises:
-        Refused: it names nothing, or another request; the question stays open.
+        Refused: it names nothing, or another request, or one that is too large to be shown; the question stays open.
     """
     asked = memory.inquiries[inquiry_id].asked
     is_bound = needs_digest(verb, asked.verbs) and (verb != "respond" or Permission.LOCAL not in context.permissions)
     if memory.guards.submitter and is_bound and digest != digest_of(asked.subject):
         raise Refused(f"{inquiry_id} is about another request than this answer names; look at it again, and answer then")
+    if is_bound and memory.guards.submitter and len(msgspec.json.encode(asked.subject)) > MAX_BYTES:
+        raise Refused(
+            f"{inquiry_id} is about a request of more than {MAX_BYTES:,} bytes, which is not shown whole; "
+            "reject it, and hand over a file in place of the long value"
+        )
 
 
 def is_expired(memory: RunMemory, inquiry_id: str, context: StepContext) -> bool:

@@ -175,6 +175,7 @@ class RemoteRun:
         self.run_id = run_id
         self._connection = connection
         self._path = f"/api/runs/{run_id}"
+        self._read: dict[str, str] = {}  # digests of the questions that this handle has returned, by id
 
     def __repr__(self) -> str:
         return f"RemoteRun({self.run_id!r})"
@@ -188,7 +189,7 @@ class RemoteRun:
         while not is_idle(await self.describe()):  # noqa: ASYNC110 - another process moves it
             await asyncio.sleep(POLL_S)
         data = await self._connection.get(f"{self._path}/result")
-        asked = tuple(_inquiry_row(it) for it in data["inquiries"])
+        asked = tuple(self._note([_inquiry_row(it) for it in data["inquiries"]]))
         errors = {name: msgspec.convert(it, TaskError) for name, it in data["errors"].items()}
         return RunResult(**{**data, "inquiries": asked, "errors": errors})
 
@@ -212,20 +213,34 @@ class RemoteRun:
 
     async def inquiries(self) -> list[InquiryRow]:
         """Return the open questions of the run, and of the runs below it; oldest first."""
+        return self._note(await self._asked())
+
+    async def _asked(self) -> list[InquiryRow]:
         return [_inquiry_row(it) for it in (await self._connection.get(self._path))["inquiries"]]
+
+    def _note(self, asked: list[InquiryRow]) -> list[InquiryRow]:
+        """Note what the program reads: it is what an approval of this handle is for."""
+        self._read |= {it.inquiry_id: it.digest for it in asked}
+        return asked
 
     async def answer(self, verb: Verb, *, value: Any = None, reason: str = "", inquiry_id: str = "", digest: str = "") -> None:
         """Answer a question of the run; arguments and errors as of ``RunHandle.answer``. The token says who answers.
 
-        ``digest`` is that of the question which was shown; by default that of the question as it is now.
+        ``digest`` is that of the question which the program has read; by default that of the question as ``inquiries``
+        or ``result`` of this handle has returned it.
         """
-        if not inquiry_id or (verb not in ("reject", "cancel") and not digest):
-            asked = [it for it in await self.inquiries() if inquiry_id in ("", it.inquiry_id)]
+        if not inquiry_id:
+            asked = await self._asked()
             if len(asked) != 1:
                 ids = ", ".join(it.inquiry_id for it in asked)
                 problem = f"run {self.run_id} has {len(asked)} open questions; name one with inquiry_id="
                 raise InvalidInput(problem + (f": {ids}" if ids else ""))
-            inquiry_id, digest = asked[0].inquiry_id, digest or asked[0].digest
+            inquiry_id = asked[0].inquiry_id
+        digest = digest or self._read.get(inquiry_id, "")
+        if verb in ("approve", "edit") and not digest:
+            raise InvalidInput(
+                f"this handle has not read {inquiry_id}, and {verb} is for what was read; read it by inquiries(), or give digest="
+            )
         body = {"verb": verb, "value": value, "reason": reason, "digest": digest}
         await self._connection.post(f"/api/inquiries/{inquiry_id}/answer", body, key=secrets.token_hex(16))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,10 @@ MAX_FIELDS = 8
 """Fields of a result that a line shows at most."""
 MAX_VALUE = 40
 """Characters of one field at most."""
+
+MAX_LINE = 200
+"""Characters of a JSON value that stands in one line at most; a longer text in a list has its length."""
+_LIKE_JSON = re.compile(r'["\[{]|-?\d|(true|false|null|NaN|-?Infinity)$')
 
 _MINUTE, _HOUR, _DAY, _AGES = 60.0, 3600.0, 86400.0, 1e12
 
@@ -33,11 +38,29 @@ def plain(text: object, limit: int = 300) -> str:
     return line if len(line) <= limit and len(whole) <= limit * 4 else line[: limit - 1] + "…"
 
 
+def folded(text: str, limit: int) -> str:
+    """Return text as one line; of a longer one its beginning and its length."""
+    return plain(text, limit) if len(text) <= limit else f"{plain(text, limit)} {len(text):,} characters"
+
+
 def printable(line: str) -> str:
     """Return text with every unprintable character escaped."""
     if line.isprintable():
         return line
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in line)
+
+
+def whole(value: Any) -> list[str]:
+    """Return a JSON value in full, as lines: two values that differ never give the same lines.
+
+    A text of one plain line stands as it is. Any other value is JSON, in which line breaks, control characters and
+    invisible characters are escaped.
+    """
+    if isinstance(value, str) and value.isprintable() and value == value.strip(" ") and value and not _LIKE_JSON.match(value):
+        return [value]
+    text = json.dumps(value, ensure_ascii=False)
+    lines = [text] if len(text) <= MAX_LINE else json.dumps(value, indent=2, ensure_ascii=False).split("\n")
+    return [printable(line) for line in lines]
 
 
 def last_line(text: str) -> str:
@@ -57,9 +80,12 @@ def preview(value: Any, limit: int = 160) -> str:
 def _field(value: Any) -> str:
     if isinstance(value, float):  # an amount of money has its cents
         return f"{value:.6g}" if abs(value) < 1000 else f"{round(value, 2):.15g}"  # noqa: PLR2004 - six digits
-    text = plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), MAX_VALUE * 10)
+    full = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = plain(full, MAX_VALUE * 10)
     if len(text) <= MAX_VALUE:
         return text
+    if len(full) > MAX_LINE:
+        return folded(full, MAX_VALUE)
     # The end of a path is its most specific part.
     return f"…{text[1 - MAX_VALUE :]}" if "/" in text and " " not in text else plain(text, MAX_VALUE)
 

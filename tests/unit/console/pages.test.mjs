@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { canDrain, deviceRows, loadOf } from '../../../src/asterism/console/web/live/device_rows.js';
 import { differences, marksOf, rolesOf, summaryOf, textDifference } from '../../../src/asterism/console/web/live/differences.js';
 import { lastNight, periodOf } from '../../../src/asterism/console/web/live/period.js';
-import { moment, named, stateWords } from '../../../src/asterism/console/web/words.js';
+import { exact, folded, moment, named, stateWords } from '../../../src/asterism/console/web/words.js';
 import { inZone, relative } from '../../../src/asterism/console/web/live/times.js';
 
 const golden = JSON.parse(readFileSync(new URL('../views/folds.json', import.meta.url), 'utf8'));
@@ -132,4 +132,18 @@ test('an exact moment has one form, whatever the language of the browser', () =>
 test('a state that failed and cancelled runs share says which of them it is', () => {
   assert.deepEqual([['FAIL', 'cancelled'], ['ERROR', 'cancelled'], ['CANCELLED', 'cancelled'], ['FAIL', 'failed'], ['CONTINUE', undefined]].map(([state, outcome]) => stateWords(state, outcome)), ['FAIL · cancelled', 'ERROR · cancelled', 'CANCELLED', 'FAIL', 'CONTINUE']);
   assert.equal(named('effect_cancelled'), 'What was cancelled has stopped');
+});
+
+test('A5: a request is shown so that two requests that differ never look the same', () => {
+  const values = ['rm a', 'rm  a', 'rm\na', 'rm a ', 'rm\ta', 'rm\u00a0a', 'rm\u202ea', 'rm\\u202ea', 'rm\u200da', 'rm\u001b[2Ka', '5', 5, 'null', null, true, 'true', '', '"x"', 'x', '[]', []];
+  assert.equal(new Set(values.map(exact)).size, values.length);
+  assert.ok(values.every((it) => !/[\u001b\u202e\u200d\u00a0\t]/.test(exact(it))));
+  const tail = `${'x'.repeat(5000)}; then delete the customers table`;
+  assert.equal(exact(tail), tail);
+  assert.ok(exact({ $long: 5, beginning: 'ok', command: 'rm' }).includes('rm'));
+});
+
+test('A5: a list folds a long value, and says how long it is', () => {
+  assert.equal(folded('a'.repeat(5000), 4), 'aaaa… 5,000 characters');
+  assert.equal(folded('abc', 4), 'abc');
 });

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from asterism.errors import Refused
+from asterism.kernel.data import MAX_BYTES
 from asterism.kernel.permissions import LOWEST, Permission
 from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, Forked
 from tests.constellation_harness import Agent, agent_of_rules, memory_of
@@ -96,6 +97,16 @@ def test_rejections_are_bounded_like_other_reasks_and_then_the_run_fails() -> No
     agent.plans(plan=plan("c"))
     agent.answers("reject", reason="enough")
     assert (agent.state, agent.memory.code, agent.memory.reason) == ("FAIL", "rejected", "the plan was not approved: me said no: enough")
+
+
+def test_a5_what_is_too_large_to_be_shown_whole_is_rejected_and_never_approved() -> None:
+    agent = Agent(plan("a", inputs={"x": "y" * (MAX_BYTES + 1)}), approve_plan=True)
+    (asked,) = agent.outstanding(AskPerson)
+    with pytest.raises(Refused, match=r"more than 1,048,576 bytes, .* hand over a file"):
+        agent.answers("approve")
+    assert list(agent.outstanding(AskPerson)) == [asked]
+    agent.answers("reject")
+    assert agent.state == "FAIL"
 
 
 def test_a_plan_is_edited_by_hand_as_a_whole() -> None:

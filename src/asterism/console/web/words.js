@@ -115,6 +115,28 @@ export function brief(value, most = SHORT) {
 }
 
 /**
+ * Return a value in one line for a list: of a long one its beginning and its length.
+ * @param {any} value
+ * @param {number} most characters
+ */
+export function folded(value, most) {
+  const { length } = exact(value ?? '');
+  return length > most ? `${brief(value, most)} ${count(length, 'character')}` : brief(value, most);
+}
+
+/** Texts that look like other JSON, or have white space at an end. */
+const UNCLEAR = /^(["[{]|-?\d|(true|false|null)$)|^\s|\s$|\\/;
+/** White space that looks like another one, and what joins or parts characters. */
+const ALIKE = /[^\S\n ]|[\u200c\u200d]/g;
+const clear = (/** @type {string} */ text) => visible(text).replace(ALIKE, escaped);
+
+/**
+ * Return a JSON value in full: two values that differ never give the same text, as a page shows it.
+ * @param {any} value
+ */
+export const exact = (value) => (typeof value === 'string' && value && !UNCLEAR.test(value) && clear(value) === value ? value : clear(JSON.stringify(value, null, 2)));
+
+/**
  * Return the state of a machine; that of a cancelled run says so, because it may be the state of a failed one.
  * @param {string} state
  * @param {string | undefined} outcome

@@ -14,12 +14,12 @@ from asterism.errors import InvalidInput
 from asterism.views.plan_history import change_words
 from asterism.views.text.rows import OpenQuestion, PendingAnswer
 from asterism.views.text.task_lines import plan_lines
-from asterism.views.words import plain
+from asterism.views.words import folded, plain, printable, whole
 
 MAX_LINES = 200
-"""Lines of one proposal at most; ``asterism inbox --json`` has all."""
+"""Lines of one proposal in a list at most; ``subject_lines`` has all."""
 MAX_SUBJECT = 2000
-"""Characters of any other subject at most; ``asterism inbox`` has all."""
+"""Characters of each field of any other subject in a list at most."""
 
 
 ALWAYS = {"always": True}
@@ -73,9 +73,9 @@ def answer_line(row: OpenQuestion, root: str) -> str:
 
 
 def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
-    """Return the subject of a question as lines: a proposal as a graph or as changes, any other subject in one line."""
+    """Return the subject of a question in short, for a list: a proposal as a graph or as changes, any other one in one line."""
     if "kind" not in subject:
-        return _whole(subject)
+        return _folded(subject)
     lines = [f"thought: {plain(subject['thought'], 1000)}"] if subject.get("thought") else []
     if "plan" in subject:
         lines += [str(line) for line in plan_lines(TaskConstellation.from_dict(subject["plan"]))]
@@ -83,23 +83,20 @@ def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
     return lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more lines"]
 
 
-def _whole(subject: Mapping[str, Any]) -> list[str]:
-    # A person approves exactly this: where it is cut, a line says so.
-    fields = (f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for name, value in subject.items())
-    text = " ".join(fields)
-    return [f"subject: {plain(text, MAX_SUBJECT)}", *(["         cut here; in full in: asterism inbox"] if len(text) > MAX_SUBJECT else [])]
+def _folded(subject: Mapping[str, Any]) -> list[str]:
+    texts = {name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for name, value in subject.items()}
+    line = " ".join(f"{plain(name)}={folded(text, MAX_SUBJECT)}" for name, text in texts.items())
+    is_cut = any(len(text) > MAX_SUBJECT for text in texts.values())
+    return [f"subject: {line}", *(["         cut here; in full in: asterism inbox"] if is_cut else [])]
 
 
 def subject_lines(row: OpenQuestion) -> list[str]:
-    """Return the subject of a question in full: a person approves exactly this."""
+    """Return the subject of a question in full: a person approves exactly this. Two subjects never give the same lines."""
     subject = subject_of(row)
     if "kind" in subject:
-        return proposal_lines(subject)
-    return [f"{plain(name, 20):<9}  {_in_full(value)}" for name, value in subject.items()]
-
-
-def _in_full(value: Any) -> str:
-    return plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 100_000)
+        return [*proposal_lines(subject), "in full:", *whole(subject)]
+    fields = ((printable(name), whole(value)) for name, value in subject.items())
+    return [line for name, (first, *others) in fields for line in (f"{name:<9}  {first}", *others)]
 
 
 def editable_of(subject: Mapping[str, Any]) -> Any:

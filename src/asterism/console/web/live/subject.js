@@ -2,8 +2,7 @@
 /** What exactly an answer approves: the task with its arguments, the plan as a picture, or the changes of a plan. */
 import { h } from '../dom.js';
 import '../plan.js';
-import { block } from '../side.js';
-import { brief, count, textOf } from '../words.js';
+import { count, exact, folded } from '../words.js';
 import { rowsOfPlan } from './edit/planned.js';
 import { isObject } from './form/fields.js';
 
@@ -12,6 +11,8 @@ const CHANGES = 200;
 const VALUES = 8;
 /** Characters up to which an argument stands in its row. */
 const SHORT = 120;
+/** Characters of a value that is not folded at most. */
+const UNFOLDED = 2000;
 
 /**
  * Return the elements that show what a question is about.
@@ -20,25 +21,22 @@ const SHORT = 120;
  */
 export function subjectParts(subject) {
   if (!isObject(subject) || !Object.keys(subject).length) return [];
-  if (subject.kind === 'plan') return [said(subject.thought), planPicture(subject.plan), whole('The plan as JSON', subject.plan)];
-  if (subject.kind === 'edits') return [said(subject.thought), changeRows(subject.changes ?? []), whole('The edits as JSON', subject.actions)];
-  if (subject.kind === 'restart') return [said(subject.thought)];
-  const { task_id: task, device, skill, worker, tool, arguments: given, constellation, intent, context, agent, fields, env, folder, question, leg, step_id: step, ...others } = subject;
+  if (subject.kind) return [said(subject.thought), planPicture(subject.plan), changeRows(subject.changes ?? []), whole('The request as JSON', subject)];
+  const { task_id: task, device, skill, worker, tool, arguments: given, constellation, intent, context, agent, fields, env, folder, step_id: step, ...others } = subject;
   const lines = [
     ['Task', task ?? step],
     ['Device', device],
     ['Skill', skill],
     ['Worker', worker],
     ['Tool', tool],
-    ['Agent', typeof agent === 'string' ? agent.split(':').pop() : undefined],
+    ['Agent', agent],
     ['Folder', folder],
-    ['Constellation', constellation ? count(constellation.tasks?.length ?? 0, 'task') : undefined],
   ].filter(([, value]) => value);
   return [
-    lines.length ? h('dl', { class: 'pairs' }, lines.map(([term, value]) => [h('dt', {}, term), h('dd', { dir: 'auto' }, textOf(value))])) : null,
-    intent ? said(intent) : null,
+    lines.length ? h('dl', { class: 'pairs' }, lines.map(([term, value]) => [h('dt', {}, term), h('dd', { dir: 'auto' }, exact(value))])) : null,
+    intent ? whole('Intent', intent) : null,
     ...[['Arguments', given], ['Context', context], ['Fields', fields], ['Environment', env]].map(([title, value]) => valueRows(title, value)),
-    constellation ? planPicture(constellation) : null,
+    constellation ? [planPicture(constellation), whole('The plan as JSON', constellation)] : null,
     Object.keys(others).length ? whole('More', others) : null,
   ];
 }
@@ -49,17 +47,32 @@ export function subjectParts(subject) {
  */
 export function valuesLine(subject) {
   const values = Object.entries(subject?.arguments ?? subject?.fields ?? {}).slice(0, VALUES);
-  return values.length ? h('small', { class: 'given', dir: 'auto' }, values.map(([name, value]) => h('span', {}, `${name} `, h('b', {}, brief(value, 40))))) : null;
+  return values.length ? h('small', { class: 'given', dir: 'auto' }, values.map(([name, value]) => h('span', {}, `${name} `, h('b', {}, folded(value, 40))))) : null;
 }
 
 /** @param {any} thought */
-const said = (thought) => (thought ? h('p', { class: 'said-by', dir: 'auto' }, textOf(thought)) : null);
+const said = (thought) => (thought ? h('p', { class: 'said-by', dir: 'auto' }, exact(thought)) : null);
 
 /**
+ * Return a value in full; a long one is folded.
  * @param {string} title
  * @param {any} value
  */
-const whole = (title, value) => h('details', {}, h('summary', {}, title), block(value));
+function whole(title, value) {
+  const text = exact(value);
+  return h('details', { class: 'whole', 'data-key': title, open: text.length <= UNFOLDED }, h('summary', {}, `${title}, ${count(text.length, 'character')}`), h('pre', { tabindex: 0, dir: 'auto' }, text));
+}
+
+/**
+ * Return the parts of a subject that nobody has unfolded yet: only when none is left has the whole request been shown.
+ * @param {Element} element
+ * @param {() => void} read called whenever one of them is unfolded
+ */
+export function foldedIn(element, read) {
+  const left = new Set(element.querySelectorAll('details.whole:not([open])'));
+  for (const it of left) it.addEventListener('toggle', () => left.delete(it) && read());
+  return left;
+}
 
 /**
  * Return a table of the members of an object, in full.
@@ -71,10 +84,10 @@ function valueRows(title, value) {
   const members = Object.entries(value);
   if (!members.length) return title === 'Arguments' ? h('p', { class: 'mute' }, 'No arguments') : null;
   const cell = (/** @type {any} */ it) => {
-    const text = typeof it === 'string' ? it : JSON.stringify(it);
-    return text.length <= SHORT && !text.includes('\n') ? h('code', { dir: 'auto', class: typeof it === 'string' ? 'text' : null }, text || '""') : block(it);
+    const text = exact(it);
+    return text.length > SHORT || text.includes('\n') ? whole('Value', it) : h('code', { dir: 'auto', class: typeof it === 'string' ? 'text' : null }, text);
   };
-  return h('table', { class: 'values' }, h('caption', {}, title), h('tbody', {}, members.map(([name, it]) => h('tr', {}, h('th', { scope: 'row', dir: 'auto' }, name), h('td', {}, cell(it))))));
+  return h('table', { class: 'values' }, h('caption', {}, title), h('tbody', {}, members.map(([name, it]) => h('tr', {}, h('th', { scope: 'row', dir: 'auto' }, exact(name)), h('td', {}, cell(it))))));
 }
 
 /**
@@ -100,9 +113,9 @@ function changeRows(changes) {
     const name = part === 'dependency' && ends?.length ? `${ends[0]} → ${ends[1]}` : id;
     const kind = !before ? 'added' : !after ? 'removed' : 'changed';
     const fields = (/** @type {any} */ it) => Object.entries(it).filter(([field]) => !['task_id', 'id', 'from', 'to'].includes(field));
-    const words = kind === 'changed' ? fields({ ...before, ...after }).map(([field]) => `${field}: ${brief(before[field], 60)} → ${brief(after[field], 60)}`) : fields(after ?? {}).map(([field, value]) => `${field}: ${brief(value, 60)}`);
+    const words = kind === 'changed' ? fields({ ...before, ...after }).map(([field]) => `${field}: ${folded(before[field], 60)} → ${folded(after[field], 60)}`) : fields(after ?? {}).map(([field, value]) => `${field}: ${folded(value, 60)}`);
     return h('li', { class: kind }, `${name} `, words.length && kind !== 'removed' ? h('small', {}, words.join('; ')) : null);
   };
   const more = changes.length > CHANGES ? h('p', { class: 'mute' }, `and ${count(changes.length - CHANGES, 'more change')}`) : null;
-  return [h('ul', { class: 'changes' }, changes.slice(0, CHANGES).map(chip)), more];
+  return changes.length ? [h('ul', { class: 'changes' }, changes.slice(0, CHANGES).map(chip)), more] : null;
 }

@@ -6,7 +6,7 @@ import { Journal } from '../../player/cursor.js';
 import { brief, count, moment, stateWords, textOf } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { gathered } from '../reload.js';
-import { subjectParts } from '../subject.js';
+import { foldedIn, subjectParts } from '../subject.js';
 import { inZone } from '../times.js';
 
 /** Messages that are shown; of a longer conversation, the last ones. */
@@ -133,7 +133,7 @@ export class ConversationPage extends HTMLElement {
   approval(asked) {
     const answers = /** @type {[string, string, string][]} */ ([['approve', 'Approve', 'button primary'], ['reject', 'Reject', 'button']]).filter(([verb]) => asked.verbs.includes(verb));
     const may = this.site.may('answer') && this.site.isLive;
-    return h(
+    const card = h(
       'section',
       { class: 'card question', 'aria-label': 'Approval' },
       h('h2', {}, icon('waiting'), 'Needs your approval'),
@@ -141,6 +141,10 @@ export class ConversationPage extends HTMLElement {
       subjectParts(asked.subject),
       h('div', { class: 'buttons' }, answers.map(([verb, words, kind]) => h('button', { type: 'button', class: kind, 'data-key': verb, disabled: !may, onclick: () => this.answer(asked, verb) }, words)), h('span', { class: 'mute' }, this.site.may('answer') ? 'or write what should be different' : 'takes the role approver')),
     );
+    const approve = card.querySelector('[data-key=approve]');
+    const unread = foldedIn(card, () => (approve.disabled = !may || !!unread.size));
+    approve.disabled = !may || !!unread.size;
+    return card;
   }
 
   /**
