@@ -13,12 +13,10 @@ import fnmatch
 import functools
 import hashlib
 import posixpath
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
-
-from asterism.kernel.data import texts_of
 
 EVERY = "*"
 """Name for every argument of a skill, in ``SkillGuard.no_options``."""
@@ -33,6 +31,7 @@ _LOADING = (
     "DOTNET_* CORECLR_* COMPlus_* _JAVA_OPTIONS npm_*",
     # programs that start others, or read options and files from variables
     "*_ASKPASS *_OPTIONS *_OPTS *_OPTIONS_* *FLAGS BROWSER CC CURL_HOME CVS_RSH CXX DOCKER_* EDITOR GIT_* GREP_* GNUPGHOME HOME KUBECONFIG",
+    "AWK* BZIP* EMACS* GCC_* GZIP HGRCPATH LYNX* RUSTC* SVN_* VIM* XZ_* ZSTD_*",
     "LESS* MAKE* MANPAGER MORE NETRC OPENSSL_* PAGER PIP_* POSIX* RSYNC_* SHELLCHECK* SSH_* SSLKEYLOGFILE SUDO_* SYSTEMD_* TAPE",
     "TERMCAP TERMINFO* UV_* VISUAL WGETRC XDG_* ZIP*",
     # trust and routes of a connection
@@ -48,7 +47,7 @@ class SkillGuard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         approval: True if a person must approve each attempt.
-        no_options: names of arguments in which no text may begin with ``-``, or ``*`` for all.
+        no_options: names of arguments in which no text or number may begin with ``-``, or ``*`` for all.
         within: names of arguments, each with the folders in all of which its paths must lie.
         secrets: names of the secrets that may reach it from a plan that is foreign: one that came
             over the network or from a model.
@@ -161,12 +160,25 @@ def permit(guards: Guards, work: GuardedWork) -> Permit:
 
 def _out_of_bounds(guard: SkillGuard, work: GuardedWork) -> str:
     for name in work.arguments if EVERY in guard.no_options else guard.no_options:
-        if odd := next((text for text in texts_of(work.arguments.get(name)) if text.startswith("-")), None):
+        if odd := next((text for text in _texts(work.arguments.get(name)) if text.startswith("-")), None):
             return f"{name} {odd!r:.80} begins with -, and could be an option"
     for name, folder in ((name, folder) for name, folders in guard.within.items() for folder in folders):
-        if odd := next((text for text in texts_of(work.arguments.get(name)) if not is_within(text, folder)), None):
+        if odd := next((text for text in _texts(work.arguments.get(name)) if not is_within(text, folder)), None):
             return f"{name} {odd!r:.80} is not an absolute path within {folder}"
     return ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts, names and numbers of a JSON value, as a program would get them."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif value is not None:
+        yield value if isinstance(value, str) else str(value)
 
 
 def _not_listed(guard: SkillGuard, work: GuardedWork) -> str:

@@ -19,6 +19,7 @@ from asterism.devices.a2a.device import A2aDevice
 from asterism.devices.a2a.kind import a2a_kind
 from asterism.devices.fleet import open_fleet
 from asterism.errors import InvalidInput
+from asterism.kernel.guards import DeviceGuards, SkillGuard
 from asterism.runtime.ports.device import Attempt, AttemptResult, DeviceReply, RemoteDevice
 from tests.a2a_agent import LINK
 from tests.a2a_process import AgentProcess
@@ -113,6 +114,16 @@ def test_an_agent_with_mutual_tls_is_reached_only_with_the_right_certificates(tm
             assert code_of(asyncio.run(scenario(keys))) == "device_lost"
     finally:
         process.kill()
+
+
+def test_an_agent_keeps_what_the_fleet_guards_on_it(tmp_path: Path, agent: AgentProcess) -> None:
+    """A1: the card described the device anew, and its guards were gone."""
+
+    async def scenario() -> DeviceGuards:
+        async with opened(tmp_path, agent.url, 'approval = "always"\nno_options = ["*"]') as device:
+            return device.profile.guards
+
+    assert asyncio.run(scenario()).every == SkillGuard(approval=True, no_options=("*",))
 
 
 def test_the_card_describes_the_device_in_bounded_lines(tmp_path: Path, agent: AgentProcess) -> None:

@@ -66,6 +66,22 @@ def test_a_path_out_of_its_folder_is_refused(path: str) -> None:
     assert not is_within(path, "/data")
 
 
+@pytest.mark.parametrize("value", [-1, [1, -9.5], {"--exec": "x"}, [{"a": {"-x": None}}], ["-v"]])
+def test_numbers_and_names_that_a_program_would_read_as_options_are_refused(value: object) -> None:
+    """A3: an argument of a command is one text in argv, whatever its type in JSON."""
+    guards = guarding(tar=SkillGuard(no_options=("more",)))
+    assert "begins with -" in permit(guards, vault("tar", arguments={"more": value})).refusal
+    assert not permit(guards, vault("tar", arguments={"more": [1, "a-b", None, {"n": True}]})).refusal
+
+
+@pytest.mark.parametrize("value", [7, [{"/etc/passwd": 1}], {"/data/a": "/etc"}, True])
+def test_only_paths_lie_within_a_folder(value: object) -> None:
+    """A3: a number is a relative path to a command."""
+    guards = guarding(tar=SkillGuard(within={"folder": ("/data",)}))
+    assert "within /data" in permit(guards, vault("tar", arguments={"folder": value})).refusal
+    assert not permit(guards, vault("tar", arguments={"folder": ["/data/a", None]})).refusal
+
+
 def test_arguments_beyond_their_bounds_are_refused_for_everybody() -> None:
     guards = guarding(tar=SkillGuard(no_options=("*",), within={"folder": ("/data",)}))
     assert not permit(guards, vault("tar", arguments={"folder": "/data/x"})).refusal

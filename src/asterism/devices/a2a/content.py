@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import msgspec
 from a2a.types import AgentCard, Message, Part, Role, Task, TaskArtifactUpdateEvent
 from google.protobuf.json_format import MessageToDict
 
@@ -148,18 +149,13 @@ def described(profile: AgentProfile, card: AgentCard) -> AgentProfile:
     skills = list(card.skills)[:MAX_SKILLS]
     words = [*profile.capabilities, *(clean(word, MAX_TAG) for skill in skills for word in (skill.name, *skill.tags))]
     listed = [{"name": clean(skill.name, MAX_TAG), "description": clean(skill.description)} for skill in skills]
-    return AgentProfile(
-        device_id=profile.device_id,
-        kind=profile.kind,
+    return msgspec.structs.replace(
+        profile,
         description=profile.description or clean(card.description),
-        aliases=profile.aliases,
         capabilities=tuple(dict.fromkeys(word for word in words if word))[: max(MAX_TAGS, len(profile.capabilities))],
         natural_language=True,
-        concurrency=profile.concurrency,
         metadata={**profile.metadata, "agent": clean(card.name, MAX_TAG), "skills": listed},
         reattach=True,
-        grace_s=profile.grace_s,
-        file_bytes=profile.file_bytes,
     )
 
 
