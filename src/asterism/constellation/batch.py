@@ -104,8 +104,12 @@ class _Batch:
             lines=tuple(line_id for line_id in self._lines if line_id in self._it.lines),
             removed_tasks=tuple(self._removed_tasks),
             removed_lines=tuple(self._removed_lines),
+            targets=tuple(task_id for task_id in {**self._unlinked, **self._targets()} if task_id in self._it.tasks),
             notes=tuple(self._notes),
         )
+
+    def _targets(self) -> dict[str, None]:
+        return dict.fromkeys([self._it.lines[line_id].target for line_id in self._lines if line_id in self._it.lines])
 
     def roll_back(self) -> None:
         for undo, argument in reversed(self._undo):
@@ -114,13 +118,15 @@ class _Batch:
             self._it.dirty.clear()
 
     def save_skills(self, task_ids: Iterable[str], *, by_id: bool) -> None:
-        """Let a roll back restore the skills of these tasks: first, or ``by_id`` after all else."""
-        saved = [(task := self._it.tasks[task_id], task.resolved_skill) for task_id in task_ids]
+        """Let a roll back restore the skills of these tasks and of their nested plans: first, or ``by_id`` after all else."""
+        saved = [(task := self._it.tasks[task_id], task.resolved_skill, task.constellation) for task_id in task_ids]
 
         def restore(_: None) -> None:
-            for task, skill in saved:
+            for task, skill, nested in saved:
                 found = self._it.tasks.get(task.task_id, task) if by_id else task
                 found.resolved_skill = skill
+                if not by_id:
+                    task.constellation = nested
 
         self._undo.insert(0 if by_id else len(self._undo), (restore, None))
 
@@ -128,7 +134,7 @@ class _Batch:
         """Check that the references and conditions of touched parts name only ancestors."""
         touched = dict.fromkeys(task_id for task_id in self._tasks if task_id in self._it.tasks)
         lines = self._it.lines
-        touched.update(dict.fromkeys([lines[line_id].target for line_id in self._lines if line_id in lines]))
+        touched.update(self._targets())
         if self._unlinked:
             lost = {below for task_id in self._unlinked if task_id in self._it.tasks for below in (task_id, *self._it.descendants(task_id))}
             touched.update(dict.fromkeys(task_id for task_id in sorted(lost) if self._it.tasks[task_id].editable))
@@ -370,7 +376,20 @@ def line_spec_of(line: TaskStarLine) -> LineSpec:
 
 def _same_task(task: TaskStar, spec: TaskSpec) -> bool:
     existing = spec_of(task)
+    if existing.constellation and spec.constellation:
+        spec = msgspec.structs.replace(spec, constellation=_with_skills_of(existing.constellation, spec.constellation))
     return existing == spec and _to_json((existing.inputs, existing.constellation)) == _to_json((spec.inputs, spec.constellation))
+
+
+def _with_skills_of(there: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a nested plan as it would be there: a task that names no skill has the one that was resolved for it."""
+    known = {task["task_id"]: task for task in there["tasks"]}
+    tasks = [{"skill": known.get(task["task_id"], {}).get("skill", "")} | task for task in plan["tasks"]]
+    for task in tasks:
+        same = known.get(task["task_id"], {})
+        if task.get("constellation") and same.get("constellation"):
+            task["constellation"] = _with_skills_of(same["constellation"], task["constellation"])
+    return {**plan, "tasks": [{name: it for name, it in task.items() if (name, it) != ("skill", "")} for task in tasks]}
 
 
 def _to_json(value: Any) -> bytes:

@@ -152,6 +152,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         tasks: ids of added or changed tasks.
         lines: ids of added or changed dependencies.
         removed_tasks, removed_lines: ids of removed ones, including those added again.
+        targets: ids of the tasks whose dependencies were added, changed or removed.
         notes: edits that changed nothing, in words.
     """
 
@@ -160,6 +161,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...] = ()
     removed_tasks: tuple[str, ...] = ()
     removed_lines: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -6,6 +6,7 @@ Errors in a nested constellation are named by their path: ``outer/inner``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
 
 import msgspec
 
@@ -22,17 +23,54 @@ from asterism.constellation.resolution import best_match, check_line, check_task
 from asterism.constellation.specs import task_of
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput, did_you_mean
+from asterism.kernel.data import round_trip
 
-TaskCheck = Callable[[TaskStar], None]
-"""A further check of each touched task, nested ones included; it raises EditRefused."""
 Match = Callable[[str, str, AgentProfile], str | None]
 """``(path of the task, words, profile) -> name of the skill that clearly matches``; empty for none,
 None where only an exact name counts."""
 
 
+class TaskCheck(Protocol):
+    """A further check of each task that a batch affects, nested ones included; it raises EditRefused."""
+
+    def __call__(self, task: TaskStar, *, is_written: bool) -> None:
+        """Check a task; ``is_written`` is True if the batch wrote it."""
+
+
 def nested_plan(task: TaskStar) -> PlanDocument:
     """Return a task's nested plan; an empty one if it has none."""
     return msgspec.convert(task.constellation or {}, PlanDocument)
+
+
+def with_skills(plan: PlanDocument, constellation: TaskConstellation) -> PlanDocument:
+    """Return a plan with the skills that its tasks resolved to, so that exactly it is approved and guarded."""
+    found = constellation.tasks
+    tasks = (
+        msgspec.structs.replace(
+            spec, skill=found[spec.task_id].resolved_skill or spec.skill, constellation=found[spec.task_id].constellation
+        )
+        for spec in plan.tasks
+    )
+    return msgspec.structs.replace(plan, tasks=tuple(tasks))
+
+
+def affected(applied: Applied, constellation: TaskConstellation) -> dict[str, None]:
+    """Return the ids of the tasks whose requests a batch may change. O(n + e).
+
+    These are the tasks that it wrote, those whose dependencies it changed, all after them, and the
+    handlers that refer to one of them.
+    """
+    found: dict[str, None] = {}
+    todo = [*applied.tasks, *applied.targets]
+    while todo:  # bounded by the number of tasks
+        task_id = todo.pop()
+        if task_id not in found:
+            found[task_id] = None
+            todo += constellation.successors(task_id)
+        if not todo:
+            changed = {*found, *applied.removed_tasks}
+            todo = [it for it, named in constellation.referring.items() if it not in found and not named.isdisjoint(changed)]
+    return found
 
 
 def first_match(_: str, words: str, profile: AgentProfile) -> str:
@@ -117,7 +155,8 @@ def apply_on_fleet(
         restore_by_id: as in ``apply_edits``.
         extended: False for entries of rules before ``${task.error}`` and reserved ids.
         conditions_use_params: False for entries of rules before ``params`` in conditions.
-        check_each: further check of each touched task.
+        check_each: further check of each affected task; with it, the skills that nested tasks resolve to
+            are written in their plan.
 
     Raises:
         EditRefused: an edit is invalid; the constellation is unchanged.
@@ -167,7 +206,7 @@ def check_applied(
     for task in touched:
         check_task(task, constellation, fleet, inputs, params=params, extended=extended, conditions_use_params=conditions_use_params)
         if check_each is not None:
-            check_each(task)
+            check_each(task, is_written=True)
         if task.constellation is not None:
             _check_nested(
                 task,
@@ -178,6 +217,11 @@ def check_applied(
                 conditions_use_params=conditions_use_params,
                 check_each=check_each,
             )
+    if check_each is not None:
+        written = set(applied.tasks)
+        for task_id in affected(applied, constellation):
+            if task_id not in written and not constellation.tasks[task_id].settled:
+                check_each(constellation.tasks[task_id], is_written=False)
     lines = [line for line_id in applied.lines if (line := constellation.lines[line_id]).condition]
     lines += [line for task in touched for line in constellation.lines_out(task.task_id) if line.condition]
     for line in lines:
@@ -219,6 +263,8 @@ def _check_nested(
     except EditRefused as refused:
         found = refused.refusal
         raise EditRefused(found.code, f"{task.task_id}/{found.what}", found.why) from None
+    if check_each is not None and (resolved := with_skills(plan, nested)) != plan:
+        task.constellation = round_trip(resolved)
 
 
 def _check_params(task: TaskStar, plan: PlanDocument) -> None:

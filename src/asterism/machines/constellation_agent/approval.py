@@ -13,8 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.constellation.changes import Change
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import PlanDocument, parse_plan
+from asterism.constellation.documents import parse_plan
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
@@ -33,12 +32,6 @@ _PROMPTS: dict[Kind, str] = {
 _REJECTED = ". What was rejected: "
 _SHOWN = 500
 """Number of characters of a rejected proposal in the feedback to the planner."""
-
-
-def shown_plan(plan: PlanDocument, constellation: TaskConstellation) -> PlanDocument:
-    """Return a plan with the skills that its tasks resolved to, so that exactly it is approved."""
-    tasks = (msgspec.structs.replace(spec, skill=constellation.tasks[spec.task_id].resolved_skill or spec.skill) for spec in plan.tasks)
-    return msgspec.structs.replace(plan, tasks=tuple(tasks))
 
 
 def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepContext, changed: list[Change] | None = None) -> None:

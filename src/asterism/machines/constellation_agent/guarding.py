@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import EditRefused
+from asterism.constellation.fan_out import item_id
 from asterism.constellation.nesting import nested_plan
 from asterism.constellation.profile import Fleet
 from asterism.constellation.references import SECRET, references, secrets_of
@@ -16,12 +17,16 @@ from asterism.constellation.specs import task_of
 from asterism.constellation.task import TaskStar
 from asterism.kernel.data import texts_of
 from asterism.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, permit, with_approval, with_device
+from asterism.kernel.machine import StepContext
+from asterism.kernel.permissions import Permission
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 
 GUARDED = 7
 """Rules from which on guards are asked, and an approval is bound to the whole request."""
 INTERRUPTED = "interrupted"
 """``TaskStar.approved`` of a task that may have finished; no approval has this text."""
+VOID = "void"
+"""``TaskStar.approved`` of a task that was approved and that an edit has affected since; no approval has this text."""
 
 
 def with_fleet(guards: Guards, fleet: Fleet) -> Guards:
@@ -32,6 +37,11 @@ def with_fleet(guards: Guards, fleet: Fleet) -> Guards:
     return guards
 
 
+def is_remote(context: StepContext) -> bool:
+    """Return True if the event was sent over the network: what it writes is foreign."""
+    return context.rules >= GUARDED and Permission.LOCAL not in context.permissions
+
+
 def permit_task(guards: Guards, task: TaskStar, arguments: dict[str, Any]) -> Permit:
     """Return what the guards say about an attempt of a task with these arguments."""
     return permit(
@@ -40,7 +50,7 @@ def permit_task(guards: Guards, task: TaskStar, arguments: dict[str, Any]) -> Pe
             device=task.device,
             skill=task.resolved_skill,
             arguments=arguments,
-            secrets=[name for text in texts_of([task.inputs, task.env]) for name in secrets_of(text)] if task.is_foreign else (),
+            secrets=_secrets([task.inputs, task.env]) if task.is_foreign else (),
             env=task.env,
             folder=task.folder,
             is_foreign=task.is_foreign,
@@ -48,6 +58,15 @@ def permit_task(guards: Guards, task: TaskStar, arguments: dict[str, Any]) -> Pe
             approval=task.requires_approval,
         ),
     )
+
+
+def _secrets(value: Any) -> list[str]:
+    return [name for text in texts_of(value) for name in secrets_of(text)]
+
+
+def marks_foreign(task: TaskStar, *, is_written: bool) -> bool:
+    """Return True if a foreign edit makes a task foreign: it wrote the task, or its values would stand next to secrets of it."""
+    return is_written or bool(_secrets([task.inputs, task.env, task.constellation]))
 
 
 def check_written(guards: Guards, task: TaskStar, *, is_foreign: bool) -> None:
@@ -70,23 +89,35 @@ def note_submitted(memory: ConstellationMemory, constellation: TaskConstellation
 
 
 def note_written(
-    memory: ConstellationMemory, constellation: TaskConstellation, task_ids: Iterable[str], *, is_foreign: bool, is_exempt: bool = False
+    memory: ConstellationMemory,
+    constellation: TaskConstellation,
+    written: Collection[str],
+    *,
+    is_foreign: bool,
+    is_exempt: bool = False,
+    also: Iterable[str] = (),
 ) -> None:
     """Mark tasks that were written now, and add the approvals that they ask for to the plan's part of the guards.
 
     Such a guard concerns what is written later: a task without the flag stays as it is written, unless an
-    earlier guard concerns it. ``is_exempt`` exempts it from earlier ones, too.
+    earlier guard concerns it. ``is_exempt`` exempts it from earlier ones, too. ``also`` are other tasks
+    whose requests the edit may change: they are marked as those that it wrote, but only those with
+    secrets as foreign.
     """
-    before, tasks = memory.guards, [constellation.tasks[task_id] for task_id in task_ids]
-    for task in tasks:
-        task.is_foreign = task.is_foreign or is_foreign
+    before, tasks, own = memory.guards, constellation.tasks, frozenset(written)
+    ids = dict.fromkeys((*written, *also))
+    items = [item_id(it, index) for it in ids if (counts := tasks[it].items) for index in range(counts.total)]
+    for task in [tasks[task_id] for task_id in (*ids, *items)]:
+        task.is_foreign = task.is_foreign or (is_foreign and marks_foreign(task, is_written=task.task_id in own))
         task.is_as_written = is_exempt or not _is_concerned(before, task)
-    _add_approvals(memory, tasks)
+        if task.approved not in ("", INTERRUPTED) and not task.settled:
+            task.approved = VOID
+    _add_approvals(memory, [tasks[task_id] for task_id in written])
 
 
 def _skill_of(task: TaskStar) -> str:
-    """Return the skill of a task; one in a nested plan has not been resolved."""
-    return task.resolved_skill or task.skill or task.name
+    """Return the skill of a task; in a nested plan the resolved one is written."""
+    return task.resolved_skill or task.skill
 
 
 def _is_concerned(guards: Guards, task: TaskStar) -> bool:

@@ -14,7 +14,7 @@ from asterism.constellation.changes import Change, changes, written
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused, Refusal, parse_action, parse_actions, with_index
-from asterism.constellation.nesting import apply_on_fleet, exact_names
+from asterism.constellation.nesting import affected, apply_on_fleet, exact_names, with_skills
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import best_match
 from asterism.constellation.task import TaskStar
@@ -22,9 +22,9 @@ from asterism.errors import Refused
 from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.kernel.permissions import Permission
-from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on, shown_plan
+from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Edited, Planned
-from asterism.machines.constellation_agent.guarding import GUARDED, check_written, note_submitted, note_written
+from asterism.machines.constellation_agent.guarding import GUARDED, check_written, marks_foreign, note_submitted, note_written
 from asterism.machines.constellation_agent.memory import (
     EXTENDED,
     AwaitingApproval,
@@ -102,7 +102,7 @@ def take_given(memory: ConstellationMemory, plan: PlanDocument, context: StepCon
     """
     constellation = drafted(memory, plan, context, is_foreign=memory.guards.is_foreign)
     if memory.options.approve_plan:
-        ask_approval(memory, Planned(effect_id="", plan=shown_plan(plan, constellation)), context)
+        ask_approval(memory, Planned(effect_id="", plan=with_skills(plan, constellation)), context)
         return START
     begin(memory, constellation, context, is_foreign=memory.guards.is_foreign)
     return CONTINUE
@@ -124,7 +124,7 @@ def take_creation(
         else:
             if memory.options.approve_plan and not approved:
                 shown = Planned(
-                    effect_id=event.effect_id, thought=event.thought, plan=shown_plan(event.plan, constellation), result=event.result
+                    effect_id=event.effect_id, thought=event.thought, plan=with_skills(event.plan, constellation), result=event.result
                 )
                 ask_approval(memory, shown, context)
                 return START
@@ -245,7 +245,8 @@ def _change(
 ) -> Applied:
     applied = _checked(memory, schedule.constellation, edits, context, exact=exact, is_foreign=is_foreign)
     if context.rules >= GUARDED:
-        note_written(memory, schedule.constellation, applied.tasks, is_foreign=is_foreign)
+        also = affected(applied, schedule.constellation)
+        note_written(memory, schedule.constellation, applied.tasks, is_foreign=is_foreign, also=also)
     _wake_at_deadlines(memory, schedule.constellation, applied.tasks)
     if applied.notes:
         _note(applied.notes, context)
@@ -386,9 +387,8 @@ def _checked(
     def by_words(path: str, words: str, profile: AgentProfile) -> str | None:
         return context.side_effect(f"skill of {path}", lambda: best_match(words, profile))
 
-    def within_guards(task: TaskStar) -> None:
-        if context.rules >= GUARDED:
-            check_written(memory.guards, task, is_foreign=is_foreign)
+    def within_guards(task: TaskStar, *, is_written: bool) -> None:
+        check_written(memory.guards, task, is_foreign=is_foreign and marks_foreign(task, is_written=is_written))
 
     match = exact_names(edits, by_words) if exact else by_words
     return apply_on_fleet(
@@ -401,7 +401,7 @@ def _checked(
         restore_by_id=context.rules < SKILLS_RESTORED,
         extended=context.rules >= EXTENDED,
         conditions_use_params=context.rules >= PARAMS_IN_CONDITIONS,
-        check_each=within_guards,
+        check_each=within_guards if context.rules >= GUARDED else None,
     )
 
 

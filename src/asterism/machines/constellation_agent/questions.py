@@ -20,7 +20,7 @@ from asterism.kernel.guards import digest_of
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.constellation_agent.events import AttemptLooked, Dispatch, LookAtAttempt
-from asterism.machines.constellation_agent.guarding import GUARDED, INTERRUPTED, permit_task
+from asterism.machines.constellation_agent.guarding import GUARDED, INTERRUPTED, is_remote, permit_task
 from asterism.machines.constellation_agent.memory import DEVICE, ConstellationMemory
 from asterism.machines.constellation_agent.requests import attempt_request
 from asterism.machines.constellation_agent.stopping import drop_effect
@@ -167,7 +167,8 @@ def edited(memory: ConstellationMemory, attempt: Dispatch, value: dict[str, Any]
     attempt = msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
     if context.rules >= GUARDED:
         task = memory.constellation.tasks[attempt.task_id]
-        if why := permit_task(memory.guards, task, attempt.arguments).refusal:
+        given = msgspec.structs.replace(task, inputs={**task.inputs, **value}, is_foreign=task.is_foreign or is_remote(context))
+        if why := permit_task(memory.guards, given, attempt.arguments).refusal:
             raise Refused(why)
     return attempt
 

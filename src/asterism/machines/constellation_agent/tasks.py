@@ -21,7 +21,7 @@ from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
 from asterism.machines.constellation_agent.child_runs import child_for, is_child
 from asterism.machines.constellation_agent.device_events import check_skill
 from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
-from asterism.machines.constellation_agent.guarding import GUARDED, guards_of_child, permit_task
+from asterism.machines.constellation_agent.guarding import GUARDED, guards_of_child, is_remote, permit_task
 from asterism.machines.constellation_agent.items import count, count_end, fan_out
 from asterism.machines.constellation_agent.memory import (
     DEVICE,
@@ -220,6 +220,7 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     if event.verb == "edit" and kind != DEVICE:
         attempt = edited(memory, attempt, event.value, context)
         task.inputs = {**task.inputs, **event.value}  # a retry uses the approved arguments, too
+        task.is_foreign = task.is_foreign or is_remote(context)
         schedule.constellation.inputs_changed(task.task_id)
     del memory.inquiries[event.effect_id], memory.questions[event.effect_id]
     if kind == DEVICE and event.verb != "cancel":
