@@ -179,8 +179,8 @@ def test_a_planted_defect_of_guards_is_found_by_what_a_device_receives(plant: Pl
     print(*broken)
 
 
-def test_planners_people_clients_and_forks_weaken_no_gate() -> None:
-    tally = campaign(2_000, ("gates", "forks of gates"), runs=60)
+def test_planners_people_clients_forks_and_imports_weaken_no_gate() -> None:
+    tally = campaign(2_000, ("gates", "forks of gates", "imports of gates"), runs=60)
     assert tally.failure is None, tally.failure
     for tried in ("gated attempts", "answers of clients", "client's edited", "client's retry", "client's guard_lifted", "entry forked"):
         assert tally.counts[tried] > 0, tried

@@ -84,6 +84,7 @@ class GateOracle:
         memory: contents of the store.
 
     Attributes:
+        imports: True if a journal of another world is imported: its answers count, although their rows are not there.
         stale: inbox rows, by run and key, of people who had read another question.
         received: the newest attempt of each key, as its device received it.
         judged: number of gated attempts that devices received.
@@ -94,6 +95,7 @@ class GateOracle:
         self._memory = memory
         self._told: dict[str, Told] = {}
         self._children: dict[str, Told] = {}
+        self.imports = False
         self.stale: set[tuple[str, str]] = set()
         self.received: dict[str, Attempt] = {}
         self.judged = 0
@@ -138,12 +140,15 @@ class GateOracle:
     def _take(self, told: Told, event: object, entry: Entry, subject: dict[str, Any]) -> None:
         """Take a yes that stands in an inbox of this world: a copied journal brings none."""
         row = self._memory.inbox.get((entry.run_id, entry.key))
-        if not isinstance(event, Answered) or event.verb not in ("approve", "edit") or event.cancelled or row is None:
+        if not isinstance(event, Answered) or event.verb not in ("approve", "edit") or event.cancelled or not entry.key:
             return
-        if Permission.ANSWER not in row.permissions or (entry.run_id, entry.key) in self.stale or row.kind != kind_of(Answered):
+        if row is None and not self.imports:
             return
-        asked = self._memory.inquiries[event.effect_id]
-        shown = msgspec.json.decode(asked.subject)
+        is_stale = (entry.run_id, entry.key) in self.stale
+        if is_stale or (row is not None and (Permission.ANSWER not in row.permissions or row.kind != kind_of(Answered))):
+            return
+        asked = self._memory.inquiries.get(event.effect_id)
+        shown = msgspec.json.decode(asked.subject) if asked else {**subject}
         if event.verb == "edit":
             shown["arguments"] = {**shown.get("arguments", {}), **event.value}
         if "question" not in shown and "constellation" not in shown:

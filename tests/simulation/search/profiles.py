@@ -26,7 +26,7 @@ from asterism.simulation.program import FailingMoves, Program
 from asterism.simulation.remote import RemoteFaults
 from tests.simulation.search import gate_shapes, shapes
 from tests.simulation.search.random_model import RandomModel
-from tests.simulation.search.setting import FlowSetting, LoopSetting, MixedSetting, Setting
+from tests.simulation.search.setting import FlowSetting, ImportSetting, LoopSetting, MixedSetting, Setting
 from tests.simulation.search.shapes import likely
 
 FaultInjector = Callable[[random.Random, Setting], None]
@@ -288,7 +288,14 @@ def _forks_of_gates(rng: random.Random, setting: Setting) -> None:
     _gates(rng, setting)
     if likely(rng, 0.7):
         setting.world["fleet"] = origin.world["fleet"]
+    setting.world["scheduled_events"] = [msgspec.structs.replace(it, key="") for it in setting.world["scheduled_events"]]
     setting.forks = origin, rng.random()
+
+
+def _imports_of_gates(rng: random.Random, setting: Setting) -> None:
+    """Import a run with gates, and attack it there."""
+    _forks_of_gates(rng, setting)
+    setting.world["fleet"] = setting_of("gates", setting.seed).world["fleet"]
 
 
 def _fan_outs(rng: random.Random, setting: Setting) -> None:
@@ -374,6 +381,7 @@ PROFILES: Mapping[str, tuple[FaultInjector, ...]] = {
     "storm of fan-outs": (_fan_outs, _devices, _crashes, _planner, _people, _editors, _store),
     "gates": (_gates,),
     "forks of gates": (_forks_of_gates,),
+    "imports of gates": (_imports_of_gates,),
 }
 """Fault injectors by name of the profile."""
 
@@ -402,6 +410,7 @@ SUBJECTS: Mapping[str, Callable[..., Setting]] = {
     "storm of loops": functools.partial(LoopSetting, children=True),
     "storm of conversations": functools.partial(FlowSetting, children=True),
     "mixed": MixedSetting,
+    "imports of gates": ImportSetting,
     "failing moves": _of_any_machine,
     "servers of any machine": _of_any_machine,
 }

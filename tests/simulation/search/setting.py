@@ -81,6 +81,18 @@ class Setting(msgspec.Struct, kw_only=True):
         return []
 
 
+class ImportSetting(Setting, kw_only=True):
+    """An import of the run of another setting, as it stood after a fraction of its entries."""
+
+    def _execute(self) -> Execution:
+        if self.forks is None:
+            raise ValueError("nothing to import")
+        imported, fraction = self.forks
+        _, origin = imported.execute()
+        world = WatchedWorld(self.seed, **self.world)
+        return world, world.run_import(origin, 1 + int(fraction * (len(origin.records) - 1)))
+
+
 class MixedSetting(Setting, kw_only=True):
     """A plan with some tasks on devices that are loops or conversations."""
 

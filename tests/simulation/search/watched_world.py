@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 from collections.abc import Iterable
 from typing import Any
 from unittest import mock
+
+import msgspec
 
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.guards import DeviceGuards
 from asterism.kernel.permissions import ALL_BUT_LOCAL, Permissions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.journal_file import journal_lines, read_journals
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.store import InboxRow, InquiryRow
 from asterism.simulation.checks import checker
@@ -21,6 +25,9 @@ from asterism.simulation.people import Answer, ScheduledEvent
 from asterism.simulation.validation import check_each
 from asterism.simulation.world import World
 from tests.simulation.search.gate_oracle import GateChecks, GateOracle
+
+IDS = 10_000
+"""Ids that the clock of an imported run's world may have given: keys of inbox rows are in its journal."""
 
 
 class ClientEvent(ScheduledEvent, frozen=True, kw_only=True):
@@ -56,6 +63,21 @@ class WatchedWorld(World):
         if any(profile.guards != DeviceGuards() for profile in self.fleet.values()):
             self._client.client.fleet = dict(self.fleet)  # as a program with a fleet file forks
         return super().run_fork(origin, at, new=new)
+
+    def run_import(self, origin: Ending, at: int) -> Ending:
+        """Import a run of another world as it stood at an entry, before it had children, and run it."""
+        self.oracle.imports = True
+        return self._run_to_end(self._drive(lambda _: self._import(origin, at)))
+
+    async def _import(self, origin: Ending, at: int) -> str:
+        await asyncio.sleep(origin.lasted_s)
+        for _ in range(IDS):
+            self.clock.new_id()
+        childless = itertools.takewhile(lambda record: '"type":"start_child"' not in record.body, origin.records[:at])
+        records = [*childless]
+        row = msgspec.structs.replace(origin.row, seq=len(records), status="active", outcome="", owner="")
+        await self._client.client.import_journals(read_journals(journal_lines([(row, records)])), self.machines)
+        return origin.row.run_id
 
     def _run_to_end(self, execution: Any) -> Ending:
         with mock.patch.dict(checker.RUN_CHECKS, {CONSTELLATION_AGENT.name: functools.partial(GateChecks, self.oracle)}):
