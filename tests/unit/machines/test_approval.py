@@ -9,6 +9,7 @@ import pytest
 from asterism.errors import Refused
 from asterism.kernel.data import MAX_BYTES
 from asterism.kernel.permissions import LOWEST, Permission
+from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, Forked
 from tests.constellation_harness import Agent, agent_of_rules, memory_of
 from tests.constellations import action, plan
@@ -335,3 +336,48 @@ def test_a_fork_asks_again_about_a_proposal_that_awaited_approval() -> None:
     assert ask.subject["kind"] == "plan"
     agent.answers("approve")
     assert agent.running() == ["a"]
+
+
+# -- a plan that changes meanwhile -------------------------------------------------------------------
+
+
+def test_a_plan_after_a_restart_is_asked_about_where_edits_are() -> None:
+    """A1: the yes to planning anew has shown no plan."""
+    agent = edited(status="START", max_restarts=1)
+    agent.answers("approve")
+    agent.finish_cancellations()
+    agent.plans(plan=plan("x"))
+    assert agent.running() == []
+    assert agent.inquiry().subject["kind"] == "plan"
+    agent.answers("approve")
+    assert agent.running() == ["x"]
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+def test_a_question_about_edits_is_asked_again_after_an_edit_of_the_plan() -> None:
+    """A8: a yes to the earlier question would apply what was shown to a task that is another one now."""
+    agent = edited()
+    early = agent.answer("approve")
+    agent.take(Edited(actions=(A("update_task", task_id="b", priority=3),)))
+    with pytest.raises(Refused, match="asked again"):
+        agent.take(early)
+    agent.batch()
+    agent.finish_cancellations()
+    agent.take(early)
+    assert agent.task("b").priority == 3, "the earlier question is closed"
+    asked = agent.inquiry()
+    assert asked.prompt.startswith("The plan was edited")
+    assert [(it["before"], it["after"]) for it in asked.subject["changes"]] == [({"priority": 3}, {"priority": 7})]
+    agent.answers("approve")
+    assert agent.task("b").priority == 7
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+def test_edits_that_another_edit_has_made_impossible_are_the_planners_to_mend_after_a_yes() -> None:
+    agent = edited()
+    agent.batch(Edited(actions=(A("remove_task", task_id="b"),)))
+    agent.finish_cancellations()
+    agent.answers("approve")
+    question = agent.question()
+    assert question is not None
+    assert "b" in question.feedback

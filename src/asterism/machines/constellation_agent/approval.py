@@ -18,7 +18,7 @@ from asterism.errors import InvalidInput, Refused
 from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
-from asterism.machines.constellation_agent.memory import AwaitingApproval, AwaitingPlanner, ConstellationMemory, PlanRequest
+from asterism.machines.constellation_agent.memory import Awaiting, AwaitingApproval, AwaitingPlanner, ConstellationMemory, PlanRequest
 from asterism.machines.inquiries import check_answer, open_inquiry
 from asterism.machines.run_control import Answered
 
@@ -29,6 +29,7 @@ _PROMPTS: dict[Kind, str] = {
     "edits": "Change the plan so, while it runs?",
     "restart": "Throw the plan away, cancel what runs, and plan anew?",
 }
+_EDITED = "The plan was edited after this was asked. "
 _REJECTED = ". What was rejected: "
 _SHOWN = 500
 """Number of characters of a rejected proposal in the feedback to the planner."""
@@ -37,6 +38,7 @@ _SHOWN = 500
 def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepContext, changed: list[Change] | None = None) -> None:
     """Ask a person to approve a plan, or edits with the changes that they would make."""
     kind = kind_of(proposed)
+    prompt = f"{_EDITED}{_PROMPTS[kind]}" if isinstance(memory.planning, AwaitingApproval) else _PROMPTS[kind]
     subject: dict[str, Any] = {"kind": kind, "status": str(proposed.status), "thought": proposed.thought}
     if changed is None:
         subject["plan"] = round_trip(proposed.plan)
@@ -50,14 +52,15 @@ def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepCo
         actions=proposed.actions,
         result=proposed.result,
     )
-    planner = memory.planning if isinstance(memory.planning, AwaitingPlanner) else AwaitingPlanner(request=PlanRequest(), effect_id="")
+    planner = memory.planning if isinstance(memory.planning, Awaiting) else AwaitingPlanner(request=PlanRequest(), effect_id="")
     memory.planning = AwaitingApproval(
         request=planner.request,
-        effect_id=open_inquiry(memory, kind, _PROMPTS[kind], subject, context, verbs=("approve", "reject") if kind == "restart" else None),
+        effect_id=open_inquiry(memory, kind, prompt, subject, context, verbs=("approve", "reject") if kind == "restart" else None),
         asked_at=planner.asked_at,
         moved=planner.moved,
         ended_since=planner.ended_since,
         proposed=essential,
+        version=memory.constellation.version,
     )
 
 

@@ -88,9 +88,15 @@ class AwaitingPlanner(Awaiting, kw_only=True, tag=True):
 
 
 class AwaitingApproval(Awaiting, kw_only=True, tag=True):
-    """A person is asked to approve a proposal of the planner, or a plan that came with the request."""
+    """A person is asked to approve a proposal of the planner, or a plan that came with the request.
+
+    Attributes:
+        proposed: the proposal.
+        version: that of the constellation when the question was asked; 0 before there is one.
+    """
 
     proposed: Planned
+    version: int = 0
 
 
 PlanningState = NotPlanning | Deferred | AwaitingPlanner | AwaitingApproval

@@ -44,7 +44,7 @@ from asterism.machines.constellation_agent.run_end import (
 )
 from asterism.machines.constellation_agent.stopping import cancel_attempt
 from asterism.machines.constellation_agent.tasks import skip_unsatisfiable, stop_all
-from asterism.machines.inquiries import is_expired
+from asterism.machines.inquiries import close_inquiry, is_expired
 from asterism.machines.run_control import Answered
 from asterism.machines.task_coupling import TaskSchedule, settle
 
@@ -122,7 +122,8 @@ def take_creation(
         except EditRefused as refused:
             refusal = refused.refusal
         else:
-            if memory.options.approve_plan and not approved:
+            is_new_generation = memory.options.approve_edits and memory.restarts > 0 and context.rules >= GUARDED
+            if (memory.options.approve_plan or is_new_generation) and not approved:
                 shown = Planned(
                     effect_id=event.effect_id, thought=event.thought, plan=with_skills(event.plan, constellation), result=event.result
                 )
@@ -320,6 +321,8 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
             question stays open.
     """
     chosen = decided(memory, proposed, event, context)
+    if event.verb in ("approve", "edit") and _is_outdated(memory, context):
+        raise Refused(f"the plan was edited after {event.effect_id} was asked; it is asked again")
     is_edited = event.verb == "edit" and Permission.LOCAL not in context.permissions
     is_foreign = bool(proposed.effect_id) or memory.guards.is_foreign or is_edited  # without an id the plan came with the request
     if event.verb == "edit":
@@ -342,6 +345,25 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
     if memory.schedule is None:
         return take_creation(memory, chosen, context, approved=True, is_foreign=is_foreign)
     return take_edit(memory, memory.schedule, chosen, context, approved=True)
+
+
+def _is_outdated(memory: ConstellationMemory, context: StepContext) -> bool:
+    asked = memory.planning
+    return context.rules >= GUARDED and isinstance(asked, AwaitingApproval) and asked.version != memory.constellation.version
+
+
+def ask_about_edited(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> bool:
+    """Ask again about a planner's edits if somebody has edited the plan since; return True if so."""
+    asked = memory.planning
+    if not isinstance(asked, AwaitingApproval) or not _is_outdated(memory, context):
+        return False
+    try:
+        changed = _rehearsed(memory, schedule.constellation, [parse_action(action) for action in asked.proposed.actions], context)
+    except EditRefused:
+        changed = []  # after a yes, the planner learns why
+    close_inquiry(memory, asked.effect_id, context)
+    ask_approval(memory, asked.proposed, context, changed)
+    return True
 
 
 def not_approved(memory: ConstellationMemory, why: str, context: StepContext) -> ConstellationAgentStatus:

@@ -52,6 +52,7 @@ from asterism.machines.constellation_agent.memory import (
 )
 from asterism.machines.constellation_agent.planner_requests import ask_planner, defer, raise_limits
 from asterism.machines.constellation_agent.planning import (
+    ask_about_edited,
     drop_planning,
     expire_approval,
     take_approval,
@@ -157,6 +158,7 @@ def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepCo
         look_at_due(memory, context)
     if memory.ending:
         return _end_handlers(memory, schedule, memory.ending, context, changed=changed)
+    changed = ask_about_edited(memory, schedule, context) or changed
     if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)):
         ask_planner(memory, context)
         changed = True
