@@ -228,7 +228,7 @@ async def open_runtime(
             registrations=machines,
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
-            initial_events=dispatcher.initial_events,
+            initial_events=dispatcher.first_events,
             owner=f"process {os.getpid()} on {socket.gethostname()}",
         )
         with contextlib.ExitStack() as stack:

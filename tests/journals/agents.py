@@ -10,6 +10,7 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.errors import Refused
 from asterism.kernel import permissions
+from asterism.kernel.guards import DeviceGuards, SkillGuard
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.device_question import DeviceQuestion
@@ -31,7 +32,7 @@ from asterism.machines.constellation_agent.events import (
 )
 from asterism.machines.constellation_agent.requests import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Cancel, Forked, GuardLifted, OwnershipAcquired, TransitionFailed
+from asterism.machines.run_control import Cancel, FleetGuarded, Forked, GuardLifted, OwnershipAcquired, TransitionFailed
 from asterism.machines.usage import Usage
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import PlannerRequest, Proposal
@@ -470,8 +471,19 @@ def continued() -> Sequence[Record]:
     return told(it)
 
 
+def stricter_fleet() -> Sequence[Record]:
+    """The fleet file becomes stricter while a run is under way, and its next task is asked about."""
+    tasks = [{"task_id": "a", "device": "s", "skill": "again"}, {"task_id": "b", "device": "s", "skill": "once"}]
+    it = Agent({"tasks": tasks, "dependencies": [{"from": "a", "to": "b"}]})
+    it.batch(FleetGuarded(guards={"s": DeviceGuards(skills={"once": SkillGuard(approval=True)})}))
+    it.ends("a")
+    it.answers("approve")
+    it.ends("b")
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
     deadlines, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
-    notified, named_failure, guarded, finish_refused, continued,
+    notified, named_failure, guarded, finish_refused, continued, stricter_fleet,
 )  # fmt: skip

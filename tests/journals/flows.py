@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from asterism.flows.children import constellation
-from asterism.kernel.guards import Guards
+from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
 from asterism.kernel.permissions import ALL
@@ -19,7 +19,7 @@ from asterism.machines.flow_agent.events import (
     MessageReceived,
 )
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.run_control import Forked, GuardLifted, TransitionFailed
+from asterism.machines.run_control import FleetGuarded, Forked, GuardLifted, TransitionFailed
 from tests.conversation_harness import talk
 from tests.simulation.conversation_agents import Polite, Steps
 from tests.simulation.conversations import Conversation, hold
@@ -137,7 +137,17 @@ def flow_guarded() -> Sequence[Record]:
     return told(it)
 
 
+def flow_stricter() -> Sequence[Record]:
+    """The fleet file becomes stricter while a conversation is under way."""
+    it = Talk(guards=Guards(submitter="ada"))
+    it.take(FleetGuarded(guards={"s": DeviceGuards(every=SkillGuard(approval=True))}))
+    it.handled(S.WAITING_FOR_APPROVAL, text="Go ahead?", view=AgentView(fields={"item": "pizza"}))
+    it.answer("reject", reason="not now")
+    it.handled(S.CANCELLED, code="rejected", reason="not now")
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     flow, flow_child, flow_child_cancel, flow_sub_states, flow_error, flow_cancel, flow_secret, flow_interrupted, flow_fork,
-    flow_constellation, flow_guarded,
+    flow_constellation, flow_guarded, flow_stricter,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from asterism.constellation.profile import ChildSpec
-from asterism.kernel.guards import Guards
+from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard
 from asterism.kernel.journal import Record
 from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
@@ -17,7 +17,7 @@ from asterism.machines.orchestration_loop.effects import AskModel, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.machines.orchestration_loop.model import Later, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.machines.run_control import Cancel, Forked, GuardLifted, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import Cancel, FleetGuarded, Forked, GuardLifted, Pause, TransitionFailed, Unpause
 from asterism.simulation.people import Crash, everyone_says
 from asterism.simulation.world import World
 from tests.loop_harness import Loop, steps
@@ -178,7 +178,15 @@ def loop_guarded() -> Sequence[Record]:
     return finish(it)
 
 
+def loop_stricter() -> Sequence[Record]:
+    """The fleet file becomes stricter while a loop is under way."""
+    it = Loop(*steps("a"), guards=Guards(submitter="me"))
+    it.take(FleetGuarded(guards={"s": DeviceGuards(every=SkillGuard(approval=True))}))
+    it.ends("a")
+    return finish(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     loop, loop_child, loop_below, loop_gates, loop_model, loop_later, loop_ladder, loop_bound, loop_cancel, loop_fork, loop_defect,
-    loop_guarded,
+    loop_guarded, loop_stricter,
 )  # fmt: skip

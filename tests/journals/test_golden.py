@@ -59,6 +59,9 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
 OUTCOMES = {
+    "stricter_fleet": "finished",
+    "loop_stricter": "finished",
+    "flow_stricter": "cancelled",
     "loop": "finished",
     "loop_child": "finished",
     "loop_below": "cancelled",

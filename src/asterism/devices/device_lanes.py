@@ -15,6 +15,7 @@ from asterism.devices.watch import DeviceNotices, watch
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
+from asterism.machines.run_control import FleetGuarded
 from asterism.runtime.ports.device import Device
 
 LEFT = "it has left the fleet"
@@ -134,11 +135,16 @@ class DeviceLanes(ABC):
         return lambda: self._listeners.remove(listener)
 
     def initial_events(self) -> list[tuple[Event, str]]:
-        """Return events for a run right after each acquisition: what has changed in the fleet since it was opened."""
+        """Return events about what has changed in the fleet since it was opened."""
         removed: list[Event] = [DeviceLost(device=device_id, reason=LEFT, removed=True) for device_id in sorted(self._removed)]
         changed = [DeviceFound(device=device_id, profile=lane.profile) for device_id, lane in self._lanes.items() if lane.changed]
         lost = [DeviceLost(device=device_id, reason=lane.lost) for device_id, lane in self._lanes.items() if lane.lost]
         return [(event, _actor(event.device)) for event in (*removed, *changed, *lost) if isinstance(event, DeviceLost | DeviceFound)]
+
+    def first_events(self) -> list[tuple[Event, str]]:
+        """Return events for a run right after each acquisition: what the fleet guards now, and ``initial_events``."""
+        guards = {name: lane.profile.guards for name, lane in self._lanes.items() if not isinstance(lane.device, UnopenedDevice)}
+        return [*([(FleetGuarded(guards=guards), "fleet")] if guards else []), *self.initial_events()]
 
     def queue_depth(self, device_id: str) -> int:
         """Return the number of attempts that wait for the device.

@@ -31,6 +31,7 @@ from typing import Self
 
 import msgspec
 
+from asterism.constellation.references import secrets_of
 from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.device_lanes import DeviceLanes, new_lane
 from asterism.devices.lane import Lane, LaneItem
@@ -38,6 +39,8 @@ from asterism.devices.places import LockedPlace, Places
 from asterism.devices.remote_secrets import DeviceFailed, perform_masked
 from asterism.devices.remote_stop import LOST_S, STOP_TRY_S, stop_once, stop_until
 from asterism.errors import how_to_write_there
+from asterism.kernel.data import texts_of
+from asterism.kernel.guards import DeviceGuards, GuardedWork, Guards, permit
 from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Continuing, Device, RemoteDevice
 
 DEFAULT_QUEUE_LIMIT = 10_000
@@ -116,13 +119,15 @@ class Dispatcher(DeviceLanes):
         the end; ``queued`` where the attempt has to wait, and ``begun`` by the device.
 
         Errors in the result: ``timeout``, ``deadline``, ``device_lost``, ``crashed`` (the device
-        raised); ``no_device`` (unknown device, or full queue); ``cancelled`` (the dispatcher is
-        closed).
+        raised); ``no_device`` (unknown device, or full queue); ``guarded`` (the present fleet
+        does not let it begin); ``cancelled`` (the dispatcher is closed).
         """
         lane = self._lanes.get(attempt.device_id)
         refusal = self._refusal(lane, attempt)
         if lane is None or refusal is not None:
             return AttemptResult(error=refusal)
+        if why := _guarded(lane.profile.guards, attempt):
+            return AttemptResult(error=TaskError(code="guarded", message=why))
         item = LaneItem(attempt, signs, self._loop.create_future())
         if attempt.deadline is not None:
             item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._deadline_passed, lane, item))
@@ -343,6 +348,26 @@ class Dispatcher(DeviceLanes):
         stuck = f"device {item.attempt.device_id!r} was stopped, has not ended after {self._grace_s:g} s, and may still be running"
         if item.stopped is not None and not item.over:
             item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
+
+
+def _guarded(guards: DeviceGuards, attempt: Attempt) -> str:
+    """Return why the present fleet does not let an attempt begin, which a run may have scheduled under an earlier one; empty if it does."""
+    if attempt.handle or attempt.leg > 1:  # it has begun
+        return ""
+    permitted = permit(
+        Guards(devices={attempt.device_id: guards}),
+        GuardedWork(
+            device=attempt.device_id,
+            skill=attempt.skill,
+            arguments=attempt.arguments,
+            secrets=[name for text in texts_of([attempt.arguments if attempt.secrets else {}, attempt.env]) for name in secrets_of(text)],
+            env=attempt.env,
+            folder=attempt.task_folder,
+            is_foreign=attempt.is_foreign,
+        ),
+    )
+    asks = "the fleet file asks for an approval now, and nobody has approved this attempt; retry the task to be asked"
+    return permitted.refusal or (asks if permitted.approval and not attempt.approval else "")
 
 
 async def _perform(lane: Lane, item: LaneItem) -> AttemptResult:

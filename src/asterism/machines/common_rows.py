@@ -25,7 +25,7 @@ from asterism.machines.children import (
     signal_child,
     signal_children,
 )
-from asterism.machines.guarding import lift_guard
+from asterism.machines.guarding import lift_guard, take_fleet
 from asterism.machines.run_control import (
     Answered,
     AskPerson,
@@ -33,6 +33,7 @@ from asterism.machines.run_control import (
     Cancel,
     CancelEffect,
     EffectCancelled,
+    FleetGuarded,
     Forked,
     GuardLifted,
     OwnershipAcquired,
@@ -162,6 +163,7 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
     return {
         OwnershipAcquired: row(ownership_acquired),
         Forked: row(forked),
+        FleetGuarded: row(take_fleet),
         BatchEnded: row(_batch_ended),
         ChildBlocked: row(_child_blocked),
         ChildSignaled: row(_settled),

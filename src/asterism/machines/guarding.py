@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from asterism.errors import Refused
-from asterism.kernel.guards import GuardedWork, Guards, Permit, lifted, not_guarded, permit
+from asterism.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, lifted, not_guarded, permit, with_device
 from asterism.kernel.machine import StepContext
 from asterism.kernel.permissions import Permission
 from asterism.machines.children import StartChild
-from asterism.machines.run_control import GuardLifted, RunMemory
+from asterism.machines.run_control import FleetGuarded, GuardLifted, RunMemory
 
 
 def permit_work(
@@ -54,4 +54,16 @@ def lift_guard(memory: RunMemory, event: GuardLifted, context: StepContext) -> S
         raise Refused(why)
     memory.guards = lifted(memory.guards, event.name)
     context.touch("run", "")
+    return context.state
+
+
+def take_fleet(memory: RunMemory, event: FleetGuarded, context: StepContext) -> StrEnum | None:
+    """Take what the present fleet guards more strictly than the run; no entry if there is nothing of that kind."""
+    guards = memory.guards
+    for device, found in event.guards.items():
+        taken = with_device(guards, device, found)
+        guards = guards if taken.devices[device] == guards.devices.get(device, DeviceGuards()) else taken
+    if guards == memory.guards:
+        return None
+    memory.guards = guards
     return context.state

@@ -81,6 +81,16 @@ class GuardLifted(Event, tag="guard_lifted", frozen=True, kw_only=True):
     reason: str
 
 
+class FleetGuarded(Event, tag="fleet_guarded", frozen=True, kw_only=True):
+    """What the present fleet guards, for a run that is acquired; the stricter of this and the run's own guards holds.
+
+    Attributes:
+        guards: by device id.
+    """
+
+    guards: dict[str, DeviceGuards]
+
+
 class Forked(Event, tag="forked", frozen=True, kw_only=True):
     """This run is a copy of another run up to this entry.
 

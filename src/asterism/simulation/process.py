@@ -176,7 +176,7 @@ class Process:
                 machines={name: world.program.machine(machine) for name, machine in MACHINES.items()},
                 performers=performers,
                 registrations=[self._registered(it) for it in world.registrations],
-                initial_events=dispatcher.initial_events,
+                initial_events=dispatcher.first_events,
                 owner=self.name,
                 poll_s=POLL_S,
                 snapshot_interval_chars=world.interval_chars,

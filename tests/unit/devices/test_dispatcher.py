@@ -14,8 +14,10 @@ from asterism.constellation.task import TaskError
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.places import Places
 from asterism.errors import InvalidInput
+from asterism.kernel.guards import DeviceGuards, SkillGuard
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
+from asterism.machines.run_control import FleetGuarded
 from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Signs
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, PerformanceLog, Script, by_skill
 from asterism.simulation.loop import run
@@ -433,6 +435,40 @@ def test_an_unsubscribed_listener_is_not_notified() -> None:
     assert told == []
     reason = "device 'laptop' is lost: it does not answer"
     assert dispatcher.initial_events() == [(DeviceLost(device="laptop", reason=reason), "device:laptop")]
+
+
+@pytest.mark.parametrize(
+    ("guard", "fields"),
+    [
+        (SkillGuard(approval=True), {}),
+        (SkillGuard(no_options=("*",)), {"arguments": {"path": "-rf"}}),
+        (SkillGuard(), {"env": {"APP": "1"}, "is_foreign": True}),
+    ],
+)
+def test_an_attempt_that_the_present_fleet_file_guards_does_not_begin(guard: SkillGuard, fields: dict[str, Any]) -> None:
+    """A3: the journal had the attempt before the fleet file became stricter."""
+    world = World()
+    device = FakeDevice(AgentProfile(device_id="laptop", guards=DeviceGuards(every=guard)), world.performance_log)
+    world.dispatcher = Dispatcher({"laptop": device}, clock)
+    live(world, begin(world, "a", **fields))
+    assert world.ended("a") == (0.0, "guarded")
+    assert world.started() == []
+
+
+def test_an_attempt_that_a_person_has_approved_begins_where_the_fleet_file_asks_for_that() -> None:
+    world = World()
+    guards = DeviceGuards(every=SkillGuard(approval=True))
+    world.dispatcher = Dispatcher({"laptop": FakeDevice(AgentProfile(device_id="laptop", guards=guards), world.performance_log)}, clock)
+    live(world, begin(world, "a", approval="digest"))
+    assert [key for _, key in world.started()] == ["a"]
+
+
+def test_a_run_gets_the_guards_of_the_present_fleet_first() -> None:
+    """A3."""
+    guards = DeviceGuards(every=SkillGuard(approval=True))
+    world = World()
+    dispatcher = Dispatcher({"laptop": FakeDevice(AgentProfile(device_id="laptop", guards=guards), world.performance_log)}, clock)
+    assert dispatcher.first_events() == [(FleetGuarded(guards={"laptop": guards}), "fleet")]
 
 
 def test_an_unknown_device_is_named_with_those_there_are() -> None:

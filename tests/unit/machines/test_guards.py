@@ -16,7 +16,7 @@ from asterism.kernel.permissions import ALL, LOWEST, Permission
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, DeviceFound, Edited, Retry
-from asterism.machines.run_control import Answered, AskPerson, Forked, GuardLifted
+from asterism.machines.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted
 from tests.constellation_harness import FLEET, Agent
 from tests.constellations import action
 from tests.machine_harness import MachineHarness
@@ -270,3 +270,21 @@ def test_the_next_run_of_a_session_inherits_the_guards_of_its_plan() -> None:
     agent = Agent.__new__(Agent)
     MachineHarness.__init__(agent, Agent.machine, msgspec.structs.replace(first, plan=parse_plan(plan(task("a")))), 1000.0)
     assert not starts(agent, "a")
+
+
+def test_a_run_under_way_is_asked_about_what_the_present_fleet_file_guards() -> None:
+    """A3: the fleet file became stricter while the run was killed."""
+    agent = behind(task("a", skill="again"), task("b"))
+    agent.batch(FleetGuarded(guards={"s": DeviceGuards(skills={"once": SkillGuard(approval=True)})}))
+    agent.ends("a")
+    agent.plans()
+    assert not starts(agent, "b")
+    assert agent.inquiry().subject["task_id"] == "b"
+
+
+def test_a_present_fleet_file_with_weaker_guards_weakens_none_of_a_run_under_way() -> None:
+    """A3."""
+    agent = behind(task("a", skill="again"), task("b"), fleet=guarded_fleet(once=SkillGuard(approval=True)))
+    before = agent.memory.guards
+    agent.batch(FleetGuarded(guards={"s": DeviceGuards()}))
+    assert agent.memory.guards == before
