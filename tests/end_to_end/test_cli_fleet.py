@@ -201,7 +201,7 @@ def test_a_host_is_added_after_it_was_connected_to(desk: Desk) -> None:
     assert f"  {platform.system()} {platform.machine()}\n" in out
     assert f"added lab to {desk.fleet}\nit has no skills yet; add its programs to {desk.fleet}, below the device:\n" in out
     text = desk.fleet.read_text(encoding="utf-8")
-    assert tomllib.loads(text)["devices"][-1] == {"id": "lab", "kind": "ssh", "host": f"127.0.0.1:{port}"}
+    assert tomllib.loads(text)["devices"][-1] == {"id": "lab", "kind": "ssh", "host": f"127.0.0.1:{port}", "no_options": ["*"]}
     desk.fleet.write_text(text + out.partition("below the device:\n")[2].partition("next:")[0], encoding="utf-8")
     assert devices(desk, "--no-connect")["lab"]["skills"] == ["count"]
 
@@ -217,7 +217,7 @@ def test_a_host_is_added_with_its_keys_and_jump_hosts(desk: Desk) -> None:
             added = await add_lab(desk, host, known.parents[1], "--key", "host/id", "--key", str(gate.key), "--jump", jump)
             assert len(gate.connections) == 1
             table: dict[str, Any] = {"id": "lab", "kind": "ssh", "host": host, "jump": [jump], "keys": ["host/id", str(gate.key)]}
-            return refused, added, table
+            return refused, added, table | {"no_options": ["*"]}
 
     refused, added, table = asyncio.run(scenario())
     assert (refused[0], refused[2].count("\n")) == (2, 1)

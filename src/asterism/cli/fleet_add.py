@@ -114,7 +114,7 @@ def ssh(
     offline: Offline = False,
 ) -> int:
     """Add a host to a fleet file, after connecting to it. Its programs are added by hand."""
-    given = {"host": host, "jump": jump, "keys": tuple(_path_from(fleet, str(key)) for key in keys)}
+    given = {"host": host, "jump": jump, "keys": tuple(_path_from(fleet, str(key)) for key in keys), "no_options": ("*",)}
     return _add(name, "ssh", given, fleet, offline=offline)
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
@@ -31,6 +32,7 @@ from typing import Self
 
 import msgspec
 
+from asterism.constellation.profile import AgentProfile
 from asterism.constellation.references import secrets_of
 from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.device_lanes import DeviceLanes, new_lane
@@ -40,7 +42,7 @@ from asterism.devices.remote_secrets import DeviceFailed, perform_masked
 from asterism.devices.remote_stop import LOST_S, STOP_TRY_S, stop_once, stop_until
 from asterism.errors import how_to_write_there
 from asterism.kernel.data import texts_of
-from asterism.kernel.guards import DeviceGuards, GuardedWork, Guards, permit
+from asterism.kernel.guards import GuardedWork, Guards, is_within, permit
 from asterism.runtime.ports.device import Attempt, AttemptResult, AttemptSigns, Continuing, Device, RemoteDevice
 
 DEFAULT_QUEUE_LIMIT = 10_000
@@ -126,7 +128,7 @@ class Dispatcher(DeviceLanes):
         refusal = self._refusal(lane, attempt)
         if lane is None or refusal is not None:
             return AttemptResult(error=refusal)
-        if why := _guarded(lane.profile.guards, attempt):
+        if why := _guarded(lane.profile, attempt):
             return AttemptResult(error=TaskError(code="guarded", message=why))
         item = LaneItem(attempt, signs, self._loop.create_future())
         if attempt.deadline is not None:
@@ -350,12 +352,12 @@ class Dispatcher(DeviceLanes):
             item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
 
 
-def _guarded(guards: DeviceGuards, attempt: Attempt) -> str:
+def _guarded(profile: AgentProfile, attempt: Attempt) -> str:
     """Return why the present fleet does not let an attempt begin, which a run may have scheduled under an earlier one; empty if it does."""
     if attempt.handle or attempt.leg > 1:  # it has begun
         return ""
     permitted = permit(
-        Guards(devices={attempt.device_id: guards}),
+        Guards(devices={attempt.device_id: profile.guards}),
         GuardedWork(
             device=attempt.device_id,
             skill=attempt.skill,
@@ -367,7 +369,17 @@ def _guarded(guards: DeviceGuards, attempt: Attempt) -> str:
         ),
     )
     asks = "the fleet file asks for an approval now, and nobody has approved this attempt; retry the task to be asked"
-    return permitted.refusal or (asks if permitted.approval and not attempt.approval else "")
+    return permitted.refusal or _outside(profile, attempt) or (asks if permitted.approval and not attempt.approval else "")
+
+
+def _outside(profile: AgentProfile, attempt: Attempt) -> str:
+    """Return why a path of an attempt on this computer leaves its folder by a link; empty if none does."""
+    bounds = profile.guards.of(attempt.skill).within if profile.kind == "local" else {}
+    for name, folder in ((name, folder) for name, folders in bounds.items() for folder in folders):
+        for text in texts_of(attempt.arguments.get(name)):
+            if not is_within(there := os.path.realpath(text), os.path.realpath(folder)):
+                return f"{name} {text!r:.80} is a link to {there!r:.80}, which is not within {folder}"
+    return ""
 
 
 async def _perform(lane: Lane, item: LaneItem) -> AttemptResult:

@@ -463,6 +463,20 @@ def test_an_attempt_that_a_person_has_approved_begins_where_the_fleet_file_asks_
     assert [key for _, key in world.started()] == ["a"]
 
 
+@pytest.mark.parametrize(("path", "code"), [("out/secret", "guarded"), ("in", "completed"), ("in/new", "completed")])
+def test_a_link_leads_no_path_of_a_local_device_out_of_its_folder(tmp_path: Path, path: str, code: str) -> None:
+    """A6."""
+    (folder := tmp_path / "data").mkdir()
+    (folder / "in").mkdir()
+    (folder / "out").symlink_to(tmp_path)
+    (linked := tmp_path / "linked").symlink_to(folder)
+    guards = DeviceGuards(every=SkillGuard(within={"path": (str(linked),)}))
+    world = World()
+    world.dispatcher = Dispatcher({"laptop": FakeDevice(AgentProfile(device_id="laptop", guards=guards), world.performance_log)}, clock)
+    live(world, begin(world, "a", arguments={"path": f"{linked}/{path}"}))
+    assert world.ended("a")[1] == code
+
+
 def test_a_run_gets_the_guards_of_the_present_fleet_first() -> None:
     """A3."""
     guards = DeviceGuards(every=SkillGuard(approval=True))
