@@ -196,7 +196,7 @@ async def open_runtime(
     from asterism.devices.attempt_files import with_files
     from asterism.devices.dispatcher import Dispatcher
     from asterism.devices.file_text import reading_files
-    from asterism.devices.fleet import fleet_name
+    from asterism.devices.fleet import fleet_name, submitter_may_approve
     from asterism.devices.here import here_of
     from asterism.devices.logged_performers import open_logs
     from asterism.devices.places import places_of
@@ -211,9 +211,9 @@ async def open_runtime(
     fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
     profiles = {name: it.profile for name, it in devices.items() if it is not here} if profiles is None else profiles
     planning = PlannerPerformer(planner or OfflinePlanner(), planner_timeout_s if planner else None)
-    files = run_files(store, database)
-    places = places_of(devices, profiles, fleet_file, database)
-    serving = Dispatcher(devices, clock.now, places=places, lost_s=math.inf if is_server else LOST_S)
+    files, places = run_files(store, database), places_of(devices, profiles, fleet_file, database)
+    lost_s, may = math.inf if is_server else LOST_S, submitter_may_approve(fleet_file)
+    serving = Dispatcher(devices, clock.now, places=places, lost_s=lost_s, submitter_may_approve=may)
     async with open_logs(store, clock.now, own_secrets) as logged, serving as dispatcher, open_performers() as loops, planning:
         flows = flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet, here=here)
         attempts = with_files(attempt_performers(dispatcher), files, store, devices, database)

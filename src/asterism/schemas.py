@@ -204,6 +204,7 @@ def _fleet() -> Json:
         "required": ["devices"],
         "properties": {
             "name": {"type": "string", "description": "Name by which processes know the fleet; by default that of the file."},
+            "submitter_may_approve": {"type": "boolean", "description": "False if who has submitted a run may not approve in it."},
             "devices": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/device"}},
             "notify": {"type": "array", "items": {"$ref": "#/$defs/Channel"}},
         },

@@ -35,7 +35,7 @@ from asterism.machines.constellation_agent.requests import attempt_request
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import AgentStatus, ChildRequested, MessageReceived
 from asterism.machines.orchestration_loop.model import Step, WorkerProfile
-from asterism.machines.run_control import Answered, AskPerson, Forked
+from asterism.machines.run_control import Answered, AskPerson, FleetGuarded, Forked
 from asterism.planner.editor import editor_server, tools
 from asterism.planner.live_run import LiveRun
 from asterism.runtime.ports.device import Attempt
@@ -344,6 +344,12 @@ def gone_on(guard: str, event: Callable[[Agent], Event], *, approved: bool = Tru
 @door("`fork` on the present fleet, also where the copied part has the approval")
 def fork(guard: str) -> str:
     return gone_on(guard, lambda agent: forked_on(agent, guard))
+
+
+@door("`resume` of a run under a fleet file that has become stricter")
+def resumed(guard: str) -> str:
+    present = {it.device_id: it.guards for it in fleet(guard)}
+    return gone_on(guard, lambda agent: FleetGuarded(guards=present), approved=False)
 
 
 @door("`retry` of an ended run")

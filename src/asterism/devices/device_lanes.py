@@ -28,10 +28,12 @@ class DeviceLanes(ABC):
 
     Args:
         lanes: by id of the device.
+        submitter_may_approve: as the fleet file has it.
     """
 
-    def __init__(self, lanes: Mapping[str, Lane]) -> None:
+    def __init__(self, lanes: Mapping[str, Lane], *, submitter_may_approve: bool = True) -> None:
         self._lanes = dict(lanes)
+        self._submitter_may_approve = submitter_may_approve
         self._removed: set[str] = set()
         self._listeners: list[Listener] = []
         self._watching: dict[str, asyncio.Task[None]] = {}
@@ -144,7 +146,8 @@ class DeviceLanes(ABC):
     def first_events(self) -> list[tuple[Event, str]]:
         """Return events for a run right after each acquisition: what the fleet guards now, and ``initial_events``."""
         guards = {name: lane.profile.guards for name, lane in self._lanes.items() if not isinstance(lane.device, UnopenedDevice)}
-        return [*([(FleetGuarded(guards=guards), "fleet")] if guards else []), *self.initial_events()]
+        guarded = FleetGuarded(guards=guards, submitter_may_approve=self._submitter_may_approve)
+        return [(guarded, "fleet"), *self.initial_events()]
 
     def queue_depth(self, device_id: str) -> int:
         """Return the number of attempts that wait for the device.

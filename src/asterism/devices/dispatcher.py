@@ -67,6 +67,7 @@ class Dispatcher(DeviceLanes):
         places: by device, its places that this process shares with others; none for a device that
             belongs to this process.
         lost_s: seconds that the stop of an attempt waits for a lost device.
+        submitter_may_approve: as the fleet file has it.
 
     Raises:
         InvalidInput: a device with a concurrency below 1.
@@ -83,8 +84,10 @@ class Dispatcher(DeviceLanes):
         grace_s: float = DEFAULT_GRACE_S,
         places: Mapping[str, Places] = {},
         lost_s: float = LOST_S,
+        submitter_may_approve: bool = True,
     ) -> None:
-        super().__init__({device_id: new_lane(device_id, device, places.get(device_id)) for device_id, device in devices.items()})
+        lanes = {device_id: new_lane(device_id, device, places.get(device_id)) for device_id, device in devices.items()}
+        super().__init__(lanes, submitter_may_approve=submitter_may_approve)
         self._items: dict[str, LaneItem] = {}
         self._clock = clock
         self._queue_limit = queue_limit

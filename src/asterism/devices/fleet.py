@@ -138,9 +138,10 @@ Tables = Mapping[str, type[DeviceEntry]]
 
 
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tables of a fleet file, and its name for people."""
+    """The tables of a fleet file, its name for people, and if who has submitted a run may approve in it."""
 
     name: str = ""
+    submitter_may_approve: bool = True
     devices: tuple[dict[str, Any], ...] = ()
     notify: tuple[Channel, ...] = ()
 
@@ -152,6 +153,11 @@ def read_channels(path: Path) -> tuple[Channel, ...]:
     if shared := next((name for name in names if names.count(name) > 1), ""):
         raise InvalidInput(f"{path}: notify: two tables have the name {shared!r}; give each its own")
     return channels
+
+
+def submitter_may_approve(path: Path | None) -> bool:
+    """Return if a fleet file lets the submitter of a run approve in it, as without a file. Raises InvalidInput as ``read_fleet``."""
+    return path is None or _document(path).submitter_may_approve
 
 
 def check_channels(path: Path | None, named: Sequence[str]) -> None:

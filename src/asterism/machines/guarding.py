@@ -59,7 +59,9 @@ def lift_guard(memory: RunMemory, event: GuardLifted, context: StepContext) -> S
 
 def take_fleet(memory: RunMemory, event: FleetGuarded, context: StepContext) -> StrEnum | None:
     """Take what the present fleet guards more strictly than the run; no entry if there is nothing of that kind."""
-    guards = memory.guards
+    guards = msgspec.structs.replace(
+        memory.guards, submitter_may_approve=memory.guards.submitter_may_approve and event.submitter_may_approve
+    )
     for device, found in event.guards.items():
         taken = with_device(guards, device, found)
         guards = guards if taken.devices[device] == guards.devices.get(device, DeviceGuards()) else taken

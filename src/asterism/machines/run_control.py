@@ -86,9 +86,11 @@ class FleetGuarded(Event, tag="fleet_guarded", frozen=True, kw_only=True):
 
     Attributes:
         guards: by device id.
+        submitter_may_approve: False if who has submitted the run may not approve in it.
     """
 
     guards: dict[str, DeviceGuards]
+    submitter_may_approve: bool = True
 
 
 class Forked(Event, tag="forked", frozen=True, kw_only=True):

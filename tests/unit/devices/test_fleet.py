@@ -10,10 +10,12 @@ from typing import cast
 
 import pytest
 
-from asterism.devices.fleet import OPENED_AT_ONCE, DeviceEntry, DeviceKind, open_fleet, read_channels, read_fleet
+from asterism.devices.dispatcher import Dispatcher
+from asterism.devices.fleet import OPENED_AT_ONCE, DeviceEntry, DeviceKind, open_fleet, read_channels, read_fleet, submitter_may_approve
 from asterism.devices.local import LocalEntry, local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import InvalidInput
+from asterism.machines.run_control import FleetGuarded
 from asterism.runtime.ports.device import Device
 
 SKILLS = """
@@ -247,3 +249,14 @@ def test_user_code_is_never_imported_into_our_own_process(tmp_path: Path) -> Non
     (name,) = [skill.name for skill in opened(tmp_path, "[[devices]]\nid = 'a'\nskills = ['telling.py:f']")["a"].profile.skills]
     assert re.fullmatch(r"p\d+", name)
     assert name != f"p{os.getpid()}"
+
+
+def test_a_fleet_file_says_if_the_submitter_of_a_run_may_approve(tmp_path: Path) -> None:
+    """A6: without the key the submitter may, and each run that is acquired gets what the file says."""
+    path = tmp_path / "fleet.toml"
+    for text, may in (("", True), ("submitter_may_approve = false\n", False)):
+        path.write_text(text + '[[devices]]\nid = "a"\n', encoding="utf-8")
+        assert submitter_may_approve(path) is may
+        events = Dispatcher({}, lambda: 0.0, submitter_may_approve=may).first_events()
+        assert events == [(FleetGuarded(guards={}, submitter_may_approve=may), "fleet")]
+    assert submitter_may_approve(None)

@@ -288,3 +288,16 @@ def test_a_present_fleet_file_with_weaker_guards_weakens_none_of_a_run_under_way
     before = agent.memory.guards
     agent.batch(FleetGuarded(guards={"s": DeviceGuards()}))
     assert agent.memory.guards == before
+
+
+def test_a_fleet_may_bar_the_submitter_from_approving_also_in_a_run_under_way() -> None:
+    """A6: the key of the fleet file reaches each run when a driver acquires it."""
+    agent = behind(task("a", skill="again"), task("b", requires_approval=True))
+    agent.batch(FleetGuarded(guards={}, submitter_may_approve=False))
+    agent.ends("a")
+    agent.plans()
+    submitter = agent.run.submitters[0]
+    with pytest.raises(Refused, match="has submitted this run and may not approve"):
+        agent.run.take(agent.answer("approve"), at=agent.now, actor=submitter, permissions=ALL)
+    agent.batch(FleetGuarded(guards={}))
+    assert not agent.memory.guards.submitter_may_approve
