@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asterism.constellation.profile import HERE
 from asterism.constellation.profile import Fleet as Profiles
+from asterism.constellations.own_secrets import inherited, own_secrets
 from asterism.devices.worker_ledger import reap_orphans, without_leftovers, workers_folder
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.kernel.machine import Effect, Event, Machine
@@ -33,7 +34,7 @@ from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import PLANNER_TIMEOUT_S, Planner
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.registration import Registration, registered
-from asterism.settings import MEMORY, database_path, files_url, model_choice, own_secrets
+from asterism.settings import MEMORY, database_path, files_url, model_choice
 from asterism.stores.memory import MemoryStore, process_memory
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
@@ -109,7 +110,8 @@ async def open_devices(
 
         def pool() -> WorkerPool:
             if not pools:
-                pools.append(WorkerPool(workers_folder(path), own_secrets=own_secrets, withholds=serves))
+                passed_on = inherited if serves else lambda _: os.environ
+                pools.append(WorkerPool(workers_folder(path), own_secrets=own_secrets, inherited=passed_on))
                 stack.push_async_callback(pools[0].close)
             return pools[0]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from asterism.bootstrap import open_devices
+from asterism.constellations.own_secrets import own_secrets
 from asterism.runtime.ports.device import Attempt, AttemptResult
 from asterism.serving import ServeOptions, open_server
-from asterism.settings import own_secrets
 from tests.device_signs import Heard
 
 KEY, PASSWORD = "sk-0123456789abcdef", "correct-horse"

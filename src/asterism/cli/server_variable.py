@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from asterism.constellations.own_secrets import SERVER_VARIABLE
 from asterism.errors import InvalidInput
-from asterism.settings import SERVER_VARIABLE
 
 GROUPS = frozenset({"fleet", "fleet add", "mcp", "flow", "schedule", "loop", "token"})
 """Commands that are followed by the name of a command."""

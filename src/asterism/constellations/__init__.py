@@ -16,8 +16,8 @@ one as the work of a program, and ``handle`` reaches a run by its id; ``retrying
 ``goal`` has a request or a plan, and its rehearsal, and ``early_check`` a check without the devices; ``availability``
 checks the devices of a plan, and ``fleet_state`` shows those of a fleet. ``rounds`` submits the runs of a session.
 ``resumption`` finds the fleet and model to resume a run with. ``scheduled`` submits the runs of schedules, and
-``goal_process`` reads a constellation in a process of its own. ``performers`` carry out the effects of
-constellation agents.
+``goal_process`` reads a constellation in a process of its own. ``own_secrets`` has the secrets of Asterism itself, and
+what processes inherit. ``performers`` carry out the effects of constellation agents.
 """
 
 from __future__ import annotations

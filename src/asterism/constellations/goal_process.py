@@ -1,7 +1,7 @@
 """Read a constellation of a Python file in a process of its own.
 
 A server runs for years: there a file is read as it is now, what its import leaves behind is gone
-afterwards, and an import that hangs ends at a limit.
+afterwards, and an import that hangs ends at a limit. It does not see the secrets of the server.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument
 from asterism.constellations.goal import Goal, goal_of
+from asterism.constellations.own_secrets import inherited
 from asterism.errors import AsterismError, InvalidInput
 
 LIMIT_S = 60.0
@@ -39,7 +40,11 @@ async def read_goal(named: str) -> Goal:
         InvalidInput: it does not exist, is invalid, or its import takes more than ``LIMIT_S``.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-B", "-m", __name__, named, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, limit=MAX_BYTES
+        *(sys.executable, "-B", "-m", __name__, named),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        limit=MAX_BYTES,
+        env=inherited(),
     )
     try:
         async with asyncio.timeout(LIMIT_S):

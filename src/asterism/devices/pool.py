@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -73,7 +73,7 @@ class WorkerPool:
         linger_s: seconds that an idle worker beyond those stays: a busy device frees many workers for a moment.
         start_within_s: seconds after which an attempt fails for which no worker can be started.
         own_secrets: returns the secrets of this process, by their variable: they are masked in what attempts print and return.
-        withholds: True if workers shall not inherit those variables.
+        inherited: returns the environment that workers inherit, with the variables that their settings list.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class WorkerPool:
         linger_s: float = LINGER_S,
         start_within_s: float = _START_WITHIN_S,
         own_secrets: Callable[[], Mapping[str, str]] = dict,
-        withholds: bool = False,
+        inherited: Callable[[Collection[str]], Mapping[str, str]] = lambda _: os.environ,
     ) -> None:
         self._ledger = WorkerLedger(ledger)
         self._most_idle = idle
@@ -95,7 +95,7 @@ class WorkerPool:
         self._linger_s = linger_s
         self._start_within_s = start_within_s
         self._own_secrets = own_secrets
-        self._withholds = withholds
+        self._inherited = inherited
         self._starting = asyncio.Lock()
         self._freed = asyncio.Event()
         self._idle: dict[_Group, list[tuple[float, WorkerHandle]]] = {}  # with the time since when, longest first
@@ -235,10 +235,9 @@ class WorkerPool:
                         raise
 
     async def _spawn(self, settings: WorkerSettings) -> WorkerHandle:
-        withheld = self._own_secrets().keys() - set(settings.inherit) if self._withholds else ()
-        environment = {name: value for name, value in os.environ.items() if name not in withheld}
+        environment = {**self._inherited(settings.inherit), **dict(settings.env)}
         try:
-            worker = await WorkerHandle.spawn(settings.folder, self._result_bytes, {**environment, **dict(settings.env)})
+            worker = await WorkerHandle.spawn(settings.folder, self._result_bytes, environment)
         except OSError as error:
             raise NeverStarted(f"no worker could be started: {error}") from error
         self._workers.add(worker)

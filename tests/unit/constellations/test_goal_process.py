@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -76,3 +77,16 @@ def test_the_process_ends_quietly_if_its_reader_was_killed(folder: Path) -> None
         process.stdout.close()
         assert process.stderr.read() == b"noise on stdout\n"
         assert process.wait() == 0
+
+
+def test_the_import_of_a_plan_does_not_see_the_secrets_of_a_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H14: they could end in the plan, and so in the journal."""
+    monkeypatch.setenv("ASTERISM_TOKEN", "0123456789abcdef")
+    monkeypatch.setenv("HTTPS_PROXY", "http://ada:correct-horse@proxy:3128")
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
+    seen = """{name: os.environ.get(name, "") for name in ("ASTERISM_TOKEN", "HTTPS_PROXY", "HTTP_PROXY")}"""
+    text = "import json, os\n" + PLAN.format(name="nightly", word="x").replace('word="x"', f"word=json.dumps({seen})")
+    (folder / "plan.py").write_text(text, encoding="utf-8")
+    plan = asyncio.run(read_goal("plan.py:nightly")).plan
+    assert plan is not None
+    assert json.loads(plan.tasks[0].inputs["word"]) == {"ASTERISM_TOKEN": "", "HTTPS_PROXY": "", "HTTP_PROXY": "http://proxy:3128"}
