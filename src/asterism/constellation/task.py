@@ -123,8 +123,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         effect_id: id of its outstanding effect (an attempt, or a question); empty if there is none.
         inquiry_id: id of the question that a person must answer first; empty if there is none.
         approved: digest of exactly the approved request; empty without an approval. ``interrupted`` if an
-            attempt was interrupted, and ``void`` if an edit has affected the task since: a person must
-            approve the next one.
+            attempt was interrupted, and ``void`` if an edit has affected the task since, or a fork needs
+            another approval: a person must approve the next one.
         not_before: earliest start after a backoff, in seconds since the epoch.
         became_pending_at, started_at, ended_at: seconds since the epoch; 0 before.
         items: progress of its items; None until a task with ``for_each`` has its list.

@@ -279,6 +279,11 @@ def with_approval(guards: Guards, skills: Collection[str], devices: Collection[s
     )
 
 
+def not_lifted(guards: Guards) -> Guards:
+    """Return the guards with those of a plan that were lifted: a name may be that of a skill or of a device."""
+    return with_approval(guards, guards.lifted, guards.lifted)
+
+
 def inherited(guards: Guards) -> Guards:
     """Return what the next run of a session inherits: the plan's part, which concerns all that it submits."""
     return Guards(plan_skills=guards.plan_skills, plan_devices=guards.plan_devices, lifted=guards.lifted, exempts_submission=False)

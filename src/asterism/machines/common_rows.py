@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from asterism.kernel.guards import not_lifted
 from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RequestFactory, Row, StepContext, Table, row
+from asterism.kernel.permissions import Permission
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import (
     CHILD_REQUESTS,
@@ -158,6 +160,8 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
         if event.guards is not None:
             memory.guards = msgspec.structs.replace(memory.guards, devices=event.guards)
         control.forked(memory, event, context)
+        if Permission.ADMIN not in context.permissions:
+            memory.guards = not_lifted(memory.guards)
         return context.state
 
     return {

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import Refused
-from asterism.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, lifted, not_guarded, permit, with_device
+from asterism.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, lifted, not_guarded, not_lifted, permit, with_device
 from asterism.kernel.machine import StepContext
 from asterism.kernel.permissions import Permission
 from asterism.machines.children import StartChild
@@ -24,9 +24,13 @@ def permit_work(
 
 
 def begun(given: Guards, context: StepContext) -> Guards:
-    """Return the guards of a new run. In a root they are foreign unless a local user submits it; a child's come with it."""
+    """Return the guards of a new run; a child's come with it.
+
+    In a root they are foreign unless a local user submits it, and what was lifted before holds again unless an admin does.
+    """
     if given.submitter:
         return given
+    given = given if Permission.ADMIN in context.permissions else not_lifted(given)
     return msgspec.structs.replace(
         given, submitter=context.actor, is_foreign=given.is_foreign or Permission.LOCAL not in context.permissions
     )

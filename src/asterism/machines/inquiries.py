@@ -27,6 +27,7 @@ from asterism.machines.run_control import (
     check_verb,
     needs_digest,
     no_longer_open,
+    other_request,
 )
 
 INTERRUPTION = "interruption"
@@ -109,7 +110,7 @@ def check_digest(memory: RunMemory, inquiry_id: str, verb: Verb, digest: str, co
     asked = memory.inquiries[inquiry_id].asked
     is_bound = needs_digest(verb, asked.verbs) and (verb != "respond" or Permission.LOCAL not in context.permissions)
     if memory.guards.submitter and is_bound and digest != digest_of(asked.subject):
-        raise Refused(f"{inquiry_id} is about another request than this answer names; look at it again, and answer then")
+        raise other_request(inquiry_id)
     if is_bound and memory.guards.submitter and len(msgspec.json.encode(asked.subject)) > MAX_BYTES:
         raise Refused(
             f"{inquiry_id} is about a request of more than {MAX_BYTES:,} bytes, which is not shown whole; "

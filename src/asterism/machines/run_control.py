@@ -211,6 +211,11 @@ def no_longer_open(event: Answered) -> Refused:
     return Refused(f"{event.effect_id} is not open any more")
 
 
+def other_request(inquiry_id: str) -> Refused:
+    """Return the error for an answer that names another request than its question shows."""
+    return Refused(f"{inquiry_id} is about another request than this answer names; look at it again, and answer then")
+
+
 def check_verb(event: Answered, verbs: Sequence[Verb]) -> None:
     """Check that a question accepts this kind of answer; each question accepts ``cancel``.
 

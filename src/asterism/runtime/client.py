@@ -22,7 +22,7 @@ from asterism.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.kernel.packing import event_body, packer
 from asterism.kernel.permissions import ALL, Permission, Permissions
 from asterism.kernel.run import Run
-from asterism.machines.run_control import Answered, Forked, Verb, needs_digest
+from asterism.machines.run_control import Answered, Forked, Verb, needs_digest, other_request
 from asterism.runtime.answer_values import check_no_secret, check_types, edited_arguments
 from asterism.runtime.clock import Clock
 from asterism.runtime.journal_file import Journal, with_run_id
@@ -309,6 +309,7 @@ class Client:
         is_new = not (key and await self.has_sent(asked.run_id, key))
         if is_new:
             self._check_open(asked)
+            _check_names(asked, verb, digest)
         if not asked.verbs and verb != "cancel":
             raise InvalidInput(
                 f"{inquiry_id} asks for a secret, and answers are journaled; type it at a terminal, in `asterism resume {asked.run_id}`"
@@ -421,6 +422,12 @@ class Client:
 
     def _sent(self) -> None:
         """Called when a row was put into an inbox."""
+
+
+def _check_names(asked: InquiryRow, verb: Verb, digest: str) -> None:
+    """Refuse an answer that names another request: in the inbox it would keep right answers out until its verdict."""
+    if needs_digest(verb, asked.verbs) and digest not in ("", asked.digest):
+        raise other_request(asked.inquiry_id)
 
 
 def polls(timeout_s: float) -> int:

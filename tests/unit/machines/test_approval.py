@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.documents import parse_plan
 from asterism.errors import Refused
 from asterism.kernel.data import MAX_BYTES
 from asterism.kernel.permissions import LOWEST, Permission
-from asterism.machines.constellation_agent.events import Edited
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, Dispatch, Edited, RunOptions
 from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, Forked
-from tests.constellation_harness import Agent, agent_of_rules, memory_of
+from asterism.views.text.proposals import proposal_lines
+from tests.constellation_harness import FLEET, Agent, agent_of_rules, memory_of, retried
 from tests.constellations import action, plan
+from tests.machine_harness import MachineHarness
 
 A = action
 
@@ -67,6 +70,45 @@ def test_the_skills_that_were_found_are_part_of_what_is_shown() -> None:
     assert agent.inquiry().subject["plan"]["tasks"][0]["skill"] == "once"
     agent.answers("approve")
     assert agent.attempt("t").skill == "once"
+
+
+def test_the_values_that_a_plan_takes_by_name_are_part_of_what_is_shown() -> None:
+    """A8: the parameters and inputs of a run decide what its tasks do; the plan has only their names and defaults."""
+    document = parse_plan(plan("a") | {"params": {"x": {"type": "str", "default": "safe"}}})
+    first = ConstellationSubmitted(
+        request="do it", fleet=FLEET, plan=document, params={"x": "other"}, inputs={"v": 1}, options=RunOptions(approve_plan=True)
+    )
+    agent = Agent.__new__(Agent)
+    MachineHarness.__init__(agent, Agent.machine, first, 1000.0)
+    subject = agent.inquiry().subject
+    assert (subject["params"], subject["inputs"]) == ({"x": "other"}, {"v": 1})
+    assert {'params: {"x": "other"}', 'inputs: {"v": 1}'} <= {*proposal_lines(subject)}
+
+
+def test_a_fork_asks_again_about_each_task_of_an_approved_plan_that_has_not_completed() -> None:
+    """A4: the yes to a plan, or to edits, was given for the work of one run."""
+    agent = planned(replan="never")
+    agent.take(agent.answer("approve"))  # the entry of the yes, before anything has begun
+    agent.batch(Forked(origin="r0", seq=agent.run.seq, idle_s=0.0))
+    assert (agent.outstanding(Dispatch), agent.inquiry().subject["task_id"]) == ({}, "a")
+    agent.answers("approve")
+    agent.ends("a")
+    assert agent.inquiry().subject["task_id"] == "b"
+    agent.answers("approve")
+    agent.ends("b", error="raised")
+    assert agent.state == "FAIL"
+    again = retried(agent)
+    assert (again.outstanding(Dispatch), again.inquiry().subject["task_id"]) == ({}, "b")
+
+
+def test_a_fork_asks_again_about_each_task_of_approved_edits() -> None:
+    """A4."""
+    agent = edited(A("add_task", task_id="paid", device="s", skill="once"))
+    agent.take(agent.answer("approve"))
+    agent.batch(Forked(origin="r0", seq=agent.run.seq, idle_s=0.0))
+    agent.finish_cancellations()
+    assert not agent.outstanding(Dispatch)
+    assert "paid" in {asked.subject["task_id"] for asked in agent.outstanding(AskPerson).values()}
 
 
 def test_a_plan_that_cannot_be_carried_out_is_not_shown_to_anybody() -> None:

@@ -12,7 +12,7 @@ from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import Refused
 from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard
-from asterism.kernel.permissions import ALL, LOWEST, Permission
+from asterism.kernel.permissions import ALL, LOWEST, Permission, Permissions
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, DeviceFound, Edited, Retry
@@ -143,6 +143,31 @@ def test_only_an_admin_lifts_a_guard_of_a_plan() -> None:
     agent.ends("a")
     agent.plans()
     assert starts(agent, "wipe")
+
+
+@pytest.mark.parametrize("may", [(Permission.VIEW, Permission.COMMAND), ALL])
+def test_a_fork_by_somebody_who_is_no_admin_has_the_guards_that_were_lifted(may: Permissions) -> None:
+    """A4, A5: an operator gains nothing by a copy of what an admin has lifted, nor for what was written under the lift."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.take(GuardLifted(name="once", reason="checked"), permissions=ALL)
+    agent.take(Edited(actions=(action("add_task", task_id="late", device="s", skill="once"),)))
+    agent.take(Edited(actions=(action("add_dependency", **{"from": "a", "to": "late"}),)))
+    agent.take(Forked(origin="r0", seq=agent.run.seq, idle_s=0.0), actor="bob", permissions=may)
+    agent.finish_cancellations()
+    agent.ends("a")
+    agent.plans()
+    is_admin = Permission.ADMIN in may
+    assert [bool(starts(agent, it)) for it in ("wipe", "late")] == [is_admin, is_admin]
+
+
+def test_a_follow_up_by_somebody_who_is_no_admin_has_the_guards_that_were_lifted() -> None:
+    """A5."""
+    before = Guards(lifted=("once",), exempts_submission=False)
+    first = ConstellationSubmitted(request="do it", fleet=FLEET, plan=parse_plan(plan(task())), guards=before)
+    for permissions, is_asked in ((LOWEST, True), (ALL, False)):
+        agent = Agent.__new__(Agent)
+        MachineHarness.__init__(agent, Agent.machine, first, 1000.0, permissions)
+        assert bool(agent.outstanding(AskPerson)) is is_asked
 
 
 # -- what is foreign -------------------------------------------------------------------------------

@@ -105,6 +105,21 @@ def test_a_worker_processes_the_commands_of_a_client(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
+def test_an_answer_about_another_request_leaves_the_place_of_the_first_answer_free() -> None:
+    """A6, A8: nobody keeps right answers out by wrong ones that wait for a verdict."""
+
+    async def scene() -> None:
+        client = client_of(FERRY)
+        run = await begun(client)
+        (asked,) = await client.inquiries(root=run)
+        with pytest.raises(Refused, match="about another request than this answer names"):
+            await client.post_answer(asked.inquiry_id, "approve", actor="eve", digest="0" * 64)
+        assert await client.store.inbox([run]) == []
+        assert (await client.post_answer(asked.inquiry_id, "approve", actor="ann", digest=asked.digest)).key == asked.inquiry_id
+
+    asyncio.run(scene())
+
+
 def test_a_client_forks_exports_and_imports() -> None:
     async def scene() -> None:
         client, other = client_of(FERRY), client_of(FERRY)

@@ -18,6 +18,7 @@ from asterism.errors import InvalidInput, Refused
 from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
+from asterism.machines.constellation_agent.guarding import GUARDED
 from asterism.machines.constellation_agent.memory import Awaiting, AwaitingApproval, AwaitingPlanner, ConstellationMemory, PlanRequest
 from asterism.machines.inquiries import check_answer, open_inquiry
 from asterism.machines.run_control import Answered
@@ -44,6 +45,8 @@ def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepCo
         subject["plan"] = round_trip(proposed.plan)
     else:
         subject |= {"actions": round_trip(proposed.actions), "changes": context.side_effect("changes", lambda: round_trip(changed))}
+    if context.rules >= GUARDED and kind != "restart":  # its tasks take them by ${params.…} and ${inputs.…}
+        subject |= {name: values for name, values in (("params", memory.params), ("inputs", memory.inputs)) if values}
     essential = Planned(  # without prompt, reply and usage, which are only shown
         effect_id=proposed.effect_id,
         thought=proposed.thought,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from asterism.constellation.task import TaskError
+from asterism.constellation.task import TaskError, TaskStatus
 from asterism.kernel.machine import StepContext
+from asterism.kernel.permissions import Permission
 from asterism.machines.common_rows import cancel_effect
 from asterism.machines.constellation_agent.events import Dispatch, LookAtAttempt, StopAttempt
-from asterism.machines.constellation_agent.guarding import INTERRUPTED
+from asterism.machines.constellation_agent.guarding import INTERRUPTED, VOID
 from asterism.machines.constellation_agent.memory import DEVICE, AwaitingApproval, ConstellationMemory
 from asterism.machines.constellation_agent.questions import await_answer, may_have_happened, where
 from asterism.machines.constellation_agent.stopping import drop_effect
@@ -27,11 +28,20 @@ def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None
             cancel_effect(effect_id, context)
 
 
-def void_approvals(memory: ConstellationMemory) -> None:
-    """Void the approvals of tasks that have not ended: each was given for one attempt, and not for one of a copy."""
+def void_approvals(memory: ConstellationMemory, context: StepContext) -> None:
+    """Void the approvals of tasks that have not completed: each was given for one attempt, and not for one of a copy.
+
+    Where plans or edits need a yes, each of these tasks is asked about: it may have had no other. A lifted
+    guard holds again for each if no admin has made the copy.
+    """
+    unapproved = VOID if memory.options.approve_plan or memory.options.approve_edits else ""
+    is_lifted = Permission.ADMIN in context.permissions or not memory.guards.lifted
     for task in memory.constellation.tasks.values():
+        task.is_as_written = task.is_as_written and is_lifted
         if task.approved and not task.settled:
-            task.approved = INTERRUPTED if task.attempts else ""
+            task.approved = INTERRUPTED if task.attempts else unapproved
+        elif unapproved and task.status is not TaskStatus.COMPLETED and task.approved != INTERRUPTED:
+            task.approved = unapproved
 
 
 def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:

@@ -14,7 +14,7 @@ from asterism.constellation.resolution import failed_items, items_of
 from asterism.constellation.specs import unstarted
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.kernel.machine import Event, StepContext
-from asterism.machines.constellation_agent.guarding import GUARDED, INTERRUPTED
+from asterism.machines.constellation_agent.guarding import GUARDED, INTERRUPTED, VOID
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.stopping import cancel_attempt
 from asterism.machines.task_coupling import TaskSchedule, move_task
@@ -179,7 +179,7 @@ def reopen(schedule: TaskSchedule, task: TaskStar, named: Container[int] | None,
 def renew(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> TaskStar:
     """Put a new task in the place of a settled one, which never leaves its state, and return it."""
     new = unstarted(task)
-    if context.rules >= GUARDED and new.approved != INTERRUPTED:
+    if context.rules >= GUARDED and new.approved not in (INTERRUPTED, VOID):
         new.approved = ""  # a person has asked for the retry, and an approval covers one attempt and its own retries
     schedule.constellation.tasks[task.task_id] = new
     context.touched["task", task.task_id] = None

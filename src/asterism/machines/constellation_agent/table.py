@@ -267,7 +267,7 @@ def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, c
 def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:
     memory.postpone(event.idle_s, context)
     if context.rules >= GUARDED:
-        void_approvals(memory)
+        void_approvals(memory, context)
     leave_to_original(memory, context)
     if memory.schedule and context.state is CONTINUE:
         decide_again(memory, memory.schedule, event, context)

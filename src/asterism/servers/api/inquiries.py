@@ -65,8 +65,11 @@ async def answer_inquiry(
     try:
         answer = {"value": given.value, "reason": given.reason, "key": key, "digest": given.digest}
         row = await client.post_answer(inquiry_id, given.verb, actor=actor_of(sender), **answer)
-    except Refused as refused:  # another answer was first, and may not have been taken yet
-        raise await _lost(context, await _closed(context, asked, sender.tenant), sender.tenant, refused) from None
+    except Refused as refused:
+        if given.digest not in ("", asked.digest):
+            raise  # nobody else was first
+        closed = await _closed(context, asked, sender.tenant)  # the answer that was first may not have been taken yet
+        raise await _lost(context, closed, sender.tenant, refused) from None
     verdict = await verdict_within(context, row.run_id, row.key)
     if not verdict:
         response.status_code = 202

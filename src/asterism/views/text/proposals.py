@@ -79,6 +79,9 @@ def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
     lines = [f"thought: {plain(subject['thought'], 1000)}"] if subject.get("thought") else []
     if "plan" in subject:
         lines += [str(line) for line in plan_lines(TaskConstellation.from_dict(subject["plan"]))]
+    lines += [
+        f"{name}: {folded(json.dumps(subject[name], ensure_ascii=False), MAX_SUBJECT)}" for name in ("params", "inputs") if name in subject
+    ]
     lines += [change_words(change) for change in msgspec.convert(subject.get("changes", []), list[Change])]
     return lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more lines"]
 
