@@ -26,7 +26,7 @@ GUARDED = 7
 INTERRUPTED = "interrupted"
 """``TaskStar.approved`` of a task that may have finished; no approval has this text."""
 VOID = "void"
-"""``TaskStar.approved`` of a task that was approved, and that an edit has affected or a fork has copied since; no approval has this text."""
+"""``TaskStar.approved`` of an approved task that an edit has affected, or a fork has copied; no approval has this text."""
 
 
 def with_fleet(guards: Guards, fleet: Fleet) -> Guards:
