@@ -102,7 +102,7 @@ def test_a5_a_long_request_is_approved_only_after_it_has_been_unfolded(browser: 
     expect(form.locator(".verdict")).to_have_text("Unfold it first.")
     expect(form.locator("[data-verb=reject]")).to_be_enabled()
     form.locator("details.whole:not([open]) summary").click()
-    expect(form.locator("details.whole pre")).to_have_text(tail)
+    expect(form.locator(".values pre")).to_have_text(tail)
     form.locator("[data-verb=approve]").click()
     assert result_of(site, run)["outcome"] == "finished"
     tab.close()

@@ -10,7 +10,7 @@ import { count, duration, textOf } from './words.js';
 const MOST = 400;
 const STATUSES = /** @type {Record<string, string>} */ ({ said: 'given', withheld: 'secret, not stored', default: 'default', open: 'open' });
 
-export class ChatView extends HTMLElement {
+class ChatView extends HTMLElement {
   constructor() {
     super();
     /** @type {any} */

@@ -12,7 +12,7 @@ const AFTER = 12;
 
 /** @typedef {{lines: import('./fold.js').LogLine[], element: any}} Made what an entry says, and its element, once it was shown; one that says nothing is shown at the cursor only */
 
-export class RunJournal extends HTMLElement {
+class RunJournal extends HTMLElement {
   constructor() {
     super();
     /** What the entries were made for. */

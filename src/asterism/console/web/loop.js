@@ -9,7 +9,7 @@ import { brief, textOf } from './words.js';
 /** @typedef {import('./fold.js').Row} Row */
 /** @typedef {import('./fold.js').Rows} Rows */
 
-export class LoopView extends HTMLElement {
+class LoopView extends HTMLElement {
   /**
    * @param {Rows} rows
    * @param {string} picked

@@ -10,7 +10,7 @@ import { count, named } from './words.js';
 const WHOLE = 5;
 const H = 30;
 
-export class StateMachine extends HTMLElement {
+class StateMachine extends HTMLElement {
   /**
    * @param {Machine} machine
    * @param {{from: string, to: string}[]} moves changes of state up to the cursor

@@ -244,7 +244,7 @@ function changedChip(name, fields) {
 /**
  * @param {Row} usage
  */
-export function usageWords(usage) {
+function usageWords(usage) {
   const tokens = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
   return [usage.model, tokens ? count(tokens, 'token') : '', usage.cost_usd ? dollars(usage.cost_usd) : ''].filter(Boolean).join(' · ');
 }

@@ -40,7 +40,7 @@ export function statusOf(row, rows) {
 }
 
 /** Statuses after which nothing more happens to a task. */
-export const SETTLED = new Set(['succeeded', 'partial', 'failed', 'skipped', 'cancelled']);
+const SETTLED = new Set(['succeeded', 'partial', 'failed', 'skipped', 'cancelled']);
 
 /**
  * Return for how many seconds the attempts at each task have been under way. The time in which an attempt waits for a place

@@ -29,7 +29,7 @@ const TIMES = /** @type {Record<string, (line: Line, start: number) => string>} 
   took: (line) => (line.took >= 0 ? duration(line.took) : '–'),
 });
 
-export class TaskTable extends HTMLElement {
+class TaskTable extends HTMLElement {
   constructor() {
     super();
     /** @type {keyof Line | ''} */

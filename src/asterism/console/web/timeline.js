@@ -31,7 +31,7 @@ const ZOOMS = /** @type {Record<string, number>} */ ({ '+': 0.6, '-': 1 / 0.6, 0
 /** @param {number} x */
 const onAxis = (x) => Math.min(1, Math.max(0, x));
 
-export class RunTimeline extends HTMLElement {
+class RunTimeline extends HTMLElement {
   constructor() {
     super();
     this.length = 0;

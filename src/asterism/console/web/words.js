@@ -121,7 +121,7 @@ export function brief(value, most = SHORT) {
  */
 export function folded(value, most) {
   const { length } = exact(value ?? '');
-  return length > most ? `${brief(value, most)} ${count(length, 'character')}` : brief(value, most);
+  return brief(value, most) + (length > most ? ` ${count(length, 'character')}` : '');
 }
 
 /** Texts that look like other JSON, or have white space at an end. */

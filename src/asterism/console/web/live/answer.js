@@ -4,7 +4,7 @@ import { h, icon, setText } from '../dom.js';
 import { editForm, ended, givenWords, KEYS, refusalOf, respondForm, VERBS } from './answers.js';
 import { newKey } from './api.js';
 import './form/form.js';
-import { foldedIn, subjectParts } from './subject.js';
+import { subjectParts, watchFolded } from './subject.js';
 
 /** @typedef {import('./answers.js').Inquiry} Inquiry */
 /** @typedef {import('./answers.js').Refused} Refused */
@@ -36,9 +36,10 @@ export class AnswerForm extends HTMLElement {
     this.buttons = h('div', { class: 'verbs' }, this.verbs.map((verb) => this.button(verb, keys)));
     const subject = h('div', { class: 'subject' }, subjectParts(inquiry.subject));
     this.replaceChildren(subject, this.buttons, this.more, this.verdict);
-    /** What has not been unfolded yet: an approval is for all of it. */
-    this.unread = foldedIn(subject, () => this.hold(this.isBusy));
-    this.hold(false);
+    watchFolded(subject, (isFolded) => {
+      this.isFolded = isFolded;
+      this.hold(!!this.isBusy);
+    });
     if (inquiry.answer) this.close(`This question is closed: ${ended(inquiry.answer)}.`);
     else if (!this.site.may('answer')) this.say(`You are logged in as ${site.who.roles.join(', ')}. It takes an approver to answer.`);
     else if (this.isDirect) void this.choose('respond', false);
@@ -117,7 +118,7 @@ export class AnswerForm extends HTMLElement {
    */
   async choose(verb, focus = true) {
     if (!this.isOpen || this.isBusy || !this.verbs.includes(verb)) return;
-    if (this.isFolded(verb)) return this.say('Unfold it first.', true);
+    if (this.isHeld(verb)) return this.say('Unfold it first.', true);
     if (verb === 'approve') return this.send({ verb });
     if (verb === 'reject') return this.askReason();
     this.hold(true); // what is typed meanwhile is for the form
@@ -242,15 +243,15 @@ export class AnswerForm extends HTMLElement {
   /** @param {boolean} busy */
   hold(busy) {
     this.isBusy = busy;
-    for (const button of this.querySelectorAll('button')) button.disabled = busy || this.isFolded(button.dataset.verb ?? '');
+    for (const button of this.querySelectorAll('button')) button.disabled = busy || this.isHeld(button.dataset.verb);
   }
 
   /**
-   * Return true for an answer to a request that has not been shown whole.
-   * @param {string} verb
+   * Return true for an answer that approves a request which has not been shown whole.
+   * @param {string | undefined} verb
    */
-  isFolded(verb) {
-    return /approve|edit/.test(verb) && !!this.unread?.size;
+  isHeld(verb) {
+    return !!this.isFolded && (verb === 'approve' || verb === 'edit');
   }
 
   /**

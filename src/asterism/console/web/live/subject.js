@@ -64,14 +64,14 @@ function whole(title, value) {
 }
 
 /**
- * Return the parts of a subject that nobody has unfolded yet: only when none is left has the whole request been shown.
+ * Watch the parts of a subject that are folded: only when each has been unfolded has the whole request been shown.
  * @param {Element} element
- * @param {() => void} read called whenever one of them is unfolded
+ * @param {(isFolded: boolean) => void} watch called at once, and whenever one of them is unfolded
  */
-export function foldedIn(element, read) {
+export function watchFolded(element, watch) {
   const left = new Set(element.querySelectorAll('details.whole:not([open])'));
-  for (const it of left) it.addEventListener('toggle', () => left.delete(it) && read());
-  return left;
+  for (const it of left) it.addEventListener('toggle', () => left.delete(it) && watch(!!left.size));
+  watch(!!left.size);
 }
 
 /**
@@ -85,7 +85,7 @@ function valueRows(title, value) {
   if (!members.length) return title === 'Arguments' ? h('p', { class: 'mute' }, 'No arguments') : null;
   const cell = (/** @type {any} */ it) => {
     const text = exact(it);
-    return text.length > SHORT || text.includes('\n') ? whole('Value', it) : h('code', { dir: 'auto', class: typeof it === 'string' ? 'text' : null }, text);
+    return text.length > SHORT || text.includes('\n') ? whole('Value', it) : h('code', { dir: 'auto' }, text);
   };
   return h('table', { class: 'values' }, h('caption', {}, title), h('tbody', {}, members.map(([name, it]) => h('tr', {}, h('th', { scope: 'row', dir: 'auto' }, exact(name)), h('td', {}, cell(it))))));
 }

@@ -168,7 +168,7 @@ export class Story {
  * @param {Delta} delta
  * @returns {Pick<Edit, 'created' | 'added' | 'removed' | 'changed'> | null}
  */
-export function editOf(before, delta) {
+function editOf(before, delta) {
   const isPlan = (/** @type {string} */ id) => id.startsWith('task:') || id.startsWith('line:');
   /** @type {Edit['removed']} */
   const removed = new Map();

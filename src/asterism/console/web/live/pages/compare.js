@@ -19,7 +19,7 @@ const SHAPED = new Set(['pending', 'ready', 'running', 'waiting', 'succeeded', '
 const GLYPHS = /** @type {Record<string, string>} */ ({ finished: 'succeeded' });
 const WHERE = /** @type {Record<string, string>} */ ({ changed: 'differs', a: 'only in A', b: 'only in B', same: 'the same' });
 
-export class ComparePage extends HTMLElement {
+class ComparePage extends HTMLElement {
   constructor() {
     super();
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it

@@ -6,7 +6,7 @@ import { Journal } from '../../player/cursor.js';
 import { brief, count, moment, stateWords, textOf } from '../../words.js';
 import { newKey, Problem } from '../api.js';
 import { gathered } from '../reload.js';
-import { foldedIn, subjectParts } from '../subject.js';
+import { subjectParts, watchFolded } from '../subject.js';
 import { inZone } from '../times.js';
 
 /** Messages that are shown; of a longer conversation, the last ones. */
@@ -17,7 +17,7 @@ const LOOK_MS = 150;
 const WORKING_MS = 3000;
 const STATUSES = /** @type {Record<string, string>} */ ({ said: 'given', withheld: 'secret, not stored', default: 'default', open: 'open' });
 
-export class ConversationPage extends HTMLElement {
+class ConversationPage extends HTMLElement {
   constructor() {
     super();
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it
@@ -142,8 +142,7 @@ export class ConversationPage extends HTMLElement {
       h('div', { class: 'buttons' }, answers.map(([verb, words, kind]) => h('button', { type: 'button', class: kind, 'data-key': verb, disabled: !may, onclick: () => this.answer(asked, verb) }, words)), h('span', { class: 'mute' }, this.site.may('answer') ? 'or write what should be different' : 'takes the role approver')),
     );
     const approve = card.querySelector('[data-key=approve]');
-    const unread = foldedIn(card, () => (approve.disabled = !may || !!unread.size));
-    approve.disabled = !may || !!unread.size;
+    watchFolded(card, (isFolded) => (approve.disabled = !may || isFolded));
     return card;
   }
 

@@ -14,7 +14,7 @@ const GLYPHS = /** @type {Record<string, string>} */ ({ active: 'running', waiti
 const OUTCOMES = /** @type {Record<string, string>} */ ({ finished: 'succeeded', failed: 'failed', cancelled: 'cancelled' });
 const WORDS = /** @type {Record<string, string>} */ ({ active: 'agent works', waiting: 'waits for a person', paused: 'paused' });
 
-export class ConversationsPage extends HTMLElement {
+class ConversationsPage extends HTMLElement {
   constructor() {
     super();
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it

@@ -23,7 +23,7 @@ const STRIP = 200;
 const GLYPHS = { lost: 'failed', draining: 'waiting', busy: 'running', idle: 'succeeded', gone: 'skipped' };
 const WORDS = { lost: 'Lost', draining: 'Draining', busy: 'Busy', idle: 'Idle', gone: 'Not in the fleet' };
 
-export class DevicesPage extends HTMLElement {
+class DevicesPage extends HTMLElement {
   constructor() {
     super();
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it

@@ -24,7 +24,7 @@ const RECENT = 200;
 /** Questions that were closed while this tab was open, newest first. @type {Item[]} */
 let closedHere = [];
 
-export class InboxPage extends HTMLElement {
+class InboxPage extends HTMLElement {
   constructor() {
     super();
     this.heading = 'Inbox';

@@ -14,7 +14,7 @@ const COUNTED = 1000;
 const STATUSES = ['active', 'paused', 'waiting'];
 const H = 30;
 
-export class MachinesPage extends HTMLElement {
+class MachinesPage extends HTMLElement {
   constructor() {
     super();
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it

@@ -19,7 +19,7 @@ import { dayTime } from '../times.js';
 /** Milliseconds between two drawings of a run in which only the time has changed. */
 const TICK_MS = 1000;
 
-export class LiveRunPage extends HTMLElement {
+class LiveRunPage extends HTMLElement {
   constructor() {
     super();
     this.heading = 'Run';

@@ -22,7 +22,7 @@ const PAUSE_MS = 200;
 const [PRICED, PRICE_MS] = [12, 5000];
 const FILTERS = ['q', 'status', 'machine', 'since', 'until', 'after'];
 
-export class RunsPage extends HTMLElement {
+class RunsPage extends HTMLElement {
   constructor() {
     super();
     this.heading = 'Runs';

@@ -21,7 +21,7 @@ const LOOK_MS = 1500;
 const POLL_MS = 15_000;
 const GLYPHS = /** @type {Record<string, string>} */ ({ due: 'ready', started: 'running', skipped: 'skipped', failed: 'failed', finished: 'succeeded', cancelled: 'cancelled' });
 
-export class SchedulesPage extends HTMLElement {
+class SchedulesPage extends HTMLElement {
   constructor() {
     super();
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it

@@ -20,7 +20,7 @@ const CHOICES = /** @type {[string, string, [string, string][]][]} */ ([
 const STATUSES = ['pending', 'ready', 'running', 'waiting', 'succeeded', 'partial', 'failed', 'skipped', 'cancelled'];
 const ROLES = /** @type {[string, string][]} */ ([['viewer', 'viewer: reads'], ['operator', 'operator: starts, commands and edits runs'], ['approver', 'approver: answers, and starts nothing'], ['operator,approver', 'operator and approver'], ['admin', 'admin: also tokens and devices']]);
 
-export class SettingsPage extends HTMLElement {
+class SettingsPage extends HTMLElement {
   constructor() {
     super();
     this.site = /** @type {import('../site.js').Site} */ (/** @type {unknown} */ (null)); // `enter` sets it

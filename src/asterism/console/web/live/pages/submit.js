@@ -11,7 +11,7 @@ import { paramSchema, planOf, uploaded } from '../submission.js';
 const MOST_BYTES = 8 << 20;
 const EXAMPLE = '{\n  "name": "…",\n  "tasks": [\n    {"task_id": "a", "name": "…", "device": "…", "skill": "…", "inputs": {}}\n  ],\n  "dependencies": []\n}';
 
-export class SubmitPage extends HTMLElement {
+class SubmitPage extends HTMLElement {
   constructor() {
     super();
     this.heading = 'New run';
