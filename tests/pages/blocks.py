@@ -240,7 +240,7 @@ class Session:
     def _as_page(self, output: str) -> str:
         for of_page, of_run in {**self._ports, **self._ids}.items():
             output = output.replace(of_run, of_page)
-        return output
+        return output.replace(f"{self._folder}/", "~/")
 
     def _begin(self, text: str, count: int) -> tuple[str, list[str]]:
         """Run a command in the background; return its first lines."""

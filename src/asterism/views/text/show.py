@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from asterism.constellation.task import TaskStatus
+from asterism.kernel.guards import Guards
 from asterism.kernel.journal import Record, check_whole, state_history, time_per_state
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
@@ -171,8 +172,28 @@ def _start_lines(tree: RunTree, now: float, local_time: TimeFormat) -> Iterator[
     yield StyledLine(f"started by {plain(row.actor)}, {local_time(row.created_at, MOMENT)}, {duration(wall_s)}", "dim")
     if row.parent:
         yield StyledLine(f"part of run {plain(row.root)}", "dim")
+    yield from (StyledLine(line, "dim") for line in guard_lines(history.run.memory.guards))
     if isinstance(history, ConstellationHistory):
         yield from _session_lines(row, history.memory)
+
+
+def guard_lines(guards: Guards) -> Iterator[str]:
+    """Yield what takes an approval in a run, by whom it is guarded, and what an admin has lifted."""
+    asking = [
+        f"{device}/{skill}" if skill else device
+        for device, guarded in guards.devices.items()
+        for skill, guard in {"": guarded.every, **guarded.skills}.items()
+        if guard.approval
+    ]
+    for words, names in (
+        ("approval by the fleet", asking),
+        ("approval by the plan", [*guards.plan_skills, *guards.plan_devices]),
+        ("lifted", guards.lifted),
+    ):
+        if names:
+            yield f"{words}: {plain(', '.join(names), 2000)}"
+    if not guards.submitter_may_approve:
+        yield "its submitter may not approve"
 
 
 def end_summary(result: Mapping[str, Any]) -> str:
@@ -328,6 +349,7 @@ def _tree_data(tree: RunTree, now: float) -> dict[str, Any]:
         "updated_at": row.updated_at,
         "states": state_history(tree.records, **named),
         "time_per_state": time_per_state(tree.records, history.until(now)),
+        "guards": msgspec.to_builtins(history.run.memory.guards),
         **(_constellation_data(tasked, now) if tasked else {}),
         "children": [{"task_id": part, **_tree_data(child, now)} for part, runs in tree.children.items() for child in runs],
     }
