@@ -15,13 +15,15 @@ from asterism.kernel.guards import digest_of
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, StepContext
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent import planning, questions, table, tasks
-from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Dispatch
+from asterism.machines import inquiries
+from asterism.machines.constellation_agent import planning, questions, table
+from asterism.machines.constellation_agent.events import ConstellationAgentStatus
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.tasks import take_answer
 from asterism.machines.orchestration_loop import steps as loop_steps
 from asterism.machines.run_control import Answered
 from asterism.machines.task_coupling import TaskSchedule
+from asterism.runtime.ports import store
 from asterism.runtime.run_executor import RunExecutor
 from asterism.simulation.checks.constellation_checks import ConstellationChecks
 from tests.simulation.__main__ import main
@@ -80,11 +82,11 @@ def second_approval(patch: pytest.MonkeyPatch) -> None:
 
 
 def description_left_out_of_the_digest(patch: pytest.MonkeyPatch) -> None:
-    def approved(memory: ConstellationMemory, attempt: Dispatch, context: StepContext) -> str:
-        subject = questions.shown(memory, attempt, context)
+    def digest(subject: dict[str, Any]) -> str:
         return digest_of({name: value for name, value in subject.items() if name != "description"})
 
-    patch.setattr(tasks, "approved", approved)
+    for place in (questions, inquiries, store):
+        patch.setattr(place, "digest_of", digest)
 
 
 def guards_not_handed_to_a_new_generation(patch: pytest.MonkeyPatch) -> None:

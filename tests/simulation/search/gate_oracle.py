@@ -21,7 +21,7 @@ from asterism.kernel.permissions import Permission
 from asterism.machines.children import StartChild, child_run_id
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, Dispatch, Edited, Planned, Retry
 from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.run_control import Answered, AskPerson, GuardLifted
+from asterism.machines.run_control import Answered, AskPerson, GuardLifted, OwnershipAcquired
 from asterism.runtime.ports.device import Attempt
 from asterism.simulation.checks.constellation_checks import ConstellationChecks
 from asterism.simulation.device import Performance
@@ -234,6 +234,8 @@ class GateChecks(ConstellationChecks):
 
     def before(self, entry: Entry) -> None:
         super().before(entry)
+        if self._oracle.imports and isinstance(entry.event, OwnershipAcquired) and entry.event.epoch == 1:
+            self._keys.clear()  # the rows of the journal's answers are not there, so their keys are used again
         is_retry = isinstance(entry.event, Retry) and not entry.note
         self._retried_now = retried_by(self.replayed.memory, entry.event) if is_retry else set()  # type: ignore[arg-type]
 

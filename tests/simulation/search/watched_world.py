@@ -98,8 +98,9 @@ class WatchedWorld(World):
         self.counts["answers of clients"] += 1
         digest, key = "0" * 64 if answer.is_stale else inquiry.digest, self.clock.new_id()
         if answer.is_stale:
-            others = [row.digest for row in self.memory.inquiries.values() if row.subject != inquiry.subject]
-            digest = others[-1] if others else digest
+            others = [row for row in self.memory.inquiries.values() if row.subject != inquiry.subject]
+            others.sort(key=lambda row: row.prompt == inquiry.prompt)  # last those about an earlier form of the same task
+            digest = others[-1].digest if others else digest
             self.oracle.stale.add((inquiry.run_id, key))
         try:
             await self._client.client.acting_with(answer.permissions).post_answer(

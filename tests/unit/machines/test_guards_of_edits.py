@@ -12,7 +12,7 @@ from asterism.errors import Refused
 from asterism.kernel.guards import DeviceGuards, SkillGuard
 from asterism.kernel.permissions import ALL_BUT_LOCAL
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import Edited
+from asterism.machines.constellation_agent.events import Edited, Retry
 from asterism.machines.run_control import Pause, Unpause
 from tests.constellation_harness import FLEET, Agent
 from tests.constellations import action
@@ -88,6 +88,23 @@ def test_data_that_was_approved_is_no_approval_of_the_secret_that_it_looks_like(
     edits(agent, action("update_task", task_id="a", inputs={"x": "${secret.KEY}"}))
     agent.batch(Unpause())
     assert agent.task("a").attempts == 0
+
+
+def test_a_yes_is_to_the_results_that_the_question_showed_and_not_to_those_of_a_retry_since() -> None:
+    """A8; found by the search (imports of gates, seed 40001675)."""
+    agent = Agent({
+        "tasks": [task("a"), task("b", requires_approval=True)],
+        "dependencies": [{"from": "a", "to": "b", "type": "COMPLETION_ONLY"}],
+    })  # fmt: skip
+    agent.ends("a", error="raised")
+    assert "results" not in agent.inquiry().subject
+    agent.batch(Retry(tasks=("a",)))
+    agent.ends("a", {"found": "something else"})
+    agent.answers("approve")
+    assert agent.task("b").attempts == 0
+    assert agent.inquiry().subject["results"] == {"a": {"found": "something else"}}
+    agent.answers("approve")
+    assert agent.task("b").attempts == 1
 
 
 def test_an_edit_that_changes_nothing_leaves_an_approval() -> None:

@@ -218,6 +218,13 @@ def approved(memory: ConstellationMemory, attempt: Dispatch, context: StepContex
     return digest_of(subject) if context.rules >= GUARDED else msgspec.json.encode(subject, order="deterministic").decode()
 
 
+def approved_by(inquiry: OpenInquiry, attempt: Dispatch, context: StepContext) -> str:
+    """Return it after a yes to a question: to what that showed, since a task before it may have run again meanwhile."""
+    if context.rules < GUARDED:
+        return msgspec.json.encode(_shown_before(attempt), order="deterministic").decode()
+    return digest_of({**inquiry.asked.subject, "arguments": attempt.arguments})
+
+
 def shown(memory: ConstellationMemory, attempt: Dispatch, context: StepContext) -> dict[str, Any]:
     """Return what a person decides about: the request as the device gets it, but for what only identifies and times it."""
     if context.rules < GUARDED:

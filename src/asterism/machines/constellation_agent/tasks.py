@@ -33,6 +33,7 @@ from asterism.machines.constellation_agent.memory import (
 from asterism.machines.constellation_agent.questions import (
     MAX_LEGS,
     approved,
+    approved_by,
     ask_to_start,
     begin_leg,
     checked_answer,
@@ -214,8 +215,8 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     Raises:
         Refused: the question is not open, or does not accept this answer; nothing has changed.
     """
-    kind = checked_answer(memory, event, context).kind
-    attempt = memory.questions[event.effect_id]
+    inquiry, attempt = checked_answer(memory, event, context), memory.questions[event.effect_id]
+    kind = inquiry.kind
     task = schedule.constellation.tasks[attempt.task_id]
     if event.verb == "edit" and kind != DEVICE:
         attempt = edited(memory, attempt, event.value, context)
@@ -226,7 +227,7 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     if kind == DEVICE and event.verb != "cancel":
         begin_leg(memory, schedule, attempt, event, context)
     elif event.verb in ("approve", "edit"):
-        task.approved = approved(memory, attempt, context)
+        task.approved = approved_by(inquiry, attempt, context)
         move_task(schedule, task, Released(), context)
     elif event.verb == "respond":
         settle_task(memory, schedule, task, Completed(result=event.value), context)
