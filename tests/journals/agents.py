@@ -32,7 +32,7 @@ from asterism.machines.constellation_agent.events import (
 )
 from asterism.machines.constellation_agent.requests import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Cancel, FleetGuarded, Forked, GuardLifted, OwnershipAcquired, TransitionFailed
+from asterism.machines.run_control import Cancel, FleetGuarded, Forked, GuardLifted, Imported, OwnershipAcquired, TransitionFailed
 from asterism.machines.usage import Usage
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import PlannerRequest, Proposal
@@ -482,8 +482,19 @@ def stricter_fleet() -> Sequence[Record]:
     return told(it)
 
 
+def imported() -> Sequence[Record]:
+    """A run comes from a file with an approval that nothing has begun with, and with a lift: both are void (rules 7)."""
+    it = Agent({"tasks": [{"task_id": "a", "device": "s", "skill": "once", "requires_approval": True}]})
+    it.take(GuardLifted(name="once", reason="checked by hand"), permissions=permissions.ALL)
+    it.take(it.answer("approve"))
+    it.batch(Imported())
+    it.answers("approve")
+    it.ends("a")
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
     deadlines, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
-    notified, named_failure, guarded, finish_refused, continued, stricter_fleet,
+    notified, named_failure, guarded, finish_refused, continued, stricter_fleet, imported,
 )  # fmt: skip

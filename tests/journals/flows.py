@@ -19,7 +19,7 @@ from asterism.machines.flow_agent.events import (
     MessageReceived,
 )
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.run_control import FleetGuarded, Forked, GuardLifted, TransitionFailed
+from asterism.machines.run_control import FleetGuarded, Forked, GuardLifted, Imported, TransitionFailed
 from tests.conversation_harness import talk
 from tests.simulation.conversation_agents import Polite, Steps
 from tests.simulation.conversations import Conversation, hold
@@ -147,7 +147,18 @@ def flow_stricter() -> Sequence[Record]:
     return told(it)
 
 
+def flow_imported() -> Sequence[Record]:
+    """A conversation comes from a file with a yes that no handler has used."""
+    it = Talk(requires_approval=True)
+    it.handled(S.WAITING_FOR_APPROVAL, text="Go ahead?", view=AgentView(fields={"item": "pizza"}))
+    it.answer("approve")
+    it.take(Imported())
+    it.answer("reject", reason="not here")
+    it.handled(S.CANCELLED, code="rejected", reason="not here")
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     flow, flow_child, flow_child_cancel, flow_sub_states, flow_error, flow_cancel, flow_secret, flow_interrupted, flow_fork,
-    flow_constellation, flow_guarded, flow_stricter,
+    flow_constellation, flow_guarded, flow_stricter, flow_imported,
 )  # fmt: skip

@@ -17,7 +17,18 @@ from asterism.machines.orchestration_loop.effects import AskModel, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.machines.orchestration_loop.model import Later, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.machines.run_control import Cancel, FleetGuarded, Forked, GuardLifted, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import (
+    Answered,
+    AskPerson,
+    Cancel,
+    FleetGuarded,
+    Forked,
+    GuardLifted,
+    Imported,
+    Pause,
+    TransitionFailed,
+    Unpause,
+)
 from asterism.simulation.people import Crash, everyone_says
 from asterism.simulation.world import World
 from tests.loop_harness import Loop, steps
@@ -186,7 +197,17 @@ def loop_stricter() -> Sequence[Record]:
     return finish(it)
 
 
+def loop_imported() -> Sequence[Record]:
+    """A loop comes from a file with an approved step that has not begun."""
+    it = Loop(*steps("a:asks"))
+    it.take(Answered(effect_id=it.effect(AskPerson), verb="approve"))
+    it.batch(Imported())
+    it.answers("approve")
+    it.ends("a")
+    return finish(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     loop, loop_child, loop_below, loop_gates, loop_model, loop_later, loop_ladder, loop_bound, loop_cancel, loop_fork, loop_defect,
-    loop_guarded, loop_stricter,
+    loop_guarded, loop_stricter, loop_imported,
 )  # fmt: skip

@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from asterism.machines.constellation_agent.requests import attempt_request
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import AgentStatus, ChildRequested, MessageReceived
 from asterism.machines.orchestration_loop.model import Step, WorkerProfile
-from asterism.machines.run_control import Answered, AskPerson, FleetGuarded, Forked
+from asterism.machines.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
 from asterism.planner.editor import editor_server, tools
 from asterism.planner.live_run import LiveRun
 from asterism.runtime.ports.device import Attempt
@@ -321,8 +321,8 @@ def forked(agent: Agent, guard: str, *then: Any) -> str:
     return came_of(agent)
 
 
-def gone_on(guard: str, event: Callable[[Agent], Event], *, approved: bool = True) -> str:
-    """What comes of a task that has not begun, by this event of a run that began before the fleet had the guard.
+def gone_on(guard: str, events: Callable[[Agent], Sequence[Event]], *, approved: bool = True) -> str:
+    """What comes of a task that has not begun, by these events of a run that began before the fleet had the guard.
 
     ``approved``: the plan's guard has had its answer.
     """
@@ -333,9 +333,9 @@ def gone_on(guard: str, event: Callable[[Agent], Event], *, approved: bool = Tru
     agent = Agent(given, fleet=listing(guard), permissions=ALL_BUT_LOCAL)
     if guard == PLAN:
         agent.ends("first")
-        agent.batch(*([agent.answer("approve")] if approved else []), event(agent))
+        agent.batch(*([agent.answer("approve")] if approved else []), *events(agent))
         return came_of(agent)
-    agent.batch(event(agent))
+    agent.batch(*events(agent))
     agent.finish_cancellations()
     agent.ends("first")
     return came_of(agent)
@@ -343,13 +343,24 @@ def gone_on(guard: str, event: Callable[[Agent], Event], *, approved: bool = Tru
 
 @door("`fork` on the present fleet, also where the copied part has the approval")
 def fork(guard: str) -> str:
-    return gone_on(guard, lambda agent: forked_on(agent, guard))
+    return gone_on(guard, lambda agent: [forked_on(agent, guard)])
 
 
 @door("`resume` of a run under a fleet file that has become stricter")
 def resumed(guard: str) -> str:
     present = {it.device_id: it.guards for it in fleet(guard)}
-    return gone_on(guard, lambda agent: FleetGuarded(guards=present), approved=False)
+    return gone_on(guard, lambda agent: [FleetGuarded(guards=present)], approved=False)
+
+
+@door("`asterism import` on the present fleet, also where the file has the approval, or a lift")
+def imported(guard: str) -> str:
+    present = {it.device_id: it.guards for it in fleet(guard)}
+    if guard != LIFT:
+        return gone_on(guard, lambda agent: [Imported(), FleetGuarded(guards=present)])
+    agent = running(LIFT)
+    agent.take(GuardLifted(name="once", reason="checked"), permissions=ALL)
+    agent.batch(Imported(), Edited(actions=(action("add_task", **task()),)))
+    return came_of(agent)
 
 
 @door("`retry` of an ended run")

@@ -140,7 +140,7 @@ async def _import(file: Path, text: str, database: Path | None) -> int:
     for row, _ in journals:
         machine_of(row)  # refused before a database is created
     async with connect(path) as client:
-        await client.import_journals(journals)
+        await client.import_journals(journals, actor=actor())
         await client.store.add_logs(continued(logs))
     root, entries = journals[0][0].run_id, sum(len(records) for _, records in journals)
     below = f" and {count(len(journals) - 1, 'child run')}" if len(journals) > 1 else ""

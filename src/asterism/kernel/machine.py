@@ -52,7 +52,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """True for commands and answers. An inbox accepts no other event, so the only effect result in it
     is ``Answered``."""
     adopts_rules: ClassVar[bool] = False
-    """True for the acquisition of ownership: from its entry on, the owner's rules apply."""
+    """True for the acquisition of ownership and an import: from its entry on, the rules of who writes it apply."""
     submits: ClassVar[bool] = False
     """True for an event whose sender submits the run, as that of the first entry does."""
 

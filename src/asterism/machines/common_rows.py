@@ -38,6 +38,7 @@ from asterism.machines.run_control import (
     FleetGuarded,
     Forked,
     GuardLifted,
+    Imported,
     OwnershipAcquired,
     Pause,
     RunMemory,
@@ -78,6 +79,7 @@ class RunControl:
         ownership_acquired: called at each acquisition of the run, the first one included.
         forked: called in a copied run, after its copied ``StartChild`` effects are cancelled; the
             original and its child runs go on.
+        imported: called in a run that has come from a file, with its child runs.
         paused: pauses this run, or refuses; by default it sets ``memory.paused``. Then the pause is
             signaled to the children.
         unpaused: the same for an unpause.
@@ -87,6 +89,7 @@ class RunControl:
     defect: Row
     ownership_acquired: Hook = _nothing
     forked: Hook = _nothing
+    imported: Hook = _nothing
     paused: Hook = _pause
     unpaused: Hook = _unpause
 
@@ -164,10 +167,16 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
             memory.guards = not_lifted(memory.guards)
         return context.state
 
+    def imported(memory: RunMemory, event: Imported, context: StepContext) -> enum.StrEnum:
+        control.imported(memory, event, context)
+        memory.guards = not_lifted(memory.guards)
+        return context.state
+
     return {
         OwnershipAcquired: row(ownership_acquired),
         Forked: row(forked),
         FleetGuarded: row(take_fleet),
+        Imported: row(imported),
         BatchEnded: row(_batch_ended),
         ChildBlocked: row(_child_blocked),
         ChildSignaled: row(_settled),

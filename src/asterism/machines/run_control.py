@@ -114,6 +114,13 @@ class Forked(Event, tag="forked", frozen=True, kw_only=True):
     guards: dict[str, DeviceGuards] | None = None
 
 
+class Imported(Event, tag="imported", frozen=True, kw_only=True):
+    """This run has come from a file: lifts of guards are void, and so are approvals of work that has not begun."""
+
+    adopts_rules: ClassVar[bool] = True
+    submits: ClassVar[bool] = True
+
+
 class TransitionFailed(EffectResult, tag="transition_failed", frozen=True, kw_only=True):
     """A defect in the code: a move failed on a result or report of this effect, or the effect gave no valid interrupted result.
 

@@ -22,7 +22,7 @@ from asterism.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.kernel.packing import event_body, packer
 from asterism.kernel.permissions import ALL, Permission, Permissions
 from asterism.kernel.run import Run
-from asterism.machines.run_control import Answered, Forked, Verb, needs_digest, other_request
+from asterism.machines.run_control import Answered, Forked, Imported, Verb, needs_digest, other_request
 from asterism.runtime.answer_values import check_no_secret, check_types, edited_arguments
 from asterism.runtime.clock import Clock
 from asterism.runtime.journal_file import Journal, with_run_id
@@ -180,8 +180,12 @@ class Client:
         tree = sorted(await self.store.runs(root=run_id, limit=MAX_RUNS), key=lambda it: (bool(it.parent), it.created_at))
         return [(it, await self.store.records(it.run_id)) for it in tree]
 
-    async def import_journals(self, journals: Sequence[Journal], machines: Mapping[str, Machine[Any]] | None = None) -> None:
+    async def import_journals(
+        self, journals: Sequence[Journal], machines: Mapping[str, Machine[Any]] | None = None, *, actor: str = "import"
+    ) -> None:
         """Import a tree of runs with their whole journals, as an exported file has them.
+
+        A run that can go on gets an ``Imported`` entry: approvals of work that has not begun are void.
 
         All runs are replayed before one is written, and the root is written last: an import that
         was interrupted can be repeated. No server drives an imported tree until it gets a command.
@@ -189,6 +193,7 @@ class Client:
         Args:
             journals: journals of the tree, the root's first.
             machines: machines of the runs, by name; by default those of this client.
+            actor: who imports them.
 
         Raises:
             JournalMismatch: a journal cannot be replayed, or ends before its row says; nothing is
@@ -211,9 +216,13 @@ class Client:
             except RunNotFound:
                 missing.append((row, live, entries))
             else:
-                if not row.parent or left.parent != row.parent or await self.store.records(row.run_id) != list(records):
+                if not row.parent or left.parent != row.parent or (await self.store.records(row.run_id))[: len(records)] != list(records):
                     raise InvalidInput(f"a run {row.run_id!r} already exists; nothing was imported")
+        now = self.clock.now()
         for row, live, entries in reversed(missing):
+            if not live.ended or live.memory.guards.lifted:
+                voided = live.take(Imported(), at=max(now, entries[-1].at), actor=actor, permissions=self.permissions)
+                entries.extend(filter(None, [voided]))
             await submit_whole(self.store, msgspec.structs.replace(row, due_at=None), live, entries)
 
     # -- commands and answers ----------------------------------------------------------------------

@@ -21,6 +21,7 @@ from asterism.machines.run_control import (
     Cancel,
     CancelEffect,
     Forked,
+    Imported,
     OwnershipAcquired,
     Pause,
     TransitionFailed,
@@ -201,7 +202,7 @@ class BaseView:
         match event:
             case OwnershipAcquired(epoch=epoch):
                 yield LogLine(ownership_words(event), weight="detail" if epoch == 1 else "event")
-            case Pause() | Unpause() | Cancel() | Forked() | TransitionFailed():
+            case Pause() | Unpause() | Cancel() | Forked() | Imported() | TransitionFailed():
                 yield LogLine(control_words(entry))
             case Answered(cancelled=False):
                 yield LogLine(answer_words(entry, event), settled.part if settled else "")

@@ -12,7 +12,7 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, kind_of
 from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import RaiseLimits, Retry
-from asterism.machines.run_control import Answered, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import Answered, Cancel, Forked, Imported, OwnershipAcquired, Pause, TransitionFailed, Unpause
 
 MAX_FIELDS = 8
 """Fields of a result that a line shows at most."""
@@ -182,8 +182,8 @@ def control_words(entry: Entry) -> str:
         case Unpause() | Retry():
             what = "unpaused" if isinstance(event, Unpause) else f"{', '.join(map(plain, event.tasks)) or 'failed tasks'} retried"
             return f"{what} by {actor}"
-        case Forked(origin=origin, seq=seq):
-            return f"forked from {plain(origin)} at entry {seq}"
+        case Forked() | Imported():
+            return f"forked from {plain(event.origin)} at entry {event.seq}" if isinstance(event, Forked) else f"imported by {actor}"
         case TransitionFailed(event=broken, reason=reason):
             return f"a defect in Asterism: {plain(broken)} failed: {plain(reason)}"
         case _:

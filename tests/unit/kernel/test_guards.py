@@ -16,6 +16,7 @@ from asterism.kernel.guards import (
     is_listed,
     is_within,
     lifted,
+    not_lifted,
     permit,
     stricter,
     with_approval,
@@ -140,6 +141,16 @@ def test_a_device_that_reports_other_guards_allows_nothing_that_it_did_not_allow
         assert now.approval >= alone.approval
         assert bool(now.refusal) >= bool(alone.refusal)
     assert stricter(stricter(first, then), then) == stricter(first, then)
+
+
+def test_a_guard_that_an_admin_has_lifted_holds_again_when_lifts_are_void() -> None:
+    """A1: the name may be that of a skill, or of a device that accepts natural language."""
+    guards = with_approval(Guards(), ["wipe"], ["vault"])
+    there = not_lifted(lifted(lifted(guards, "wipe"), "vault"))
+    assert not there.lifted
+    assert permit(there, GuardedWork(device="elsewhere", skill="wipe")).approval
+    assert permit(there, GuardedWork(device="vault")).approval
+    assert not_lifted(guards) == guards
 
 
 def test_the_list_of_loading_variables_has_no_name_twice() -> None:

@@ -34,7 +34,18 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.memory import HandlerRunning
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.run_control import Answered, AskPerson, BatchEnded, Cancel, CancelEffect, Forked, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import (
+    Answered,
+    AskPerson,
+    BatchEnded,
+    Cancel,
+    CancelEffect,
+    Forked,
+    Imported,
+    Pause,
+    TransitionFailed,
+    Unpause,
+)
 from tests.machine_harness import as_shown
 
 SEED = {
@@ -537,6 +548,25 @@ def test_an_answer_to_the_question_of_the_original_is_none_in_a_fork() -> None:
         assert not talk.handler
         talk.answer("approve")
         assert talk.handler == "on_waiting_for_approval"
+
+
+def test_an_import_drops_a_yes_for_which_nothing_has_begun() -> None:
+    """A4: the handler that has the yes is called again only with one to the question that is asked here."""
+    talk = Talk(requires_approval=True)
+    talk.handled(S.WAITING_FOR_APPROVAL)
+    there = talk.memory.open_question
+    talk.answer("approve")
+    assert talk.handler == "on_waiting_for_approval"
+    talk.take(Imported())
+    assert not talk.handler
+    assert talk.memory.open_question not in ("", there)
+
+
+def test_an_import_leaves_a_handler_that_has_entered_its_body() -> None:
+    talk = Talk()
+    talk.entered(S.RUNNING)
+    talk.take(Imported())
+    assert isinstance(talk.memory.handler, HandlerRunning)
 
 
 NETWORKED = (Permission.VIEW, Permission.ANSWER)

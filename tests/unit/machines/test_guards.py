@@ -16,7 +16,7 @@ from asterism.kernel.permissions import ALL, LOWEST, Permission, Permissions
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, DeviceFound, Edited, Retry
-from asterism.machines.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted
+from asterism.machines.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
 from tests.constellation_harness import FLEET, Agent
 from tests.constellations import action
 from tests.machine_harness import MachineHarness
@@ -270,6 +270,32 @@ def test_a_fork_asks_again_for_an_approval_whose_work_has_not_begun() -> None:
     agent.batch(Forked(origin="r0", seq=agent.run.seq, idle_s=0.0))
     assert not starts(agent, "a")
     assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_an_import_asks_again_for_an_approval_whose_work_has_not_begun() -> None:
+    """A4: nothing lifts a guard, not an import."""
+    agent = Agent(plan(task(requires_approval=True)))
+    agent.take(agent.answer("approve"))
+    agent.batch(Imported())
+    assert not starts(agent, "a")
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_an_import_leaves_the_approval_of_an_attempt_that_has_begun() -> None:
+    agent = Agent(plan(task(requires_approval=True)))
+    agent.batch(agent.answer("approve"))
+    agent.batch(Imported())
+    assert not agent.outstanding(AskPerson)
+    agent.ends("a")
+    assert agent.state == "FINISH"
+
+
+def test_an_import_voids_the_lift_of_a_guard() -> None:
+    """A4: only the admin of this database lifts a guard here."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.take(GuardLifted(name="once", reason="checked"), permissions=ALL)
+    agent.batch(Imported())
+    assert (agent.memory.guards.lifted, "once" in agent.memory.guards.plan_skills) == ((), True)
 
 
 def test_a_fork_takes_the_guards_of_the_present_fleet() -> None:

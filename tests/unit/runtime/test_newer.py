@@ -176,7 +176,7 @@ def test_a_fork_and_an_import_keep_the_rules_of_their_entries_and_have_todays_ve
             row, records = memory.runs["fork"], memory.records["fork"]
             await other.runtime.import_journals([(msgspec.structs.replace(row, version=0), records)], MACHINES)
         assert [msgspec.json.decode(record.body).get("rules") for record in records] == [CONSTELLATION_AGENT.rules, None]
-        assert elsewhere.records["fork"] == records
+        assert elsewhere.records["fork"][:-1] == records
         assert (row.version, elsewhere.runs["fork"].version) == (OURS, OURS)
 
     asyncio.run(main())

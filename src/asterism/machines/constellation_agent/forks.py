@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from asterism.constellation.task import TaskError, TaskStatus
 from asterism.kernel.machine import StepContext
-from asterism.kernel.permissions import Permission
-from asterism.machines.common_rows import cancel_effect
+from asterism.machines.common_rows import cancel_effect, is_child
 from asterism.machines.constellation_agent.events import Dispatch, LookAtAttempt, StopAttempt
 from asterism.machines.constellation_agent.guarding import INTERRUPTED, VOID
 from asterism.machines.constellation_agent.memory import DEVICE, AwaitingApproval, ConstellationMemory
@@ -28,20 +29,34 @@ def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None
             cancel_effect(effect_id, context)
 
 
-def void_approvals(memory: ConstellationMemory, context: StepContext) -> None:
+def void_approvals(memory: ConstellationMemory, *, keeps_lifts: bool, but: Collection[str] = ()) -> None:
     """Void the approvals of tasks that have not completed: each was given for one attempt, and not for one of a copy.
 
     Where plans or edits need a yes, each of these tasks is asked about: it may have had no other. A lifted
-    guard holds again for each if no admin has made the copy.
+    guard holds again for each unless the copy keeps lifts, as an admin's fork does.
     """
     unapproved = VOID if memory.options.approve_plan or memory.options.approve_edits else ""
-    is_lifted = Permission.ADMIN in context.permissions or not memory.guards.lifted
+    is_lifted = keeps_lifts or not memory.guards.lifted
     for task in memory.constellation.tasks.values():
         task.is_as_written = task.is_as_written and is_lifted
+        if task.task_id in but:
+            continue
         if task.approved and not task.settled:
             task.approved = INTERRUPTED if task.attempts else unapproved
         elif unapproved and task.status is not TaskStatus.COMPLETED and task.approved != INTERRUPTED:
             task.approved = unapproved
+
+
+def approve_again(memory: ConstellationMemory, context: StepContext) -> None:
+    """Void the lifts, and the approvals of tasks whose attempt has not begun; an attempt that waits for its device is taken back."""
+    queued = [(effect, attempt) for effect, attempt in memory.attempts.items() if memory.never_began(effect)]
+    for effect, attempt in queued:
+        task = memory.constellation.tasks[attempt.task_id]
+        if memory.schedule and not is_child(effect, context):
+            drop_effect(memory, effect, context)
+            error = TaskError(code="interrupted", message="it had not begun when the run was imported")
+            move_task(memory.schedule, task, Retried(error=error, not_before=context.at), context)
+    void_approvals(memory, keeps_lifts=False, but={attempt.task_id for attempt in memory.attempts.values()})
 
 
 def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:

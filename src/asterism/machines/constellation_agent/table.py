@@ -10,6 +10,7 @@ from asterism.constellation.parameters import values_of
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.guards import Guards
 from asterism.kernel.machine import Machine, StepContext, row
+from asterism.kernel.permissions import Permission
 from asterism.machines.children import ChildEnded
 from asterism.machines.common_rows import DEFECT, RunControl, cancels_to, define_machine, fails_to, why_cancelled, why_transition_failed
 from asterism.machines.constellation_agent.child_runs import as_task_end
@@ -39,7 +40,7 @@ from asterism.machines.constellation_agent.events import (
     RunOptions,
     StopAttempt,
 )
-from asterism.machines.constellation_agent.forks import ask_approval_again, decide_again, leave_to_original, void_approvals
+from asterism.machines.constellation_agent.forks import approve_again, ask_approval_again, decide_again, leave_to_original, void_approvals
 from asterism.machines.constellation_agent.guarding import GUARDED, with_fleet
 from asterism.machines.constellation_agent.memory import (
     Awaiting,
@@ -74,7 +75,17 @@ from asterism.machines.constellation_agent.tasks import (
     take_end,
 )
 from asterism.machines.guarding import begun
-from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired, TransitionFailed, Unpause, no_longer_open
+from asterism.machines.run_control import (
+    Answered,
+    BatchEnded,
+    Cancel,
+    Forked,
+    Imported,
+    OwnershipAcquired,
+    TransitionFailed,
+    Unpause,
+    no_longer_open,
+)
 from asterism.machines.task_coupling import TaskSchedule
 
 Status = ConstellationAgentStatus
@@ -267,11 +278,15 @@ def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, c
 def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:
     memory.postpone(event.idle_s, context)
     if context.rules >= GUARDED:
-        void_approvals(memory, context)
+        void_approvals(memory, keeps_lifts=Permission.ADMIN in context.permissions)
     leave_to_original(memory, context)
     if memory.schedule and context.state is CONTINUE:
         decide_again(memory, memory.schedule, event, context)
     ask_approval_again(memory, context)
+
+
+def _imported(memory: ConstellationMemory, event: Imported, context: StepContext) -> None:
+    approve_again(memory, context)
 
 
 def _unpaused(memory: ConstellationMemory, event: Unpause, context: StepContext) -> None:
@@ -326,6 +341,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         defect=fails_to(FAIL, give_up),
         ownership_acquired=_ownership_acquired,
         forked=_forked,
+        imported=_imported,
         unpaused=_unpaused,
     ),
     common={

@@ -62,7 +62,7 @@ from asterism.machines.flow_agent.moves import (
 )
 from asterism.machines.flow_agent.requests import REQUESTS
 from asterism.machines.inquiries import ask_again, postpone
-from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, Imported, Pause, TransitionFailed, Unpause
 
 # -- what handlers did -----------------------------------------------------------------------------
 
@@ -168,21 +168,31 @@ def _transition_failed(memory: FlowMemory, event: TransitionFailed, context: Ste
 def _forked(memory: FlowMemory, event: Forked, context: StepContext) -> None:
     memory.children = {key: child for key, child in memory.children.items() if child.ended}  # a fork starts its own
     was = memory.handler
-    if not isinstance(was, NoHandler):  # the copied effect is cancelled; its handler is called again, or a person is asked
+    if isinstance(was, HandlerRunning):  # the copied effect is cancelled, and a person is asked
         cancel_effect(was.effect_id, context)
-    if isinstance(was, HandlerRunning):
         take_result(memory, HandlerEnded(effect_id=was.effect_id, interrupted=True), context)
-    elif isinstance(was, HandlerCalled):
+    postpone(memory, event.idle_s)
+    if memory.ends_at is not None:
+        memory.ends_at += event.idle_s
+    _begin_again(memory, context)
+
+
+def _imported(memory: FlowMemory, event: Imported, context: StepContext) -> None:
+    _begin_again(memory, context)
+
+
+def _begin_again(memory: FlowMemory, context: StepContext) -> None:
+    """Call a handler again that has not entered ``on_running``, without the answers and approvals that it had."""
+    was = memory.handler
+    if isinstance(was, HandlerCalled):
+        cancel_effect(was.effect_id, context)
         memory.handler = NoHandler()
         if was.handler not in (*ASIDE, "on_running"):  # on_running is called again for its state, with the same message
             memory.queue.insert(0, memory.message)
     if context.rules >= GUARDED and isinstance(memory.handler, NoHandler):
         void_approvals(memory, AgentStatus(context.state))
-    postpone(memory, event.idle_s)
     if context.rules >= GUARDED and memory.open_question:
         memory.last_question = ask_again(memory, memory.open_question, context)
-    if memory.ends_at is not None:
-        memory.ends_at += event.idle_s
 
 
 FLOW_AGENT: Machine[FlowMemory] = define_machine(
@@ -206,7 +216,14 @@ FLOW_AGENT: Machine[FlowMemory] = define_machine(
     },
     effects=(CallHandler, NotifyHandler),
     memory=FlowMemory,
-    control=RunControl(cancel=row(_cancelled), defect=row(_transition_failed, ERROR), forked=_forked, paused=_paused, unpaused=_unpaused),
+    control=RunControl(
+        cancel=row(_cancelled),
+        defect=row(_transition_failed, ERROR),
+        forked=_forked,
+        imported=_imported,
+        paused=_paused,
+        unpaused=_unpaused,
+    ),
     ends=[ERROR],  # a cancel can still change the end
     common={
         HandlerReported: row(_reported),

@@ -36,7 +36,7 @@ from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, p
 from asterism.machines.orchestration_loop.reflection import ask_supervisor, take_reply
 from asterism.machines.orchestration_loop.requests import REQUESTS
 from asterism.machines.orchestration_loop.steps import begin_steps, handle_result, observe, start_ready, state_now
-from asterism.machines.run_control import Answered, BatchEnded, Forked, Unpause
+from asterism.machines.run_control import Answered, BatchEnded, Forked, Imported, Unpause
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
 WAITING, COMPLETE, FAILED = State.WAITING, State.COMPLETE, State.FAILED
@@ -191,10 +191,8 @@ def _decide_step_again(memory: LoopMemory, activity: Activity, event: Forked, co
             ask_about(memory, activity, "interruption", prompt, context)
     elif activity.inquiry_id:
         activity.inquiry_id = ask_again(memory, activity.inquiry_id, context)
-    elif activity.approved and context.rules >= GUARDED and not activity.settled:
-        activity.approved = ""
-        prompt = f"{activity.step.step_id} was approved when {event.origin} was forked. Run it here?"
-        ask_about(memory, activity, "approval", prompt, context)
+    elif context.rules >= GUARDED:
+        _approve_step_again(memory, activity, f"when {event.origin} was forked", context)
 
 
 def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event: Forked, context: StepContext) -> None:
@@ -209,10 +207,31 @@ def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event
             ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
     elif call.inquiry_id:
         call.inquiry_id = ask_again(memory, call.inquiry_id, context)
-    elif call.confirmed and context.rules >= GUARDED and not call.done:
+    elif context.rules >= GUARDED:
+        _approve_call_again(memory, activity, call, f"when {event.origin} was forked", context)
+
+
+def _approve_step_again(memory: LoopMemory, activity: Activity, when: str, context: StepContext) -> None:
+    """Void the approval of a step that has not begun, and ask again."""
+    if activity.approved and not (activity.settled or activity.effect_id or activity.inquiry_id):
+        activity.approved = ""
+        ask_about(memory, activity, "approval", f"{activity.step.step_id} was approved {when}. Run it here?", context)
+
+
+def _approve_call_again(memory: LoopMemory, activity: Activity, call: Call, when: str, context: StepContext) -> None:
+    """Do as ``_approve_step_again`` for a call of a tool."""
+    if call.confirmed and not (call.done or call.effect_id or call.inquiry_id):
         call.confirmed = False
-        prompt = f"{call.asked.tool} was approved when {event.origin} was forked. Call it here?"
-        ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
+        ask_about_call(memory, activity, call, f"{call.asked.tool} was approved {when}. Call it here?", context, kind="confirmation")
+
+
+def _imported(memory: LoopMemory, event: Imported, context: StepContext) -> None:
+    memory.trusted.clear()
+    context.touch("task", *memory.active)
+    for activity in memory.active.values():
+        for call in activity.calls:
+            _approve_call_again(memory, activity, call, "before this run was imported", context)
+        _approve_step_again(memory, activity, "before this run was imported", context)
 
 
 # -- in more than one state ------------------------------------------------------------------------
@@ -256,7 +275,11 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
     memory=LoopMemory,
     requests=REQUESTS,
     control=RunControl(
-        cancel=cancels_to(CANCELLED, LoopMemory.fail), defect=fails_to(FAILED, LoopMemory.fail), forked=decide_again, unpaused=_unpaused
+        cancel=cancels_to(CANCELLED, LoopMemory.fail),
+        defect=fails_to(FAILED, LoopMemory.fail),
+        forked=decide_again,
+        imported=_imported,
+        unpaused=_unpaused,
     ),
     while_live={StepOnce: row(_stepped)},
     starts=first_event,

@@ -9,12 +9,12 @@ import pytest
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import Refused
 from asterism.kernel.guards import Guards
-from asterism.kernel.machine import kind_of
+from asterism.kernel.machine import Event, kind_of
 from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.orchestration_loop.effects import CallTool, MakePlan, Reflect, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, ToolCall, WorkerProfile
-from asterism.machines.run_control import Answered, AskPerson, Forked, Pause, Verb
+from asterism.machines.run_control import Answered, AskPerson, Forked, Imported, Pause, Verb
 from tests.loop_harness import Loop, steps
 
 # -- planning ----------------------------------------------------------------------------------------
@@ -333,12 +333,13 @@ def test_a_new_plan_does_not_drop_the_approval_that_the_first_plan_asked_for() -
     assert [asked.subject["step_id"] for asked in loop.outstanding(AskPerson).values()] == ["c"]
 
 
-def test_a_fork_asks_again_about_a_step_that_was_approved_and_had_not_begun() -> None:
-    """A4."""
+@pytest.mark.parametrize("copied", [Forked(origin="r0", seq=2, idle_s=0.0), Imported()])
+def test_a_copy_asks_again_about_a_step_that_was_approved_and_had_not_begun(copied: Event) -> None:
+    """A4: a fork, and a run from a file."""
     loop = Loop(*steps("a:asks"))
     (asked,) = loop.outstanding(AskPerson)
     loop.take(Answered(effect_id=asked, verb="approve"))
-    loop.batch(Forked(origin="r0", seq=loop.run.seq, idle_s=0.0))
+    loop.batch(copied)
     assert not loop.outstanding(RunWorker)
     assert len(loop.outstanding(AskPerson)) == 1
 
