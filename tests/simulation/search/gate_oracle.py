@@ -21,7 +21,7 @@ from asterism.kernel.permissions import Permission
 from asterism.machines.children import StartChild, child_run_id
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, Dispatch, Edited, Planned, Retry
 from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.run_control import Answered, AskPerson, GuardLifted, OwnershipAcquired
+from asterism.machines.run_control import Answered, AskPerson, GuardLifted, Imported, OwnershipAcquired
 from asterism.runtime.ports.device import Attempt
 from asterism.simulation.checks.constellation_checks import ConstellationChecks
 from asterism.simulation.device import Performance
@@ -84,7 +84,8 @@ class GateOracle:
         memory: contents of the store.
 
     Attributes:
-        imports: True if a journal of another world is imported: its answers count, although their rows are not there.
+        imports: True if a journal of another world is imported: its answers count for what has begun there,
+            although their rows are not here.
         stale: inbox rows, by run and key, of people who had read another question.
         received: the newest attempt of each key, as its device received it.
         judged: number of gated attempts that devices received.
@@ -109,6 +110,11 @@ class GateOracle:
         wrong = ""
         for task_id in retried:
             told.times[task_id] += 1
+        if isinstance(event, Imported):
+            has_begun = {one.of for one in told.begun.values()}
+            told.given = {yes for yes in told.given if yes.of in has_begun}
+            told.gates |= told.lifted
+            told.lifted.clear()
         if isinstance(event, GuardLifted) and not entry.note:
             wrong = self._lift(told, event, entry)
         subject = self._subject(event, checks) if not entry.note else None

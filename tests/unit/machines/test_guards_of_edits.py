@@ -12,9 +12,9 @@ from asterism.errors import Refused
 from asterism.kernel.guards import DeviceGuards, SkillGuard
 from asterism.kernel.permissions import ALL_BUT_LOCAL
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import Edited, Retry
+from asterism.machines.constellation_agent.events import DeviceLost, Dispatch, Edited, Retry
 from asterism.machines.run_control import Pause, Unpause
-from tests.constellation_harness import FLEET, Agent
+from tests.constellation_harness import FLEET, Agent, retried
 from tests.constellations import action
 
 RETRY = {"max_attempts": 6, "backoff_s": 0, "on": ["raised"]}
@@ -105,6 +105,19 @@ def test_a_yes_is_to_the_results_that_the_question_showed_and_not_to_those_of_a_
     assert agent.inquiry().subject["results"] == {"a": {"found": "something else"}}
     agent.answers("approve")
     assert agent.task("b").attempts == 1
+
+
+def test_after_a_no_to_another_device_a_retry_asks_again_about_work_that_may_have_finished() -> None:
+    """A8; found by the search (forks of gates, seed 51001182)."""
+    agent = Agent(plan(task("a")))
+    agent.ends("a", error="interrupted")
+    agent.take(DeviceLost(device="s"))
+    agent.answers("approve")
+    assert agent.inquiry().subject["device"] == "s2"
+    agent.answers("reject")
+    agent = retried(agent)
+    assert not agent.outstanding(Dispatch)
+    assert agent.inquiry().subject["device"] == "s2"
 
 
 def test_an_edit_that_changes_nothing_leaves_an_approval() -> None:

@@ -20,7 +20,7 @@ from asterism.kernel.guards import digest_of
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.device_question import DeviceQuestion, DeviceReply
 from asterism.machines.constellation_agent.events import AttemptLooked, Dispatch, LookAtAttempt
-from asterism.machines.constellation_agent.guarding import GUARDED, INTERRUPTED, is_remote, permit_task
+from asterism.machines.constellation_agent.guarding import GUARDED, INTERRUPTED, VOID, is_remote, permit_task
 from asterism.machines.constellation_agent.memory import DEVICE, ConstellationMemory
 from asterism.machines.constellation_agent.requests import attempt_request
 from asterism.machines.constellation_agent.stopping import drop_effect
@@ -52,6 +52,8 @@ def ask_to_start(memory: ConstellationMemory, schedule: TaskSchedule, task: Task
     if task.approved == INTERRUPTED:
         kind = INTERRUPTION
         prompt = f"{named(task)}{where(attempt)} was interrupted before this retry and may have finished. Run it again?"
+    elif task.approved and context.rules >= GUARDED:
+        task.approved = VOID  # it was for another request; a no to this one leaves nothing approved, also for a retry
     inquiry = open_inquiry(memory, kind, prompt, shown(memory, attempt, context), context, about=task.task_id)
     await_answer(memory, schedule, attempt, inquiry, context, by=Started)
 
