@@ -13,7 +13,7 @@ from a2a.client import ClientConfig, ClientFactory
 from a2a.types import Message, Part, Role, SendMessageRequest
 
 from benchmarks.device_runs import chain, run_s
-from tests.a2a_process import AgentProcess
+from tests.support.a2a_process import AgentProcess
 
 
 async def _bare_s(url: str, length: int) -> float:

@@ -15,10 +15,10 @@ import msgspec
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from asterism.console.assets import assets
-from asterism.constellation.documents import LineSpec, PlanDocument
-from asterism.constellation.line import DependencyType
-from asterism.constellation.task import RetryPolicy, TaskError
-from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
+from asterism.constellation.model.documents import LineSpec, PlanDocument
+from asterism.constellation.model.line import DependencyType
+from asterism.constellation.model.task import RetryPolicy, TaskError
+from asterism.devices.port import Attempt, AttemptResult, Signs
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import IDLE, open_runtime, submit
 from benchmarks.plans import layered

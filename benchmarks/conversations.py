@@ -18,9 +18,9 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from asterism.bootstrap import open as open_runtime
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flowagent
-from asterism.reading.number_words import has_library
+from asterism.app.bootstrap import open as open_runtime
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flowagent
+from asterism.words.reading.number_words import has_library
 from benchmarks.machine import described
 
 RESULTS = Path(__file__).with_name("CONVERSATIONS.md")

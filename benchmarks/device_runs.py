@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from asterism.bootstrap import open_devices, open_runtime, open_store
-from asterism.constellation.documents import parse_plan
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.app.bootstrap import open_devices, open_runtime, open_store
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import parse_plan
 
 
 def chain(length: int, **task: str) -> dict[str, Any]:

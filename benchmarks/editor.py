@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import time
 
-from asterism.constellation.batch import apply_edits
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import LineSpec, TaskSpec
-from asterism.constellation.edits import AddDependency, AddTask, BuildConstellation, Edit, RemoveDependency, RemoveTask, UpdateTask
+from asterism.constellation.model.batch import apply_edits
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.documents import LineSpec, TaskSpec
+from asterism.constellation.model.edits import AddDependency, AddTask, BuildConstellation, Edit, RemoveDependency, RemoveTask, UpdateTask
 from benchmarks.plans import layered
 
 EDITS = 10_000

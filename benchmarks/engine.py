@@ -11,18 +11,18 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from asterism.constellation.documents import PlanDocument
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellations.performers import AttemptPerformer
-from asterism.devices.dispatcher import Dispatcher
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, Dispatch
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.driver import Driver
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device, Signs
-from asterism.runtime.ports.observer import Observer
-from asterism.runtime.ports.store import Store
-from asterism.runtime.runtime import Runtime
+from asterism.constellation.machine.events import ConstellationSubmitted, Dispatch
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import PlanDocument
+from asterism.constellation.python.performers import AttemptPerformer
+from asterism.devices.dispatch.dispatcher import Dispatcher
+from asterism.devices.port import Attempt, AttemptResult, Device, Signs
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.ports.observer import Observer
+from asterism.engine.ports.store import Store
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.timing import Taken, taking

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.bootstrap import open_devices, open_runtime, open_store
-from asterism.constellation.documents import parse_plan
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.app.bootstrap import open_devices, open_runtime, open_store
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import parse_plan
 from benchmarks.waiting import resident_bytes
 
 DEVICE = """

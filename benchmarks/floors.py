@@ -14,7 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from asterism.constellation.documents import PlanDocument
+from asterism.constellation.model.documents import PlanDocument
 from benchmarks.timing import Taken, taking
 
 Row = tuple[tuple[str, str], asyncio.Future[None]]

@@ -15,13 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from asterism.kernel.machine import Machine
-from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
-from asterism.loops.definition import open_performers
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.driver import Driver
-from asterism.runtime.runtime import Runtime
+from asterism.engine.kernel.machine import Machine
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.runtime import Runtime
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker
+from asterism.loop.python.definition import open_performers
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.floors import durable_floor
 from benchmarks.plans import chain

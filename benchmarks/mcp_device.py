@@ -15,9 +15,9 @@ from pathlib import Path
 
 from mcp import Client, StdioServerParameters
 
-from asterism.devices.mcp.entry import McpEntry
-from asterism.devices.mcp.kind import open_mcp_kind
-from asterism.runtime.ports.device import Attempt, Device
+from asterism.devices.kinds.mcp.entry import McpEntry
+from asterism.devices.kinds.mcp.kind import open_mcp_kind
+from asterism.devices.port import Attempt, Device
 
 SERVER = """
 import asyncio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from asterism.telemetry.observer import Telemetry
+from asterism.service.telemetry.observer import Telemetry
 from benchmarks.engine import durable, in_memory
 from benchmarks.plans import chain
 from benchmarks.timing import Taken, in_turns

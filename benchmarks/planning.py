@@ -15,23 +15,23 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from asterism.constellation.analysis import critical_path
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
-from asterism.devices.dispatcher import Dispatcher
-from asterism.machines.constellation_agent.events import AskPlanner, ConstellationSubmitted, Dispatch, Hold, Replan, RunOptions
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.driver import Driver
-from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.planner import Planner, Proposal
-from asterism.runtime.runtime import Runtime
-from asterism.simulation.clock import EPOCH, WorldClock
-from asterism.simulation.device import Behaviour, FakeDevice, PerformanceLog, Script
-from asterism.simulation.loop import run as run_in_virtual_time
-from asterism.simulation.planner import Reply, ScriptedPlanner
+from asterism.constellation.machine.events import AskPlanner, ConstellationSubmitted, Dispatch, Hold, Replan, RunOptions
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.analysis import critical_path
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.planner.port import Planner, Proposal
+from asterism.constellation.python.performers import AttemptPerformer, PlannerPerformer
+from asterism.devices.dispatch.dispatcher import Dispatcher
+from asterism.devices.port import Attempt
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
+from asterism.testing.clock import EPOCH, WorldClock
+from asterism.testing.device import Behaviour, FakeDevice, PerformanceLog, Script
+from asterism.testing.loop import run as run_in_virtual_time
+from asterism.testing.planner import Reply, ScriptedPlanner
 from benchmarks.results import write_waiting
 
 DAGS = 50

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
-from asterism.constellation.fan_out import ForEach
+from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.model.fan_out import ForEach
 
 
 def chain(length: int) -> PlanDocument:

@@ -17,8 +17,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from asterism.kernel.journal import Entry
-from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
+from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.engine.kernel.journal import Entry
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import IDLE, open_runtime, submit
 from benchmarks.plans import chain

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from asterism.runtime.ports.store import RunRow, RunStatus, Store
-from asterism.servers.tokens import new_token
+from asterism.engine.ports.store import RunRow, RunStatus, Store
+from asterism.service.tokens import new_token
 from benchmarks.device_runs import chain
 from benchmarks.http_load import Connection, Watchers, connected, seconds
 from benchmarks.served import Served

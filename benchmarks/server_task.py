@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from asterism.runtime.ports.store import RunRow
-from asterism.servers.tokens import new_token
+from asterism.engine.ports.store import RunRow
+from asterism.service.tokens import new_token
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.device_runs import chain
 from benchmarks.http_load import connected

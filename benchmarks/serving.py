@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.kernel.journal import Record
-from asterism.runtime.ports.store import InquiryRow, RunQuery, RunRow
-from asterism.servers.tokens import new_token
+from asterism.engine.kernel.journal import Record
+from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow
+from asterism.service.tokens import new_token
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.http_load import connected
 from benchmarks.served import Served, asterism_server, bare_server

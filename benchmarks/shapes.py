@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument
+from asterism.constellation.model.documents import PlanDocument
 from benchmarks.engine import durable, in_memory
 from benchmarks.floors import durable_floor, memory_floor
 from benchmarks.plans import chain, fan, layered

@@ -17,15 +17,15 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.bootstrap import open_devices, open_runtime, open_store
-from asterism.constellation.documents import PlanDocument, parse_plan
-from asterism.constellation.profile import Fleet
+from asterism.app.bootstrap import open_devices, open_runtime, open_store
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import PlanDocument, parse_plan
+from asterism.devices.port import Attempt, AttemptResult, Device, Signs
+from asterism.engine.control.run_control import Cancel
+from asterism.engine.kernel.profile import Fleet
+from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import AsterismError
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Cancel
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device, Signs
-from asterism.runtime.runtime import Runtime
 from benchmarks.engine import IDLE
 from benchmarks.plans import chain, fan, layered
 from benchmarks.waiting import resident_bytes

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import asyncssh
 
-from asterism.devices.fleet import open_fleet
-from asterism.devices.ssh.device import ssh_kind
-from asterism.runtime.ports.device import Attempt
+from asterism.devices.fleet.fleet_file import open_fleet
+from asterism.devices.kinds.ssh.device import ssh_kind
+from asterism.devices.port import Attempt
 from benchmarks.device_runs import chain, run_s
-from tests.attempt_files import TestFiles
-from tests.device_signs import Heard
-from tests.openssh_server import OpensshServer, find_sshd, openssh_server
+from tests.support.attempt_files import TestFiles
+from tests.support.device_signs import Heard
+from tests.support.openssh_server import OpensshServer, find_sshd, openssh_server
 
 PROGRAMS = {"nothing": ("true",), "sleep": ("sleep", "0.1")}
 COMMANDS = "".join(f"[[devices.commands]]\nname = '{name}'\nargv = {list(argv)}\n" for name, argv in PROGRAMS.items())

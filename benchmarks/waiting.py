@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.runtime.runtime import Runtime
+from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import open_runtime, submit
 from benchmarks.plans import chain

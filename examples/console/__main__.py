@@ -23,8 +23,8 @@ from typing import Any, cast
 
 import httpx2
 
-from asterism.runtime.clock import SystemClock
-from asterism.simulation.scripted_model import ScriptedModel
+from asterism.engine.runtime.clock import SystemClock
+from asterism.testing.scripted_model import ScriptedModel
 from examples.console import model, plans
 from examples.digits.__main__ import REQUEST as DIGITS
 from examples.replan.__main__ import REQUEST as REPLAN

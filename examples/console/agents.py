@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
+from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker
 
 FOUND = {
     "logs": "From 09:12 on, every checkout waits 2.4 s for the table of orders.",

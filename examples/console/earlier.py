@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from asterism.cli import main
-from asterism.runtime.clock import SystemClock
+from asterism.engine.runtime.clock import SystemClock
 
 SLOW_S = float(sys.argv.pop(1))
 PUNCTUAL = SystemClock.now

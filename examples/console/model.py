@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from asterism.simulation.model_wire import ModelRequest, Say
+from asterism.testing.model_wire import ModelRequest, Say
 from examples.replan.__main__ import answer as answer_about_digits
 
 COMPARE = "Compare our price of a lamp with every shop in the country, and report the cheapest"

@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from asterism.flows import (
+from asterism.conversation.python import (
     AgentResult,
     AgentStatus,
     InputField,

@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from asterism.simulation.model_wire import ModelRequest, Say
-from asterism.simulation.scripted_model import ScriptedModel
+from asterism.testing.model_wire import ModelRequest, Say
+from asterism.testing.scripted_model import ScriptedModel
 from examples.notes.loop import FOLDER, SUMMARY
 
 REFUSED = "I was not allowed to write it."

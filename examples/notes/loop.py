@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from asterism.loops import LoopView, McpServer, ModelWorker, OrchestrationLoop, within
+from asterism.loop.python import LoopView, McpServer, ModelWorker, OrchestrationLoop, within
 
 FOLDER = str(Path(os.environ.get("NOTES_FOLDER", Path(__file__).with_name("notes"))).resolve())
 SUMMARY = str(Path(FOLDER) / "summary.md")

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from asterism.loops import LoopView, ModelWorker, OrchestrationLoop, tool
+from asterism.loop.python import LoopView, ModelWorker, OrchestrationLoop, tool
 
 ORDERS = {"17": {"item": "lamp", "paid": 49.9}}
 

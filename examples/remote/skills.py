@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from asterism import File, SkillContext, skill
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
-from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
+from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker
 
 PACE_S = float(os.environ.get("ASTERISM_REMOTE_PACE", "0.2"))
 """Seconds that each device works."""

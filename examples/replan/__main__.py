@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from asterism.simulation.model_wire import ModelRequest, Say
-from asterism.simulation.scripted_model import ScriptedModel
+from asterism.testing.model_wire import ModelRequest, Say
+from asterism.testing.scripted_model import ScriptedModel
 
 FLEET = Path(__file__).parents[1] / "digits" / "fleet.toml"
 REQUEST = (

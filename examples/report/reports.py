@@ -5,7 +5,7 @@ asterism chat examples/report/reports.py
 
 from __future__ import annotations
 
-from asterism.flows import AgentResult, InputField, Message, StandardAgent, flowagent
+from asterism.conversation.python import AgentResult, InputField, Message, StandardAgent, flowagent
 
 
 @flowagent(

@@ -8,7 +8,7 @@ import sys
 import time
 
 import asterism
-from asterism.runtime.lookup import find_run
+from asterism.engine.runtime.lookup import find_run
 from asterism.views.text.show import read_tree, show_lines
 
 

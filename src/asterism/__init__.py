@@ -29,31 +29,58 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names for type checkers; a test compares the two lists
-    from asterism.bootstrap import open as open  # noqa: A004 - `asterism.open()` is its name
-    from asterism.bootstrap import run as run
-    from asterism.connection import connect as connect
-    from asterism.constellation.constellation import TaskConstellation as TaskConstellation
-    from asterism.constellation.line import TaskStarLine as TaskStarLine
-    from asterism.constellation.parameters import Param as Param
-    from asterism.constellation.profile import AgentProfile as AgentProfile
-    from asterism.constellation.task import RetryPolicy as RetryPolicy
-    from asterism.constellation.task import TaskStar as TaskStar
-    from asterism.constellations.app import App as App
-    from asterism.constellations.definition import Constellation as Constellation
-    from asterism.constellations.each import each as each
-    from asterism.constellations.goal import Goal as Goal
-    from asterism.constellations.handle import RunHandle as RunHandle
-    from asterism.constellations.handle import RunResult as RunResult
-    from asterism.constellations.reference import Task as Task
-    from asterism.constellations.rounds import Round as Round
-    from asterism.constellations.rounds import follow as follow
-    from asterism.constellations.rounds import submit as submit
-    from asterism.devices.file_text import read_text as read_text
-    from asterism.devices.python_fleet import Device as Device
-    from asterism.devices.python_fleet import Fleet as Fleet
-    from asterism.devices.skill import File as File
-    from asterism.devices.skill import SkillContext as SkillContext
-    from asterism.devices.skill import skill as skill
+    from asterism.app.bootstrap import open as open  # noqa: A004 - `asterism.open()` is its name
+    from asterism.app.bootstrap import run as run
+    from asterism.app.connect import connect as connect
+    from asterism.constellation.machine.events import ConstellationAgentStatus as ConstellationAgentStatus
+    from asterism.constellation.machine.events import RunOptions as RunOptions
+    from asterism.constellation.machine.events import WeavingMode as WeavingMode
+    from asterism.constellation.machine.table import ConstellationAgent as ConstellationAgent
+    from asterism.constellation.model.constellation import TaskConstellation as TaskConstellation
+    from asterism.constellation.model.line import TaskStarLine as TaskStarLine
+    from asterism.constellation.model.parameters import Param as Param
+    from asterism.constellation.model.task import RetryPolicy as RetryPolicy
+    from asterism.constellation.model.task import TaskStar as TaskStar
+    from asterism.constellation.planner.phases import ConstellationProcessorContext as ConstellationProcessorContext
+    from asterism.constellation.planner.phases import ConstellationStrategyFactory as ConstellationStrategyFactory
+    from asterism.constellation.planner.phases import ContextNames as ContextNames
+    from asterism.constellation.planner.phases import ProcessingPhase as ProcessingPhase
+    from asterism.constellation.planner.phases import ProcessingResult as ProcessingResult
+    from asterism.constellation.planner.phases import depends_on as depends_on
+    from asterism.constellation.planner.phases import provides as provides
+    from asterism.constellation.planner.processor import ConstellationAgentProcessor as ConstellationAgentProcessor
+    from asterism.constellation.planner.prompter import ConstellationPrompterFactory as ConstellationPrompterFactory
+    from asterism.constellation.planner.reply import ConstellationAgentResponse as ConstellationAgentResponse
+    from asterism.constellation.python.app import App as App
+    from asterism.constellation.python.definition import Constellation as Constellation
+    from asterism.constellation.python.each import each as each
+    from asterism.constellation.python.goal import Goal as Goal
+    from asterism.constellation.python.handle import RunHandle as RunHandle
+    from asterism.constellation.python.handle import RunResult as RunResult
+    from asterism.constellation.python.reference import Task as Task
+    from asterism.constellation.python.rounds import Round as Round
+    from asterism.constellation.python.rounds import follow as follow
+    from asterism.constellation.python.rounds import submit as submit
+    from asterism.conversation.machine.events import STATE_TRANSITIONS as STATE_TRANSITIONS
+    from asterism.conversation.machine.events import AgentStatus as AgentStatus
+    from asterism.conversation.machine.events import Message as Message
+    from asterism.conversation.python.agent import StandardAgent as StandardAgent
+    from asterism.conversation.python.agent import flowagent as flowagent
+    from asterism.conversation.python.agent_state import AgentResult as AgentResult
+    from asterism.conversation.python.conversation import Conversation as Conversation
+    from asterism.conversation.python.fields import InputField as InputField
+    from asterism.conversation.python.fields import OutputField as OutputField
+    from asterism.conversation.python.orchestrator import Orchestrator as Orchestrator
+    from asterism.devices.fleet.python_fleet import Device as Device
+    from asterism.devices.fleet.python_fleet import Fleet as Fleet
+    from asterism.devices.skills.file_text import read_text as read_text
+    from asterism.devices.skills.skill import File as File
+    from asterism.devices.skills.skill import SkillContext as SkillContext
+    from asterism.devices.skills.skill import skill as skill
+    from asterism.engine.kernel.profile import AgentProfile as AgentProfile
+    from asterism.engine.runtime.client import Client as Client
+    from asterism.engine.runtime.registration import Registration as Registration
+    from asterism.engine.runtime.runtime import Runtime as Runtime
     from asterism.errors import AsterismError as AsterismError
     from asterism.errors import IllegalTransition as IllegalTransition
     from asterism.errors import Interrupted as Interrupted
@@ -63,65 +90,38 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.errors import Refused as Refused
     from asterism.errors import RunFailed as RunFailed
     from asterism.errors import RunNotFound as RunNotFound
-    from asterism.flows.agent import StandardAgent as StandardAgent
-    from asterism.flows.agent import flowagent as flowagent
-    from asterism.flows.agent_state import AgentResult as AgentResult
-    from asterism.flows.conversation import Conversation as Conversation
-    from asterism.flows.fields import InputField as InputField
-    from asterism.flows.fields import OutputField as OutputField
-    from asterism.flows.orchestrator import Orchestrator as Orchestrator
-    from asterism.loops.definition import OrchestrationLoop as OrchestrationLoop
-    from asterism.loops.outcome import LoopResult as LoopResult
-    from asterism.machines.constellation_agent.events import ConstellationAgentStatus as ConstellationAgentStatus
-    from asterism.machines.constellation_agent.events import RunOptions as RunOptions
-    from asterism.machines.constellation_agent.events import WeavingMode as WeavingMode
-    from asterism.machines.constellation_agent.table import ConstellationAgent as ConstellationAgent
-    from asterism.machines.flow_agent.events import STATE_TRANSITIONS as STATE_TRANSITIONS
-    from asterism.machines.flow_agent.events import AgentStatus as AgentStatus
-    from asterism.machines.flow_agent.events import Message as Message
-    from asterism.machines.orchestration_loop.model import Finding as Finding
-    from asterism.machines.orchestration_loop.model import Handoff as Handoff
-    from asterism.machines.orchestration_loop.model import LoopOptions as LoopOptions
-    from asterism.machines.orchestration_loop.model import State as State
-    from asterism.machines.orchestration_loop.model import Step as Step
-    from asterism.machines.orchestration_loop.table import TRANSITIONS as TRANSITIONS
-    from asterism.planner.phases import ConstellationProcessorContext as ConstellationProcessorContext
-    from asterism.planner.phases import ConstellationStrategyFactory as ConstellationStrategyFactory
-    from asterism.planner.phases import ContextNames as ContextNames
-    from asterism.planner.phases import ProcessingPhase as ProcessingPhase
-    from asterism.planner.phases import ProcessingResult as ProcessingResult
-    from asterism.planner.phases import depends_on as depends_on
-    from asterism.planner.phases import provides as provides
-    from asterism.planner.processor import ConstellationAgentProcessor as ConstellationAgentProcessor
-    from asterism.planner.prompter import ConstellationPrompterFactory as ConstellationPrompterFactory
-    from asterism.planner.reply import ConstellationAgentResponse as ConstellationAgentResponse
-    from asterism.runtime.client import Client as Client
-    from asterism.runtime.registration import Registration as Registration
-    from asterism.runtime.runtime import Runtime as Runtime
-    from asterism.servers.remote_app import Followed as Followed
-    from asterism.servers.remote_app import RemoteApp as RemoteApp
-    from asterism.servers.remote_app import RemoteRun as RemoteRun
-    from asterism.servers.remote_conversation import RemoteConversation as RemoteConversation
-    from asterism.servers.remote_schedule import RemoteSchedule as RemoteSchedule
+    from asterism.loop.machine.model import Finding as Finding
+    from asterism.loop.machine.model import Handoff as Handoff
+    from asterism.loop.machine.model import LoopOptions as LoopOptions
+    from asterism.loop.machine.model import State as State
+    from asterism.loop.machine.model import Step as Step
+    from asterism.loop.machine.table import TRANSITIONS as TRANSITIONS
+    from asterism.loop.python.definition import OrchestrationLoop as OrchestrationLoop
+    from asterism.loop.python.outcome import LoopResult as LoopResult
+    from asterism.service.remote_app import Followed as Followed
+    from asterism.service.remote_app import RemoteApp as RemoteApp
+    from asterism.service.remote_app import RemoteRun as RemoteRun
+    from asterism.service.remote_conversation import RemoteConversation as RemoteConversation
+    from asterism.service.remote_schedule import RemoteSchedule as RemoteSchedule
 
 _PUBLIC = {
-    "asterism.bootstrap": ("open", "run"),
-    "asterism.connection": ("connect",),
-    "asterism.constellation.constellation": ("TaskConstellation",),
-    "asterism.constellation.line": ("TaskStarLine",),
-    "asterism.constellation.parameters": ("Param",),
-    "asterism.constellation.profile": ("AgentProfile",),
-    "asterism.constellation.task": ("RetryPolicy", "TaskStar"),
-    "asterism.constellations.app": ("App",),
-    "asterism.constellations.definition": ("Constellation",),
-    "asterism.constellations.each": ("each",),
-    "asterism.constellations.goal": ("Goal",),
-    "asterism.constellations.handle": ("RunHandle", "RunResult"),
-    "asterism.constellations.reference": ("Task",),
-    "asterism.constellations.rounds": ("Round", "follow", "submit"),
-    "asterism.devices.file_text": ("read_text",),
-    "asterism.devices.python_fleet": ("Device", "Fleet"),
-    "asterism.devices.skill": ("File", "SkillContext", "skill"),
+    "asterism.app.bootstrap": ("open", "run"),
+    "asterism.app.connect": ("connect",),
+    "asterism.constellation.model.constellation": ("TaskConstellation",),
+    "asterism.constellation.model.line": ("TaskStarLine",),
+    "asterism.constellation.model.parameters": ("Param",),
+    "asterism.engine.kernel.profile": ("AgentProfile",),
+    "asterism.constellation.model.task": ("RetryPolicy", "TaskStar"),
+    "asterism.constellation.python.app": ("App",),
+    "asterism.constellation.python.definition": ("Constellation",),
+    "asterism.constellation.python.each": ("each",),
+    "asterism.constellation.python.goal": ("Goal",),
+    "asterism.constellation.python.handle": ("RunHandle", "RunResult"),
+    "asterism.constellation.python.reference": ("Task",),
+    "asterism.constellation.python.rounds": ("Round", "follow", "submit"),
+    "asterism.devices.skills.file_text": ("read_text",),
+    "asterism.devices.fleet.python_fleet": ("Device", "Fleet"),
+    "asterism.devices.skills.skill": ("File", "SkillContext", "skill"),
     "asterism.errors": (
         "AsterismError",
         "IllegalTransition",
@@ -133,19 +133,19 @@ _PUBLIC = {
         "RunFailed",
         "RunNotFound",
     ),
-    "asterism.flows.agent": ("StandardAgent", "flowagent"),
-    "asterism.flows.agent_state": ("AgentResult",),
-    "asterism.flows.conversation": ("Conversation",),
-    "asterism.flows.fields": ("InputField", "OutputField"),
-    "asterism.flows.orchestrator": ("Orchestrator",),
-    "asterism.loops.definition": ("OrchestrationLoop",),
-    "asterism.loops.outcome": ("LoopResult",),
-    "asterism.machines.constellation_agent.events": ("ConstellationAgentStatus", "RunOptions", "WeavingMode"),
-    "asterism.machines.constellation_agent.table": ("ConstellationAgent",),
-    "asterism.machines.flow_agent.events": ("STATE_TRANSITIONS", "AgentStatus", "Message"),
-    "asterism.machines.orchestration_loop.model": ("Finding", "Handoff", "LoopOptions", "State", "Step"),
-    "asterism.machines.orchestration_loop.table": ("TRANSITIONS",),
-    "asterism.planner.phases": (
+    "asterism.conversation.python.agent": ("StandardAgent", "flowagent"),
+    "asterism.conversation.python.agent_state": ("AgentResult",),
+    "asterism.conversation.python.conversation": ("Conversation",),
+    "asterism.conversation.python.fields": ("InputField", "OutputField"),
+    "asterism.conversation.python.orchestrator": ("Orchestrator",),
+    "asterism.loop.python.definition": ("OrchestrationLoop",),
+    "asterism.loop.python.outcome": ("LoopResult",),
+    "asterism.constellation.machine.events": ("ConstellationAgentStatus", "RunOptions", "WeavingMode"),
+    "asterism.constellation.machine.table": ("ConstellationAgent",),
+    "asterism.conversation.machine.events": ("STATE_TRANSITIONS", "AgentStatus", "Message"),
+    "asterism.loop.machine.model": ("Finding", "Handoff", "LoopOptions", "State", "Step"),
+    "asterism.loop.machine.table": ("TRANSITIONS",),
+    "asterism.constellation.planner.phases": (
         "ConstellationProcessorContext",
         "ConstellationStrategyFactory",
         "ContextNames",
@@ -154,15 +154,15 @@ _PUBLIC = {
         "depends_on",
         "provides",
     ),
-    "asterism.planner.processor": ("ConstellationAgentProcessor",),
-    "asterism.planner.prompter": ("ConstellationPrompterFactory",),
-    "asterism.planner.reply": ("ConstellationAgentResponse",),
-    "asterism.runtime.client": ("Client",),
-    "asterism.runtime.registration": ("Registration",),
-    "asterism.runtime.runtime": ("Runtime",),
-    "asterism.servers.remote_app": ("Followed", "RemoteApp", "RemoteRun"),
-    "asterism.servers.remote_conversation": ("RemoteConversation",),
-    "asterism.servers.remote_schedule": ("RemoteSchedule",),
+    "asterism.constellation.planner.processor": ("ConstellationAgentProcessor",),
+    "asterism.constellation.planner.prompter": ("ConstellationPrompterFactory",),
+    "asterism.constellation.planner.reply": ("ConstellationAgentResponse",),
+    "asterism.engine.runtime.client": ("Client",),
+    "asterism.engine.runtime.registration": ("Registration",),
+    "asterism.engine.runtime.runtime": ("Runtime",),
+    "asterism.service.remote_app": ("Followed", "RemoteApp", "RemoteRun"),
+    "asterism.service.remote_conversation": ("RemoteConversation",),
+    "asterism.service.remote_schedule": ("RemoteSchedule",),
 }
 _HOME_OF = {name: home for home, names in _PUBLIC.items() for name in names}
 """Public name -> the module that defines it, which is imported on first use of the name."""

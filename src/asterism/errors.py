@@ -118,7 +118,7 @@ class RunNewer(AsterismError):
 
     Attributes:
         run_id: id of the run.
-        theirs: version of the run, as ``kernel.journal.version_of`` returns it.
+        theirs: version of the run, as ``engine.kernel.journal.version_of`` returns it.
         ours: newest version of the run's machine that this program supports.
     """
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from asterism.kernel.diagram import mermaid
-from asterism.kernel.machine import Machine, kind_of
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.machines.task_lifecycle import TASK_LIFECYCLE
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.machine.task_lifecycle import TASK_LIFECYCLE
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.engine.kernel.diagram import mermaid
+from asterism.engine.kernel.machine import Machine, kind_of
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
 
 PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
 
@@ -37,30 +37,30 @@ These names are public and do not change. The name of the class in Python may ch
 COMMON_HEAD = """## Common events and effects
 
 The constellation agent, the orchestration loop and the flow agent have these events and effects in
-common; the rows are in `asterism.machines.common_rows`. The section of a machine repeats a common
+common; the rows are in `asterism.engine.control.common_rows`. The section of a machine repeats a common
 event only if it can change the state there. *Live* states are those that are not terminal.
 """
 
 INTRODUCTIONS = {
     CONSTELLATION_AGENT.name: (
         "Plans a request as a constellation, runs the tasks and plans again when their results require it.\n"
-        "Its table is `asterism.machines.constellation_agent.table`. The matrix includes transitions from\n"
+        "Its table is `asterism.constellation.machine.table`. The matrix includes transitions from\n"
         "a state to itself. Those of FINISH and FAIL never happen: `batch_ended` changes nothing there."
     ),
     ORCHESTRATION_LOOP.name: (
         "A loop works through a plan with workers and tools, and reflects on the results. Its table is\n"
-        "`asterism.machines.orchestration_loop.table`. The first seven states are those of a sequential loop.\n"
+        "`asterism.loop.machine.table`. The first seven states are those of a sequential loop.\n"
         "PARALLEL, CONFIRMING and CANCELLED extend it to parallel steps, approvals of tool calls and\n"
         "cancels. A step that waits for its approval is WAITING."
     ),
     FLOW_AGENT.name: (
         "A conversation that collects fields, asks for approval and then acts. Its table is\n"
-        "`asterism.machines.flow_agent.table`. The agent's own code chooses the next state\n"
+        "`asterism.conversation.machine.table`. The agent's own code chooses the next state\n"
         "(`running_entered`, `handler_ended`), but only along these transitions."
     ),
     TASK_LIFECYCLE.name: (
-        "One task of a constellation. Its table is `asterism.machines.task_lifecycle`. How a task affects the\n"
-        "other tasks is another table: `COUPLING` in `asterism.machines.task_coupling`. The events of a task\n"
+        "One task of a constellation. Its table is `asterism.constellation.machine.task_lifecycle`. How a task affects the\n"
+        "other tasks is another table: `COUPLING` in `asterism.constellation.machine.task_coupling`. The events of a task\n"
         "are not journaled."
     ),
 }

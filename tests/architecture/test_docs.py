@@ -21,16 +21,16 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import LineSpec, TaskSpec
-from asterism.constellation.line import TRUTH_TABLE, DependencyType
-from asterism.constellation.task import RetryPolicy, TaskStatus
-from asterism.flows import InputField, StandardAgent
-from asterism.flows.parsing import SPOKEN, is_spoken
-from asterism.loops import LoopView, OrchestrationLoop
-from asterism.machines.flow_agent.events import HANDLERS, AgentStatus
-from asterism.machines.orchestration_loop.model import Gate, LoopOptions, Step
-from asterism.planner.model_choice import KEY_VARIABLES, MODEL_VARIABLES, ModelChoice
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.documents import LineSpec, TaskSpec
+from asterism.constellation.model.line import TRUTH_TABLE, DependencyType
+from asterism.constellation.model.task import RetryPolicy, TaskStatus
+from asterism.constellation.planner.model_choice import KEY_VARIABLES, MODEL_VARIABLES, ModelChoice
+from asterism.conversation.machine.events import HANDLERS, AgentStatus
+from asterism.conversation.python import InputField, StandardAgent
+from asterism.conversation.python.parsing import SPOKEN, is_spoken
+from asterism.loop.machine.model import Gate, LoopOptions, Step
+from asterism.loop.python import LoopView, OrchestrationLoop
 from tests.architecture import draw_machines
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from asterism.engine.kernel.journal import Record
+from asterism.engine.ports.store import Commit
 from asterism.errors import AsterismError
-from asterism.kernel.journal import Record
-from asterism.runtime.ports.store import Commit
 from asterism.stores.sqlite import SqliteStore
 
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import asterism
-from asterism.constellation.documents import parse_plan
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.task import TaskError
-from asterism.constellations.app import App
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.model.task import TaskError
+from asterism.constellation.python.app import App
+from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
+from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.errors import AsterismError, InvalidInput, Refused, RunNotFound, StoreUnavailable
-from asterism.kernel.guards import DeviceGuards, SkillGuard
-from asterism.servers.remote_app import RemoteApp
+from asterism.service.remote_app import RemoteApp
 from asterism.views.delta import Delta, fold, is_story
-from tests.api_server import ASKS, Server, failing, plan, serving
+from tests.support.api_server import ASKS, Server, failing, plan, serving
 
 AnyApp = App | RemoteApp
 Scenario = Callable[[AnyApp, Server], Awaitable[None]]
@@ -183,7 +183,7 @@ def test_a_run_that_does_not_exist_is_not_found(play: Play) -> None:
 
 
 def test_a_client_of_a_server_says_what_is_wrong_with_its_url_or_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("asterism.servers.http_connection.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("asterism.service.http_connection.FIRST_WAIT_S", 0.001)
 
     async def scenario() -> None:
         async with serving(tmp_path) as server:

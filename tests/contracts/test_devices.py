@@ -14,16 +14,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.task import TaskError
-from asterism.devices.fleet import open_fleet
-from asterism.devices.local import local_kind
-from asterism.devices.pool import WorkerPool
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device
-from asterism.simulation import loop as simulation
-from asterism.simulation.device import Behaviour, FakeDevice, PerformanceLog, by_skill
-from tests.device_signs import Heard
-from tests.mcp_devices import open_mcp
+from asterism.constellation.model.task import TaskError
+from asterism.devices.fleet.fleet_file import open_fleet
+from asterism.devices.kinds.local import local_kind
+from asterism.devices.port import Attempt, AttemptResult, Device
+from asterism.devices.workers.pool import WorkerPool
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.testing import loop as simulation
+from asterism.testing.device import Behaviour, FakeDevice, PerformanceLog, by_skill
+from tests.support.device_signs import Heard
+from tests.support.mcp_devices import open_mcp
 
 SKILLS = ("answer", "raise", "crash", "talk", "wait")
 LOCAL_SKILLS = ("answer", "complain", "exit_hard", "talk", "wait")

@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from asterism.engine.ports.cursors import inquiry_cursor, run_cursor
+from asterism.engine.ports.notices import STUCK_TRIES, Delivery, DeliveryStatus, Notice
+from asterism.engine.ports.store import InquiryRow, ProcessRow, RunQuery, RunRow, Store
+from asterism.engine.ports.work import WorkSummary
+from asterism.engine.runtime.problems import CRASHED
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.runtime.ports.cursors import inquiry_cursor, run_cursor
-from asterism.runtime.ports.notices import STUCK_TRIES, Delivery, DeliveryStatus, Notice
-from asterism.runtime.ports.store import InquiryRow, ProcessRow, RunQuery, RunRow, Store
-from asterism.runtime.ports.work import WorkSummary
-from asterism.runtime.problems import CRASHED
 from asterism.stores import sqlite
 from asterism.stores.sqlite import SqliteStore
 from tests.contracts.test_stores import Play, World, commit, inquiry, letter, plant, play, record, row, with_

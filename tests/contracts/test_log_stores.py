@@ -7,8 +7,8 @@ import itertools
 import msgspec
 import pytest
 
-from asterism.runtime.ports import logs as port
-from asterism.runtime.ports.logs import LogChunk
+from asterism.engine.ports import logs as port
+from asterism.engine.ports.logs import LogChunk
 from asterism.stores import log_bounds, sqlite_logs
 from tests.contracts.test_stores import Play, World, commit, play, record, row
 

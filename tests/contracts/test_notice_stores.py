@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asterism.runtime.ports.notices import STUCK_TRIES, Delivery, Notice
+from asterism.engine.ports.notices import STUCK_TRIES, Delivery, Notice
 from tests.contracts.test_stores import Play, World, commit, inquiry, play, record, row
 
 __all__ = ["play"]

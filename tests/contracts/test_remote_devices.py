@@ -16,28 +16,28 @@ from typing import Any, Protocol
 import msgspec
 import pytest
 
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellations.performers import AttemptPerformer
-from asterism.devices.a2a import device as a2a_device
-from asterism.devices.a2a.kind import a2a_kind
-from asterism.devices.dispatcher import Dispatcher
-from asterism.devices.fleet import open_fleet
-from asterism.devices.process import group_lives
-from asterism.devices.ssh.device import ssh_kind
-from asterism.devices.ssh.script import folder_of
-from asterism.kernel.data import MAX_BYTES
-from asterism.kernel.file_value import files_in, safe_name
-from asterism.machines.constellation_agent.events import AttemptEnded
-from asterism.runtime.ports.device import Attempt, AttemptResult, DeviceReply, RemoteDevice
-from asterism.simulation import loop as simulation
-from asterism.simulation.device import Behaviour
-from asterism.simulation.remote import FarSide, RemoteJob, SimulatedRemoteDevice
-from tests.a2a_process import AgentProcess
-from tests.attempt_files import TestFiles
-from tests.device_signs import Heard
-from tests.mcp_devices import TASKS, calls, open_mcp, served
-from tests.mcp_task_server import state_of, tasks
-from tests.ssh_server import SshServer, ssh_server
+from asterism.constellation.machine.events import AttemptEnded
+from asterism.constellation.python.performers import AttemptPerformer
+from asterism.devices.attempts.process import group_lives
+from asterism.devices.dispatch.dispatcher import Dispatcher
+from asterism.devices.fleet.fleet_file import open_fleet
+from asterism.devices.kinds.a2a import device as a2a_device
+from asterism.devices.kinds.a2a.kind import a2a_kind
+from asterism.devices.kinds.ssh.device import ssh_kind
+from asterism.devices.kinds.ssh.script import folder_of
+from asterism.devices.port import Attempt, AttemptResult, DeviceReply, RemoteDevice
+from asterism.engine.kernel.data import MAX_BYTES
+from asterism.engine.kernel.file_value import files_in, safe_name
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.testing import loop as simulation
+from asterism.testing.device import Behaviour
+from asterism.testing.remote import FarSide, RemoteJob, SimulatedRemoteDevice
+from tests.support.a2a_process import AgentProcess
+from tests.support.attempt_files import TestFiles
+from tests.support.device_signs import Heard
+from tests.support.mcp_devices import TASKS, calls, open_mcp, served
+from tests.support.mcp_task_server import state_of, tasks
+from tests.support.ssh_server import SshServer, ssh_server
 
 SKILLS = ("answer", "slow", "wait", "ask", "large")
 

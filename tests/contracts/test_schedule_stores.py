@@ -7,9 +7,9 @@ import asyncio
 import msgspec
 import pytest
 
+from asterism.engine.ports.schedules import Firing, FiringStatus, Schedule
+from asterism.engine.ports.store import RunRow
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.schedules import Firing, FiringStatus, Schedule
-from asterism.runtime.ports.store import RunRow
 from asterism.stores import sqlite_schedules
 from tests.contracts.test_stores import Play, World, play, record
 

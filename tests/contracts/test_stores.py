@@ -14,11 +14,11 @@ from typing import Protocol
 import msgspec
 import pytest
 
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.snapshot import Snapshot
+from asterism.engine.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.errors import InvalidInput, Refused, RunNewer, RunNotFound, RunOwned, StaleOwner
-from asterism.kernel.journal import Record
-from asterism.kernel.permissions import Permission
-from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.stores.memory import Memory, MemoryStore
 from asterism.stores.sqlite import SqliteStore
 

@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 import pytest
 
+from asterism.engine.ports.tokens import TokenRow
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.tokens import TokenRow
 from tests.contracts.test_stores import Play, World, play
 
 __all__ = ["play"]

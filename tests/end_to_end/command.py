@@ -1,4 +1,4 @@
-"""A command line to its end, in a forked process (``tests.forks``)."""
+"""A command line to its end, in a forked process (``tests.support.forks``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from asterism.cli import main
-from tests.forks import forked
+from tests.support.forks import forked
 
 
 def run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
 
 
 @flowagent(requires_approval=True, description="Order lunch")

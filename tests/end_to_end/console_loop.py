@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
+from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker
 
 
 async def plan(_: LoopView) -> list[dict[str, Any]]:

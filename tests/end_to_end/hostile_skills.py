@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from asterism import File, SkillContext, skill
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"></script><script>document.title='taken'</script>\u202e\x1b[31m&amp;"
 ENDLESS = "x" * 1_000_000

@@ -6,9 +6,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from asterism.devices.pool import WorkerPool, WorkerSettings
-from asterism.devices.worker_protocol import FunctionJob
-from asterism.runtime.ports.device import Attempt
+from asterism.devices.attempts.worker_protocol import FunctionJob
+from asterism.devices.port import Attempt
+from asterism.devices.workers.pool import WorkerPool, WorkerSettings
 
 
 class Printed:

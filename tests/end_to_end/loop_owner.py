@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import asterism
-from asterism.kernel.journal import Entry
-from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
+from asterism.engine.kernel.journal import Entry
+from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker
 
 DATABASE, LOG, DIE_AFTER, DIE_IN = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[4]), sys.argv[5]
 WHAT, _, ONCE = sys.argv[3].partition("-")

@@ -15,10 +15,10 @@ from typing import Any
 
 import asterism
 from asterism import Constellation, File, SkillContext, skill
-from asterism.flows import AgentStatus, InputField, StandardAgent, flowagent
-from asterism.flows.conversation import Conversation
-from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.conversation.python import AgentStatus, InputField, StandardAgent, flowagent
+from asterism.conversation.python.conversation import Conversation
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker
 
 LOOP = f"{Path(__file__).resolve()}:loop"
 PACE_S = 0.2

@@ -10,15 +10,15 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from asterism.bootstrap import run_files
+from asterism.app.bootstrap import run_files
+from asterism.engine.kernel.machine import run_id_of
 from asterism.errors import Refused
-from asterism.kernel.machine import run_id_of
-from asterism.servers.http_connection import HttpConnection
+from asterism.service.http_connection import HttpConnection
 from asterism.stores.sqlite import SqliteStore
 from examples.remote.skills import digest
-from tests.attempt_files import parts
 from tests.end_to_end.remote_crashes import INTERRUPTED, PLAN
 from tests.end_to_end.served_site import ServedSite, until_answered
+from tests.support.attempt_files import parts
 
 LOOK_S = 0.3
 LATE_S = 1.0

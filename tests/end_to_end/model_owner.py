@@ -13,14 +13,14 @@ import signal
 import sys
 from pathlib import Path
 
-from asterism.bootstrap import open_planner, open_runtime, open_store
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.planner.model_choice import choose_model
-from asterism.runtime.ports.device import Attempt, Device
-from asterism.runtime.ports.planner import Planner, PlannerRequest, Proposal
+from asterism.app.bootstrap import open_planner, open_runtime, open_store
+from asterism.constellation.machine.events import ConstellationSubmitted, RunOptions
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.planner.model_choice import choose_model
+from asterism.constellation.planner.port import Planner, PlannerRequest, Proposal
+from asterism.devices.port import Attempt, Device
 from tests.end_to_end.crash_owner import KilledAfter
-from tests.http_runs import SEED_FLEET, HandDevice
+from tests.support.http_runs import SEED_FLEET, HandDevice
 
 NEVER = 10_000
 

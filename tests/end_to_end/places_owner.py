@@ -12,10 +12,10 @@ from typing import Any
 
 import asterism
 from asterism import Device, Fleet
-from asterism.constellation.documents import parse_plan
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import parse_plan
 from asterism.errors import RunNotFound
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 
 SKILLS = Path(__file__).with_name("places_skills.py")
 

@@ -23,15 +23,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from asterism.bootstrap import run_files
-from asterism.machines.run_control import Verb
-from asterism.runtime.client import Client
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports.store import InquiryRow
+from asterism.app.bootstrap import run_files
+from asterism.engine.control.run_control import Verb
+from asterism.engine.ports.store import InquiryRow
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.clock import SystemClock
 from asterism.stores.sqlite import SqliteStore
 from examples.remote.servers import Servers
 from examples.remote.skills import digest
-from tests.attempt_files import parts
+from tests.support.attempt_files import parts
 
 OWNER = Path(__file__).with_name("crash_owner.py")
 ROOT = Path(__file__).parents[2]

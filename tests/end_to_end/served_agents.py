@@ -13,11 +13,11 @@ from typing import Any
 
 import asterism
 from asterism import Constellation, SkillContext, skill
-from asterism.constellations.rounds import submit
-from asterism.flows import AgentStatus, InputField, StandardAgent, flowagent
-from asterism.flows.conversation import Conversation
-from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.constellation.python.rounds import submit
+from asterism.conversation.python import AgentStatus, InputField, StandardAgent, flowagent
+from asterism.conversation.python.conversation import Conversation
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker
 
 
 def did(name: str, key: str) -> None:

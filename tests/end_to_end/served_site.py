@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import asterism
 from asterism.errors import InvalidInput, StoreUnavailable
-from asterism.servers.http_connection import HttpConnection
+from asterism.service.http_connection import HttpConnection
 from examples.remote.servers import Servers
 
 T = TypeVar("T")

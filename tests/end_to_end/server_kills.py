@@ -26,13 +26,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import asterism
-from asterism.schedules.firing import started
-from asterism.servers.http_connection import HttpConnection
+from asterism.service.http_connection import HttpConnection
+from asterism.service.schedules.firing import started
 from examples.remote.servers import Servers
 from tests.end_to_end.mixed_load import Load, Mix
 from tests.end_to_end.served_site import AGENTS, ROOT, ServedSite
 from tests.end_to_end.stream_follower import Follower, stream_faults
-from tests.post_server import PostServer, post_server
+from tests.support.post_server import PostServer, post_server
 
 ROUND_MOMENTS = 25
 """Moments of a round, at most; it is over when its runs have ended."""

@@ -22,13 +22,13 @@ from typing import Any
 
 import msgspec
 
-from asterism.servers.http_connection import HttpConnection
+from asterism.service.http_connection import HttpConnection
 from examples.remote.servers import Servers
 from tests.end_to_end.mixed_load import Load, Mix
 from tests.end_to_end.served_site import ROOT, ServedSite
 from tests.end_to_end.stream_follower import stream_faults
-from tests.post_server import post_server
-from tests.unit.servers.test_streams import cutting_proxy
+from tests.support.post_server import post_server
+from tests.unit.service.test_streams import cutting_proxy
 
 PROGRAMS = 2
 CUT_S = 2.0

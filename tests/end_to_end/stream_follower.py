@@ -18,7 +18,7 @@ import msgspec
 
 import asterism
 from asterism.errors import StoreUnavailable
-from asterism.servers.http_connection import HttpConnection
+from asterism.service.http_connection import HttpConnection
 from asterism.views.delta import Delta, Rows, fold, is_story
 
 AGAIN_S = 0.2

@@ -16,13 +16,13 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
-from asterism.bootstrap import open_runtime, open_store
-from asterism.constellation.documents import parse_plan
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device, Signs
-from asterism.telemetry.observer import Telemetry
+from asterism.app.bootstrap import open_runtime, open_store
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import parse_plan
+from asterism.devices.port import Attempt, AttemptResult, Device, Signs
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.service.telemetry.observer import Telemetry
 from tests.end_to_end.crash_owner import KilledAfter
 
 RESULTS: dict[str, tuple[str, dict[str, Any]]] = {

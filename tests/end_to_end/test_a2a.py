@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.a2a_process import AgentProcess
 from tests.end_to_end.command import run
+from tests.support.a2a_process import AgentProcess
 
 PLAN = {"tasks": [{"task_id": "work", "device": "agent", "description": "DO"}], "dependencies": []}
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from asterism.devices.a2a.content import message_id
-from asterism.devices.a2a.kind import a2a_kind
-from asterism.devices.fleet import open_fleet
-from asterism.runtime.ports.device import Attempt, DeviceReply, RemoteDevice
-from tests.device_signs import Heard
+from asterism.devices.fleet.fleet_file import open_fleet
+from asterism.devices.kinds.a2a.content import message_id
+from asterism.devices.kinds.a2a.kind import a2a_kind
+from asterism.devices.port import Attempt, DeviceReply, RemoteDevice
+from tests.support.device_signs import Heard
 
 SDK = "a2a-sdk[http-server]==0.3.26"
 AGENT = Path(__file__).parents[1] / "a2a_legacy_agent.py"

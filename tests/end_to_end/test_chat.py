@@ -113,7 +113,7 @@ def test_ctrl_c_leaves_at_once_and_leaves_the_conversation_open(terminal: Termin
 WORK = """
 import asyncio
 from pathlib import Path
-from asterism.flows import AgentStatus, StandardAgent, flowagent
+from asterism.conversation.python import AgentStatus, StandardAgent, flowagent
 
 
 @flowagent(triggers=["work"], description="Work")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from asterism.runtime.ports.store import RunRow
+from asterism.engine.ports.store import RunRow
 from asterism.stores.sqlite import SqliteStore
 from tests.end_to_end import command
 from tests.end_to_end.desk import Desk

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from asterism.devices import pool as pool_module
-from asterism.devices.handle import WorkerHandle
-from asterism.devices.pool import WorkerPool, WorkerSettings
-from asterism.devices.worker_protocol import FunctionJob
-from asterism.runtime.ports.device import Attempt, AttemptResult
-from asterism.runtime.ports.performer import TENANT
-from tests.device_signs import Heard
+from asterism.devices.attempts.worker_protocol import FunctionJob
+from asterism.devices.port import Attempt, AttemptResult
+from asterism.devices.workers import pool as pool_module
+from asterism.devices.workers.handle import WorkerHandle
+from asterism.devices.workers.pool import WorkerPool, WorkerSettings
+from asterism.engine.ports.performer import TENANT
+from tests.support.device_signs import Heard
 
 SKILLS = """
 import asyncio, os, resource, shutil, signal, sys, threading

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from asterism.kernel.guards import digest_of
+from asterism.engine.kernel.guards import digest_of
 from tests.end_to_end.desk import Desk
 from tests.end_to_end.test_cli import REQUEST
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.end_to_end.desk import TIMEOUT_S, Desk
-from tests.small_disk import fill, mounted
+from tests.support.small_disk import fill, mounted
 
 PLAN = {"task_id": "task_001", "name": "measure", "device": "desk"}
 

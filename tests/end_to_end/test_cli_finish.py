@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from asterism.simulation.model_wire import ModelRequest
-from asterism.simulation.scripted_model import ModelAnswer, ScriptedModel
+from asterism.testing.model_wire import ModelRequest
+from asterism.testing.scripted_model import ModelAnswer, ScriptedModel
 from tests.end_to_end.desk import Desk
-from tests.http_runs import edit
+from tests.support.http_runs import edit
 
 PLAN = {
     "tasks": [{"task_id": "a", "device": "desk", "skill": "fail"}],

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.a2a_process import AgentProcess
 from tests.end_to_end.desk import Desk
-from tests.mcp_devices import SCRIPTED
-from tests.ssh_server import ssh_server
+from tests.support.a2a_process import AgentProcess
+from tests.support.mcp_devices import SCRIPTED
+from tests.support.ssh_server import ssh_server
 
 BROKEN = """
 [[devices]]

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from asterism.simulation.model_wire import Say
-from asterism.simulation.scripted_model import ScriptedModel
+from asterism.testing.model_wire import Say
+from asterism.testing.scripted_model import ScriptedModel
 from tests.end_to_end.desk import TIMEOUT_S, Desk
 
 LOOP = """
 import os
 import signal
-from asterism.loops import OrchestrationLoop, Worker
+from asterism.loop.python import OrchestrationLoop, Worker
 
 async def plan(view):
     return [

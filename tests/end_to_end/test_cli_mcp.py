@@ -19,9 +19,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult
 
-from asterism.planner.editor import RESOURCE
-from tests.constellations import SEVEN, seed
+from asterism.constellation.planner.editor import RESOURCE
 from tests.end_to_end.desk import TIMEOUT_S, Desk
+from tests.support.constellations import SEVEN, seed
 
 GATE = {"task_id": "gate", "name": "wait", "device": "desk"}
 AFTER = {"task_id": "after", "name": "deploy", "device": "server"}

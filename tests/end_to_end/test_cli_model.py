@@ -91,5 +91,5 @@ def test_a_run_without_a_model_loads_no_models_library(desk: Desk) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import sys\n" + script, *argv], env=desk.environment(), capture_output=True, text=True, check=True
     )
-    assert "asterism.bootstrap" in done.stderr
+    assert "asterism.app.bootstrap" in done.stderr
     assert [name for name in HEAVY if name in done.stderr.split()] == []

@@ -222,7 +222,9 @@ def test_a_journal_edited_by_hand_is_named(desk: Desk, statement: str, told: str
 )
 def test_a_standard_stream_that_is_closed_is_no_traceback(desk: Desk, line: str, told: str) -> None:
     desk.do("run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure"}), "--fleet", desk.fleet)
-    (desk.folder / "agents.py").write_text("from asterism.flows import StandardAgent\n\nclass Any(StandardAgent): pass\n", encoding="utf-8")
+    (desk.folder / "agents.py").write_text(
+        "from asterism.conversation.python import StandardAgent\n\nclass Any(StandardAgent): pass\n", encoding="utf-8"
+    )
     shell = f'"{sys.executable}" -m asterism.cli {line.format(run=desk.runs()[0]["run"])}'
     done = subprocess.run(
         ["sh", "-c", shell], env=desk.environment(), cwd=desk.folder, capture_output=True, text=True, check=False, timeout=60

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from asterism.simulation.model_wire import ModelRequest
-from asterism.simulation.scripted_model import ModelAnswer, ScriptedModel
+from asterism.testing.model_wire import ModelRequest
+from asterism.testing.scripted_model import ModelAnswer, ScriptedModel
 from tests.end_to_end.desk import Desk
-from tests.http_runs import creating, edit
+from tests.support.http_runs import creating, edit
 
 REQUEST = "measure the text"
 MEASURE = {"task_id": "t1", "name": "measure", "device": "desk", "inputs": {"accuracy": 0.9}}

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.engine.kernel.journal import version_of
 from asterism.errors import version_text
-from asterism.kernel.journal import version_of
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.stores.database import APPLICATION_ID, MIGRATIONS
 from tests.end_to_end.desk import Desk
 

@@ -12,14 +12,14 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.journal_file import journal_lines
-from asterism.runtime.ports.store import RunRow
-from tests.constellation_harness import Agent
-from tests.constellations import plan
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.engine.kernel.packing import packer
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.journal_file import journal_lines
 from tests.end_to_end.console_site import HERE, ConsoleSite, Tab, served
 from tests.end_to_end.hostile_skills import ENDLESS, HOSTILE
+from tests.support.constellation_harness import Agent
+from tests.support.constellations import plan
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from asterism.bootstrap import MACHINES
-from asterism.kernel.journal import Record
-from asterism.kernel.machine import EffectResult, kind_of
-from asterism.machines.run_control import Verb
-from asterism.runtime.client import Client
-from asterism.runtime.clock import SystemClock
+from asterism.app.bootstrap import MACHINES
+from asterism.engine.control.run_control import Verb
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.machine import EffectResult, kind_of
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.clock import SystemClock
 from asterism.stores.sqlite import SqliteStore
-from tests.constellations import seed
+from tests.support.constellations import seed
 
 HERE = Path(__file__).parent
 NEVER = 10_000

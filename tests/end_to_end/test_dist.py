@@ -84,7 +84,7 @@ def test_the_wheel_has_every_file_of_the_package_its_license_and_its_types(dist:
         metadata = next(wheel.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
     listed = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert {name.removeprefix("src/") for name in listed} - names == set()
-    assert "asterism/py.typed" in names
+    assert "asterism//py.typed" in names
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     assert "License-Expression: Apache-2.0" in metadata
     assert f"Requires-Python: {PROJECT['requires-python']}" in metadata
@@ -142,7 +142,7 @@ def test_the_wheel_alone_runs_plans_loops_and_conversations(version: str, dist: 
     assert "FINISH: finished" in do("asterism", "run", "double number 21 on desk", "--fleet", "fleet.toml")
     assert "a heron" in do("asterism", "loop", "run", "loop.toml", "look")
     assert "3 days" in do("asterism", "chat", "trip.py", typed="book a trip\nthree\nyes\n")
-    do("env/bin/python", "-c", "import asterism.simulation.world")
+    do("env/bin/python", "-c", "import asterism.testing.world")
     shutil.rmtree(tmp_path / "env")
 
 

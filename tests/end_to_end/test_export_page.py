@@ -11,14 +11,14 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from asterism.console.export import PageLog, PageRun, machine_data, run_page
-from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.engine.kernel.packing import packer
 from asterism.views import Delta
 from asterism.views.registry import unread_view
-from tests.constellation_harness import Agent
 from tests.end_to_end.browsers import TIMEOUT_MS, until
 from tests.end_to_end.hostile_skills import ENDLESS, HOSTILE
 from tests.journals.test_golden import MACHINE_OF, golden
+from tests.support.constellation_harness import Agent
 from tests.unit.console.story import story
 
 SHOWN = "<img src=x onerror=\"document.title='taken'\"></script><script>document.title='taken'</script>\\u202e\\u001b[31m&amp;"

@@ -10,7 +10,7 @@ import pytest
 from tests.end_to_end.desk import Desk
 
 AGENTS = """
-from asterism.flows import AgentStatus, InputField, StandardAgent, constellation, flowagent
+from asterism.conversation.python import AgentStatus, InputField, StandardAgent, constellation, flowagent
 
 
 @flowagent(description="Ship it")
@@ -74,7 +74,7 @@ def test_a_plan_with_a_missing_secret_is_refused_before_the_first_question(desk:
     plan = {"tasks": [{"task_id": "pay", "device": "here", "skill": "pages.py:pay", "inputs": {"token": "${secret.BANK_TOKEN}"}}]}
     (desk.folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     agent = """
-from asterism.flows import InputField, StandardAgent, flowagent
+from asterism.conversation.python import InputField, StandardAgent, flowagent
 
 @flowagent(description="Pay", triggers=["pay"], requires_approval=True, plan="plan.json")
 class Pay(StandardAgent):
@@ -89,7 +89,7 @@ class Pay(StandardAgent):
 
 
 PAY = """
-from asterism.flows import StandardAgent, flowagent
+from asterism.conversation.python import StandardAgent, flowagent
 
 @flowagent(description="Pay", triggers=["pay"], plan="plan.json")
 class Pay(StandardAgent):

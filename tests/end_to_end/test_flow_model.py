@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from asterism.simulation.scripted_model import Fault, ModelAnswer, ScriptedModel
+from asterism.testing.scripted_model import Fault, ModelAnswer, ScriptedModel
 from tests.end_to_end.desk import Desk
 from tests.end_to_end.test_cli_model import WITHOUT_THE_EXTRA
 
 AGENTS = """
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
 
 
 @flowagent(triggers=["book"], requires_approval=True, description="Book a table")

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 FLOWS = str(ROOT / "examples" / "flows" / "flows.py")
 AGENT = """
 import time
-from asterism.flows import AgentStatus, InputField, StandardAgent, flowagent
+from asterism.conversation.python import AgentStatus, InputField, StandardAgent, flowagent
 
 
 @flowagent(triggers=["pay"], requires_approval=True, description="Pay")
@@ -119,7 +119,7 @@ def test_a_conversation_goes_on_in_another_process_where_it_was(desk: Desk) -> N
 
 DATED = """
 import datetime as dt
-from asterism.flows import InputField, StandardAgent, flowagent
+from asterism.conversation.python import InputField, StandardAgent, flowagent
 
 
 @flowagent(triggers=["book", "buche"], requires_approval=True, description="Book")
@@ -162,7 +162,7 @@ def test_flow_run_invents_nothing_and_approves_nothing(desk: Desk) -> None:
 
 
 LOOP = """
-from asterism.loops import Handoff, OrchestrationLoop, Worker
+from asterism.loop.python import Handoff, OrchestrationLoop, Worker
 
 async def dig(handoff: Handoff):
     return "gold"
@@ -171,7 +171,7 @@ steps = [{"step_id": "dig", "worker": "dig", "intent": "dig"}]
 digging = OrchestrationLoop(plan=steps, workers={"dig": Worker(dig, requires_approval=True)})
 """
 DIGGER = """
-from asterism.flows import AgentStatus, StandardAgent
+from asterism.conversation.python import AgentStatus, StandardAgent
 from digging_of_test import digging
 
 class Digger(StandardAgent):

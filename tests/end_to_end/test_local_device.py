@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.places import Places
-from asterism.devices.pool import WorkerPool, WorkerSettings
-from asterism.devices.process import start_mark
-from asterism.devices.worker_ledger import reap_orphans
-from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job
+from asterism.devices.attempts.process import start_mark
+from asterism.devices.attempts.worker_protocol import CommandJob, FunctionJob, Job
+from asterism.devices.dispatch.places import Places
+from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.workers.pool import WorkerPool, WorkerSettings
+from asterism.devices.workers.worker_ledger import reap_orphans
 from asterism.errors import StoreUnavailable
-from asterism.runtime.ports.device import Attempt, AttemptResult, Signs
-from tests.device_signs import Heard
+from tests.support.device_signs import Heard
 
 HERE = Path(__file__).parent
 KIT = WorkerSettings(HERE, ("local_skills.py",))

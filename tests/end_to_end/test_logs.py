@@ -227,7 +227,7 @@ def test_functions_of_the_program_itself_and_loops_have_logs(desk: Desk) -> None
 PROGRAM = """
 import asyncio, os
 import asterism
-from asterism.loops.worker import Worker
+from asterism.loop.python.worker import Worker
 
 async def work(handoff):
     print("printed by a worker")

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from asterism.loops import LoopResult, ModelWorker, OrchestrationLoop
-from asterism.planner.model_choice import ModelChoice
-from asterism.simulation.model_wire import Say
-from asterism.simulation.scripted_model import Fault, ScriptedModel
+from asterism.constellation.planner.model_choice import ModelChoice
+from asterism.loop.python import LoopResult, ModelWorker, OrchestrationLoop
+from asterism.testing.model_wire import Say
+from asterism.testing.scripted_model import Fault, ScriptedModel
 
 
 def double(number: int) -> int:

@@ -7,7 +7,7 @@ import sys
 
 from tests.end_to_end.desk import Desk
 from tests.end_to_end.test_logs import until
-from tests.mcp_devices import SCRIPTED, calls
+from tests.support.mcp_devices import SCRIPTED, calls
 
 
 def test_a_cancelled_call_is_named_as_perhaps_running(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.desk import Desk
-from tests.mcp_devices import SCRIPTED, calls
+from tests.support.mcp_devices import SCRIPTED, calls
 
 pytestmark = pytest.mark.slow
 

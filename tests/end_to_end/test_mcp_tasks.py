@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.desk import Desk
-from tests.mcp_devices import TASKS, calls, served
-from tests.mcp_task_server import tasks
+from tests.support.mcp_devices import TASKS, calls, served
+from tests.support.mcp_task_server import tasks
 
 
 @pytest.fixture

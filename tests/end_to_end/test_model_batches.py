@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from asterism.runtime.ports.device import Attempt
-from asterism.simulation.model_wire import ModelRequest
-from asterism.simulation.scripted_model import Answering, ModelAnswer
-from tests.http_runs import Watch, creating, edit, ended, live, one_by_one, plan
+from asterism.devices.port import Attempt
+from asterism.testing.model_wire import ModelRequest
+from asterism.testing.scripted_model import Answering, ModelAnswer
+from tests.support.http_runs import Watch, creating, edit, ended, live, one_by_one, plan
 
 pytestmark = pytest.mark.usefixtures("key")
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from asterism.kernel.journal import Entry
-from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.events import Planned
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.simulation.model_wire import ModelRequest
-from asterism.simulation.scripted_model import HANG, ModelAnswer, ScriptedModel
+from asterism.constellation.machine.events import Planned
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.packing import packer
 from asterism.stores.sqlite import SqliteStore
+from asterism.testing.model_wire import ModelRequest
+from asterism.testing.scripted_model import HANG, ModelAnswer, ScriptedModel
 from tests.end_to_end.test_model_story import CREATED, EDITED, FINISHED
-from tests.http_runs import creating, edit, ended
+from tests.support.http_runs import creating, edit, ended
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = 5

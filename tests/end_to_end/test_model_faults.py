@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from asterism.machines.constellation_agent.events import Planned, PlanningFailed
-from asterism.runtime.ports.device import Attempt
-from asterism.simulation import scripted_model
-from asterism.simulation.model_wire import ModelRequest, Say
-from asterism.simulation.scripted_model import DROP, HANG, Answering, Fault, ModelAnswer
-from tests.http_runs import Lived, Watch, creating, edit, ended, live, one_by_one, plan
+from asterism.constellation.machine.events import Planned, PlanningFailed
+from asterism.devices.port import Attempt
+from asterism.testing import scripted_model
+from asterism.testing.model_wire import ModelRequest, Say
+from asterism.testing.scripted_model import DROP, HANG, Answering, Fault, ModelAnswer
+from tests.support.http_runs import Lived, Watch, creating, edit, ended, live, one_by_one, plan
 
 pytestmark = pytest.mark.usefixtures("key", "patience")
 

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from asterism.machines.constellation_agent.events import Dispatch, PlanningFailed, RunOptions
-from asterism.runtime.ports.device import Attempt
-from asterism.simulation.model_wire import ModelRequest
-from asterism.simulation.scripted_model import Answering, ModelAnswer
-from tests.http_runs import Lived, Watch, creating, edit, live, plan
+from asterism.constellation.machine.events import Dispatch, PlanningFailed, RunOptions
+from asterism.devices.port import Attempt
+from asterism.testing.model_wire import ModelRequest
+from asterism.testing.scripted_model import Answering, ModelAnswer
+from tests.support.http_runs import Lived, Watch, creating, edit, live, plan
 
 pytestmark = pytest.mark.usefixtures("key")
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.machine.events import Planned
+from asterism.constellation.planner.model_choice import choose_model
+from asterism.devices.port import Attempt
+from asterism.engine.kernel.machine import kind_of
 from asterism.errors import InvalidInput
-from asterism.kernel.machine import kind_of
-from asterism.machines.constellation_agent.events import Planned
-from asterism.planner.model_choice import choose_model
-from asterism.runtime.ports.device import Attempt
-from asterism.simulation.model_wire import ModelRequest
-from asterism.simulation.scripted_model import DROP, HANG, Fault, ModelAnswer
-from tests.http_runs import Lived, creating, edit, ended, live, plan
+from asterism.testing.model_wire import ModelRequest
+from asterism.testing.scripted_model import DROP, HANG, Fault, ModelAnswer
+from tests.support.http_runs import Lived, creating, edit, ended, live, plan
 
 PLAN = plan("a", "b", lines=["a>b"])
 ADD = edit(("add_task", {"task_id": "c", "name": "c", "device": "d"}), thought="one more")

@@ -10,12 +10,12 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from asterism.machines.constellation_agent.events import AskPlanner, Planned
-from asterism.planner import phases
-from asterism.runtime.ports.device import Attempt
-from asterism.simulation.model_wire import Say
-from tests.constellations import seed
-from tests.http_runs import SEED_FLEET, Lived, edit, ended, live, one_by_one
+from asterism.constellation.machine.events import AskPlanner, Planned
+from asterism.constellation.planner import phases
+from asterism.devices.port import Attempt
+from asterism.testing.model_wire import Say
+from tests.support.constellations import seed
+from tests.support.http_runs import SEED_FLEET, Lived, edit, ended, live, one_by_one
 
 pytestmark = pytest.mark.usefixtures("key")
 

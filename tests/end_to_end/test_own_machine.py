@@ -9,7 +9,7 @@ import pytest
 
 import asterism
 from asterism.cli import main
-from tests.ferry_machine import FERRY, Depart, registration
+from tests.support.ferry_machine import FERRY, Depart, registration
 
 
 def asks(database: Path) -> str:

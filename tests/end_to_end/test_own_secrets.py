@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from asterism.bootstrap import open_devices
-from asterism.constellations.own_secrets import own_secrets
-from asterism.runtime.ports.device import Attempt, AttemptResult
-from asterism.serving import ServeOptions, open_server
-from tests.device_signs import Heard
+from asterism.app.bootstrap import open_devices
+from asterism.app.serve import ServeOptions, open_server
+from asterism.constellation.python.own_secrets import own_secrets
+from asterism.devices.port import Attempt, AttemptResult
+from tests.support.device_signs import Heard
 
 KEY, PASSWORD = "sk-0123456789abcdef", "correct-horse"
 SKILLS = """

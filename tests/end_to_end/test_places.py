@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import asterism
+from asterism.engine.control.run_control import Verb
+from asterism.engine.kernel.journal import Record
 from asterism.errors import RunNotFound
-from asterism.kernel.journal import Record
-from asterism.machines.run_control import Verb
 
 HERE = Path(__file__).parent
 WITHIN_S = 120.0

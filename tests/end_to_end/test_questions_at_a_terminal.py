@@ -15,7 +15,7 @@ import pytest
 
 from tests.end_to_end import command
 from tests.end_to_end.test_chat import WITHIN_S, Terminal
-from tests.mcp_devices import RAW
+from tests.support.mcp_devices import RAW
 
 SKILLS = """
 import time

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from asterism.bootstrap import MACHINES
-from asterism.machines.run_control import Cancel
-from asterism.runtime.client import Client
-from asterism.runtime.clock import SystemClock
+from asterism.app.bootstrap import MACHINES
+from asterism.engine.control.run_control import Cancel
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.clock import SystemClock
 from asterism.stores.sqlite import SqliteStore
 from examples.remote.servers import Servers
 from tests.end_to_end.remote_crashes import ROOT, WITHIN_S, Site, Trial

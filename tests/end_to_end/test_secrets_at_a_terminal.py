@@ -14,7 +14,7 @@ from tests.end_to_end import command
 from tests.end_to_end.test_chat import WITHIN_S, Terminal
 
 TRIP = """
-from asterism.flows import AgentStatus, InputField, StandardAgent
+from asterism.conversation.python import AgentStatus, InputField, StandardAgent
 
 
 class Trip(StandardAgent):

@@ -21,11 +21,11 @@ from typing import IO, TypeVar
 import pytest
 
 import asterism
-from asterism.runtime.client import Client
-from asterism.runtime.ports.store import RunRow
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.client import Client
 from asterism.stores import database
 from tests.end_to_end import command
-from tests.small_disk import fill, mounted
+from tests.support.small_disk import fill, mounted
 
 HERE = Path(__file__).parent
 LIMIT_S = 60.0

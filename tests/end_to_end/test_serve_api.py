@@ -17,9 +17,9 @@ import httpx2
 import pytest
 
 import asterism
-from asterism.constellation.documents import parse_plan
-from asterism.kernel.permissions import ALL_BUT_LOCAL
-from asterism.servers.listener import IDLE_S
+from asterism.constellation.model.documents import parse_plan
+from asterism.engine.kernel.permissions import ALL_BUT_LOCAL
+from asterism.service.listener import IDLE_S
 from tests.end_to_end.test_serve import Place
 
 FLEET = """

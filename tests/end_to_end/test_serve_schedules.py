@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from asterism.notifications.message import SENDING_S
+from asterism.service.notifications.message import SENDING_S
 from tests.end_to_end.test_serve import Place
-from tests.post_server import PostServer, post_server
+from tests.support.post_server import PostServer, post_server
 
 pytest.importorskip("standardwebhooks")
 pytest.importorskip("cronsim")

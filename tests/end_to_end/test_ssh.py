@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.fleet import open_fleet
-from asterism.devices.ssh.device import SshDevice, ssh_kind
-from asterism.devices.ssh.script import folder_of
-from asterism.runtime.ports.device import Attempt, AttemptResult
-from tests.attempt_files import TestFiles
-from tests.device_signs import Heard
-from tests.openssh_server import OpensshServer, find_sshd, openssh_server, processes
+from asterism.devices.fleet.fleet_file import open_fleet
+from asterism.devices.kinds.ssh.device import SshDevice, ssh_kind
+from asterism.devices.kinds.ssh.script import folder_of
+from asterism.devices.port import Attempt, AttemptResult
+from tests.support.attempt_files import TestFiles
+from tests.support.device_signs import Heard
+from tests.support.openssh_server import OpensshServer, find_sshd, openssh_server, processes
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = """
@@ -143,8 +143,8 @@ import asyncio, sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tests.end_to_end.test_ssh import attempt, open_fleet, ssh_kind
-from tests.attempt_files import TestFiles
-from tests.device_signs import Heard
+from tests.support.attempt_files import TestFiles
+from tests.support.device_signs import Heard
 
 async def main():
     async with AsyncExitStack() as stack:

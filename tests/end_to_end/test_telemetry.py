@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from asterism.kernel.journal import Record
-from asterism.kernel.machine import make_effect_id
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.machine import make_effect_id
 from asterism.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[2]

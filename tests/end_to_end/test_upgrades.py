@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from asterism.bootstrap import MACHINES
+from asterism.app.bootstrap import MACHINES
+from asterism.engine.kernel.journal import version_of
+from asterism.engine.kernel.machine import Machine
+from asterism.engine.kernel.packing import packer
 from asterism.errors import version_text
-from asterism.kernel.journal import version_of
-from asterism.kernel.machine import Machine
-from asterism.kernel.packing import packer
 from asterism.stores.sqlite import SqliteStore
-from tests.program_versions import NAMES, by_rules, next_version
+from tests.support.program_versions import NAMES, by_rules, next_version
 
 ROOT = Path(__file__).parents[2]
 RUNS = sorted(f"{how}-{number}" for how in ("asks", "works") for number in range(len(NAMES)))

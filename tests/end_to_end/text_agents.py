@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from asterism import InvalidInput, read_text
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
-from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker, tool
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
+from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker, tool
 
 
 async def plan(view: LoopView) -> list[dict[str, Any]]:

@@ -12,11 +12,11 @@ import signal
 import sys
 from pathlib import Path
 
-from asterism.bootstrap import MACHINES, open_store
+from asterism.app.bootstrap import MACHINES, open_store
+from asterism.engine.ports.store import Store
+from asterism.engine.runtime.clock import SystemClock
 from asterism.errors import AsterismError
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports.store import Store
-from tests.program_versions import NAMES, Hands, finish, next_version, runtime_of, submit
+from tests.support.program_versions import NAMES, Hands, finish, next_version, runtime_of, submit
 
 
 class Fatal:

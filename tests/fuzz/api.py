@@ -23,9 +23,9 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from asterism.constellation.documents import parse_plan
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
-from tests.api_server import ASKS, DEVICE, Server, serving
+from asterism.constellation.model.documents import parse_plan
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent
+from tests.support.api_server import ASKS, DEVICE, Server, serving
 
 SHARED = msgspec.structs.replace(DEVICE, fleet="shop")
 EXAMPLES = 10

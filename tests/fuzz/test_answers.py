@@ -13,25 +13,25 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from asterism.bootstrap import MACHINES
-from asterism.constellation.condition import MAX_LENGTH, Condition
-from asterism.constellation.documents import parse_plan
+from asterism.app.bootstrap import MACHINES
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.condition import MAX_LENGTH, Condition
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.planner.reply import InvalidReply, parse_reply
+from asterism.engine.kernel.machine import kind_of
+from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.snapshot import Snapshot, restore_snapshot, take_snapshot
 from asterism.errors import IllegalTransition, InvalidInput, Refused
-from asterism.kernel.machine import kind_of
-from asterism.kernel.packing import packer
-from asterism.kernel.snapshot import Snapshot, restore_snapshot, take_snapshot
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.orchestration_loop.effects import AskModel, RunWorker
-from asterism.machines.orchestration_loop.model import ToolCall
-from asterism.planner.reply import InvalidReply, parse_reply
-from asterism.simulation.device import Behaviour
-from asterism.simulation.world import World
-from tests.constellation_harness import Agent, memory_of
-from tests.constellations import plan
-from tests.loop_harness import Loop, steps
+from asterism.loop.machine.effects import AskModel, RunWorker
+from asterism.loop.machine.model import ToolCall
+from asterism.testing.device import Behaviour
+from asterism.testing.world import World
 from tests.simulation.demo_world import fleet_of, tasks
 from tests.simulation.test_forks import FLEET, House, play
+from tests.support.constellation_harness import Agent, memory_of
+from tests.support.constellations import plan
+from tests.support.loop_harness import Loop, steps
 
 WORDS = [
     "thought",

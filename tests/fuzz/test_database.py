@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from asterism.cli import main
 from asterism.cli.exit_codes import UNUSABLE
-from asterism.runtime.journal_file import journal_lines, read_journals
+from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from tests.end_to_end.desk import Desk
 
 COLUMNS = {

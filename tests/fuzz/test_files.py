@@ -15,18 +15,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from asterism.bootstrap import MACHINES
-from asterism.constellation.constellation import TaskConstellation
-from asterism.devices.fleet import DeviceKind, read_fleet
-from asterism.devices.local import LocalEntry
+from asterism.app.bootstrap import MACHINES
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.planner.plan_file import read_plan
+from asterism.devices.fleet.fleet_file import DeviceKind, read_fleet
+from asterism.devices.kinds.local import LocalEntry
+from asterism.engine.kernel.journal import SCHEMA_VERSION, JournalMismatch, Record
+from asterism.engine.kernel.packing import packer
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from asterism.errors import InvalidInput, RunNewer
-from asterism.kernel.journal import SCHEMA_VERSION, JournalMismatch, Record
-from asterism.kernel.packing import packer
-from asterism.planner.plan_file import read_plan
-from asterism.runtime.client import Client
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.journal_file import journal_lines, read_journals
-from asterism.runtime.ports.store import RunRow
 from asterism.stores.memory import MemoryStore
 from tests.journals.write import path_of
 

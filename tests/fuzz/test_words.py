@@ -18,12 +18,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from asterism.conversation.python import InputField, StandardAgent
+from asterism.conversation.python.slot_filling import fill_slots
 from asterism.errors import InvalidInput
-from asterism.flows import InputField, StandardAgent
-from asterism.flows.slot_filling import fill_slots
-from asterism.loops.toml import read_parts
-from asterism.reading import replies
-from asterism.reading.setting import Setting
+from asterism.loop.python.toml import read_parts
+from asterism.words.reading import replies
+from asterism.words.reading.setting import Setting
 from tests.fuzz.test_files import broken
 
 F = TypeVar("F", bound=Callable[..., Any])

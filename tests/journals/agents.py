@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from asterism.constellation.documents import parse_plan
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.task import TaskError
-from asterism.errors import Refused
-from asterism.kernel import permissions
-from asterism.kernel.guards import DeviceGuards, SkillGuard
-from asterism.kernel.journal import Record
-from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.device_question import DeviceQuestion
-from asterism.machines.constellation_agent.events import (
+from asterism.constellation.machine.device_question import DeviceQuestion
+from asterism.constellation.machine.events import (
     AttemptAttached,
     AttemptBegun,
     AttemptEnded,
@@ -30,25 +22,33 @@ from asterism.machines.constellation_agent.events import (
     RunOptions,
     StopAttempt,
 )
-from asterism.machines.constellation_agent.requests import round_of
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Cancel, FleetGuarded, Forked, GuardLifted, Imported, OwnershipAcquired, TransitionFailed
-from asterism.machines.usage import Usage
-from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.planner import PlannerRequest, Proposal
-from asterism.simulation.device import Behaviour
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent
-from asterism.simulation.planner import ScriptedPlanner
-from asterism.simulation.world import World
-from tests import constellations as stars
-from tests.constellation_harness import Agent
-from tests.constellations import action
+from asterism.constellation.machine.requests import round_of
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.model.task import TaskError
+from asterism.constellation.planner.port import PlannerRequest, Proposal
+from asterism.devices.port import Attempt
+from asterism.engine.control.run_control import Cancel, FleetGuarded, Forked, GuardLifted, Imported, OwnershipAcquired, TransitionFailed
+from asterism.engine.control.usage import Usage
+from asterism.engine.kernel import permissions
+from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.errors import Refused
+from asterism.testing.device import Behaviour
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, Crash, ScheduledEvent
+from asterism.testing.planner import ScriptedPlanner
+from asterism.testing.world import World
 from tests.simulation.demo_world import DEMO, demo, fleet_of, lines, says, tasks
 from tests.simulation.test_decisions import ALL, approving, says_to_proposals
 from tests.simulation.test_forks import House, play
 from tests.simulation.test_live_edits import ADDED
 from tests.simulation.test_replanning import SEEDS_EDIT
+from tests.support import constellations as stars
+from tests.support.constellation_harness import Agent
+from tests.support.constellations import action
 
 
 def told(it: Agent) -> list[Record]:

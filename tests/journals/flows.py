@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from asterism.flows.children import constellation
-from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard
-from asterism.kernel.journal import Record
-from asterism.kernel.packing import packer
-from asterism.kernel.permissions import ALL
-from asterism.machines.children import ChildEnded, ChildSignaled, SignalChild, StartChild
-from asterism.machines.flow_agent.events import (
+from asterism.conversation.machine.events import (
     AgentStatus,
     AgentView,
     ChildRequested,
@@ -18,13 +12,19 @@ from asterism.machines.flow_agent.events import (
     HandlerReported,
     MessageReceived,
 )
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.run_control import FleetGuarded, Forked, GuardLifted, Imported, TransitionFailed
-from tests.conversation_harness import talk
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.conversation.python.children import constellation
+from asterism.engine.control.children import ChildEnded, ChildSignaled, SignalChild, StartChild
+from asterism.engine.control.run_control import FleetGuarded, Forked, GuardLifted, Imported, TransitionFailed
+from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.permissions import ALL
 from tests.simulation.conversation_agents import Polite, Steps
 from tests.simulation.conversations import Conversation, hold
-from tests.unit.flows.test_children import LINES, Paint
-from tests.unit.machines.test_flow_agent import Talk
+from tests.support.conversation_harness import talk
+from tests.unit.conversation.machine.test_flow_agent import Talk
+from tests.unit.conversation.python.test_children import LINES, Paint
 
 S = AgentStatus
 LUNCH = ["pizza", "medium", "small", "3", "skip", "!pause lunch", "!resume", "make it 4", "maybe", "yes"]

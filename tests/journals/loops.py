@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from asterism.constellation.profile import ChildSpec
-from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard
-from asterism.kernel.journal import Record
-from asterism.kernel.machine import kind_of
-from asterism.kernel.packing import packer
-from asterism.kernel.permissions import ALL
-from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
-from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
-from asterism.machines.orchestration_loop.effects import AskModel, RunWorker
-from asterism.machines.orchestration_loop.events import WorkerEnded
-from asterism.machines.orchestration_loop.model import Later, Strategy, ToolCall, WorkerProfile
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.machines.run_control import (
+from asterism.engine.control.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
+from asterism.engine.control.run_control import (
     Answered,
     AskPerson,
     Cancel,
@@ -29,10 +18,21 @@ from asterism.machines.run_control import (
     TransitionFailed,
     Unpause,
 )
-from asterism.simulation.people import Crash, everyone_says
-from asterism.simulation.world import World
-from tests.loop_harness import Loop, steps
+from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.machine import kind_of
+from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.permissions import ALL
+from asterism.engine.kernel.profile import ChildSpec
+from asterism.loop.machine.effects import AskModel, RunWorker
+from asterism.loop.machine.events import WorkerEnded
+from asterism.loop.machine.model import Later, Strategy, ToolCall, WorkerProfile
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker
+from asterism.testing.people import Crash, everyone_says
+from asterism.testing.world import World
 from tests.simulation.test_loops import research_and_write
+from tests.support.loop_harness import Loop, steps
 
 
 def told(loop: Loop) -> list[Record]:

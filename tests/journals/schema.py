@@ -14,16 +14,16 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from asterism.bootstrap import MACHINES
-from asterism.kernel.journal import SCHEMA_VERSION, Record
-from asterism.kernel.machine import Effect, Event, Machine, kind_of
-from asterism.kernel.packing import Body
-from asterism.machines.constellation_agent.definition import ConstellationDefinition
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.events import FlowDefinition
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.orchestration_loop.events import LoopDefinition
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.app.bootstrap import MACHINES
+from asterism.constellation.machine.definition import ConstellationDefinition
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.conversation.machine.events import FlowDefinition
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.engine.kernel.journal import SCHEMA_VERSION, Record
+from asterism.engine.kernel.machine import Effect, Event, Machine, kind_of
+from asterism.engine.kernel.packing import Body
+from asterism.loop.machine.events import LoopDefinition
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
 
 FOLDER = Path(__file__).parent
 DEFINITIONS: dict[str, type[msgspec.Struct]] = {

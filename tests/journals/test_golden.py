@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.bootstrap import MACHINES
-from asterism.kernel.journal import JournalMismatch, Record, state_history
-from asterism.kernel.machine import Machine, kind_of
-from asterism.kernel.packing import packer, upgraded
-from asterism.kernel.run import Run
-from asterism.machines.usage import Usage
-from asterism.runtime.ports.store import RunRow
-from asterism.runtime.snapshots import load
+from asterism.app.bootstrap import MACHINES
+from asterism.engine.control.usage import Usage
+from asterism.engine.kernel.journal import JournalMismatch, Record, state_history
+from asterism.engine.kernel.machine import Machine, kind_of
+from asterism.engine.kernel.packing import packer, upgraded
+from asterism.engine.kernel.run import Run
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
 from tests.journals import agents, flows, loops
 from tests.journals.write import GOLDEN, main, path_of

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.kernel.journal import SCHEMA_VERSION, Record
-from asterism.kernel.machine import Event, StepContext, row
+from asterism.engine.kernel.journal import SCHEMA_VERSION, Record
+from asterism.engine.kernel.machine import Event, StepContext, row
 from tests.journals import schema
 from tests.journals.write import GOLDEN
 from tests.journals.write import path_of as journal_of
-from tests.kettle_machine import KETTLE, TABLE, Kettle, Memory, make_kettle
+from tests.support.kettle_machine import KETTLE, TABLE, Kettle, Memory, make_kettle
 
 WHAT_TO_DO = """the form of journals is not the one that {file} records.
-Raise SCHEMA_VERSION in asterism.kernel.journal, add a step to UPGRADES in asterism.kernel.packing, and write the schema file of the
+Raise SCHEMA_VERSION in asterism.engine.kernel.journal, add a step to UPGRADES in asterism.engine.kernel.packing, and write the schema file of the
 new version with `python -m tests.journals.schema`. Never edit a schema file or a journal that is recorded. What differs:
 {differences}"""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.kernel.journal import Record
+from asterism.engine.kernel.journal import Record
 from tests.journals.write import GOLDEN, path_of
 
 TAGS = {

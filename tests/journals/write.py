@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.kernel.journal import Record
+from asterism.engine.kernel.journal import Record
 from tests.journals import agents, flows, loops
 
 FOLDER = Path(__file__).parent

@@ -38,7 +38,7 @@ def test_code_that_never_runs_is_not_mutated(tmp_path: Path) -> None:
 
 def test_every_mutation_of_the_kernel_is_python_and_moves_no_line() -> None:
     root = Path(__file__).parents[2]
-    for source in sorted((root / "src/asterism/kernel").glob("*.py")):
+    for source in sorted((root / "src/asterism/engine/kernel").glob("*.py")):
         lines = source.read_text(encoding="utf-8").count("\n")
         for mutation in mutations(source, root):
             ast.parse(mutation.source)

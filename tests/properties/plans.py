@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.constellations import action
+from tests.support.constellations import action
 
 IDS = [f"t{number}" for number in range(7)]
 KINDS = ["UNCONDITIONAL", "SUCCESS_ONLY", "COMPLETION_ONLY"]

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from asterism.constellation.analysis import critical_path, parallel_width
-from asterism.constellation.constellation import TaskConstellation
-from asterism.machines.run_control import Cancel
-from tests.constellation_harness import Agent, memory_of
-from tests.constellations import action, edit, end, plan, ready
+from asterism.constellation.model.analysis import critical_path, parallel_width
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.engine.control.run_control import Cancel
+from tests.support.constellation_harness import Agent, memory_of
+from tests.support.constellations import action, edit, end, plan, ready
 
 SIZE = 2000
 IDS = [f"t{number}" for number in range(SIZE)]

@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from asterism.constellation.batch import apply_edits
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.edits import Applied, EditRefused, parse_action
-from asterism.constellation.task import TaskStatus
-from tests.constellations import end, judge_all, ready
+from asterism.constellation.model.batch import apply_edits
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.edits import Applied, EditRefused, parse_action
+from asterism.constellation.model.task import TaskStatus
 from tests.properties.plans import batches, documents, ids, judged
+from tests.support.constellations import end, judge_all, ready
 
 Graph = nx.DiGraph  # networkx' stubs make it generic, networkx itself does not
 

@@ -11,16 +11,25 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from asterism.constellation.task import TaskStatus
+from asterism.constellation.machine.events import AskPlanner, AttemptEnded, DeviceFound, DeviceLost, Dispatch, PlanningFailed
+from asterism.constellation.model.task import TaskStatus
+from asterism.engine.control.run_control import (
+    Answered,
+    AskPerson,
+    Cancel,
+    CancelEffect,
+    EffectCancelled,
+    OwnershipAcquired,
+    Pause,
+    Unpause,
+)
+from asterism.engine.kernel.guards import digest_of
+from asterism.engine.kernel.machine import Event
 from asterism.errors import IllegalTransition, Refused
-from asterism.kernel.guards import digest_of
-from asterism.kernel.machine import Event
-from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, DeviceFound, DeviceLost, Dispatch, PlanningFailed
-from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, EffectCancelled, OwnershipAcquired, Pause, Unpause
-from asterism.simulation.invariants import subject_of
-from tests.constellation_harness import FLEET, Agent, memory_of
-from tests.constellations import action, ready
+from asterism.testing.invariants import subject_of
 from tests.properties.plans import batches, documents, edits
+from tests.support.constellation_harness import FLEET, Agent, memory_of
+from tests.support.constellations import action, ready
 
 ERRORS = [None, None, None, "raised", "timeout", "interrupted", "device_lost", "cancelled"]
 replies = st.one_of(st.just([]), st.lists(edits, min_size=1, max_size=1), batches)

@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.kernel.packing import packer
-from asterism.kernel.run import Run
-from asterism.kernel.snapshot import restore_snapshot, take_snapshot
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.simulation.checks.checker import MACHINES
-from asterism.simulation.invariants import difference
-from tests.constellation_harness import memory_of
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.run import Run
+from asterism.engine.kernel.snapshot import restore_snapshot, take_snapshot
+from asterism.testing.checks.checker import MACHINES
+from asterism.testing.invariants import difference
 from tests.simulation.search.profiles import PROFILES, setting_of
+from tests.support.constellation_harness import memory_of
 
 
 def whole(run: Run[Any]) -> Any:

@@ -6,7 +6,7 @@ import asyncio
 import enum
 from typing import Any
 
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent, rule
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent, rule
 from examples.flows.flows import Expense, LeaveRequest, RestaurantBooking
 
 

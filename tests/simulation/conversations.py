@@ -15,12 +15,12 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from asterism.conversation.python import AgentResult, Orchestrator
+from asterism.conversation.python.secret_store import SecretStore
+from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import AsterismError
-from asterism.flows import AgentResult, Orchestrator
-from asterism.flows.secret_store import SecretStore
-from asterism.runtime.runtime import Runtime
-from tests.conversation_harness import NEVER, Stage, act
 from tests.simulation.conversation_agents import AGENTS, AT_THE_DESK
+from tests.support.conversation_harness import NEVER, Stage, act
 
 PAGE = Path(__file__).with_name("conversations.txt")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.kernel.machine import kind_of
-from asterism.simulation.clock import EPOCH
-from asterism.simulation.device import Behaviour
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Answerer
-from asterism.simulation.world import World
-from tests.constellations import seed
+from asterism.engine.kernel.machine import kind_of
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.testing.clock import EPOCH
+from asterism.testing.device import Behaviour
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, Answerer
+from asterism.testing.world import World
+from tests.support.constellations import seed
 
 SKILLS = {"laptop": "download_mnist", "gpu_server": "train_cnn", "test_server": "evaluate", "prod_server": "deploy"}
 DEMO: dict[str, Any] = seed("creation")["constellation"]

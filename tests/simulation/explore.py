@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import parse_plan
-from asterism.machines.constellation_agent.events import RunOptions
+from asterism.constellation.machine.events import RunOptions
+from asterism.constellation.model.documents import parse_plan
 from tests.simulation.exploration.small_flows import FlowSpace
 from tests.simulation.exploration.small_loops import LoopSpace, small_steps
 from tests.simulation.exploration.small_remote import RemoteSpace

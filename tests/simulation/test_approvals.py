@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.kernel.machine import kind_of
-from asterism.machines.constellation_agent.events import RunOptions
-from asterism.simulation.device import Behaviour
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent, everyone_says
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import RunOptions
+from asterism.engine.kernel.machine import kind_of
+from asterism.testing.device import Behaviour
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, Crash, ScheduledEvent, everyone_says
+from asterism.testing.world import World
 from tests.simulation.demo_world import fleet_of, kinds, lines, says, started, statuses, tasks
 
 PLAN = {"tasks": [*tasks("a", requires_approval=True, inputs={"x": 1}), *tasks("b")], "dependencies": lines("a>b")}

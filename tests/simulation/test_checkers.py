@@ -10,42 +10,42 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.batch import _Batch
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.line import TRUTH_TABLE, DependencyType
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.task import TaskError
-from asterism.devices import dispatcher
-from asterism.devices.lane import Lane
-from asterism.flows import agent_state, performer
-from asterism.flows.performer import NotifyPerformer
-from asterism.kernel.machine import StepContext
-from asterism.kernel.run import Run
-from asterism.machines import common_rows, inquiries
-from asterism.machines.children import ChildSignaled, child_run_id, signal_children
-from asterism.machines.constellation_agent import planner_requests, planning, questions, table, tasks
-from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch, RunOptions
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.flow_agent import moves
-from asterism.machines.flow_agent import table as flow_table
-from asterism.machines.flow_agent.events import HandlerEnded, HandlerNotified
-from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.orchestration_loop import reflection
-from asterism.machines.orchestration_loop import steps as loop_steps
-from asterism.machines.orchestration_loop import table as loop_table
-from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
-from asterism.machines.orchestration_loop.model import Finding
-from asterism.machines.run_control import Answered, Cancel
-from asterism.machines.task_coupling import TaskSchedule, move_task
-from asterism.runtime import children
-from asterism.runtime.children import SignalPerformer
-from asterism.runtime.driver import Driver
-from asterism.runtime.ports.store import Commit
-from asterism.runtime.run_executor import RunExecutor
-from asterism.simulation.device import Behaviour
-from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.world import World
+from asterism.constellation.machine import planner_requests, planning, questions, table, tasks
+from asterism.constellation.machine.events import AttemptEnded, Dispatch, RunOptions
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
+from asterism.constellation.model.batch import _Batch
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.line import TRUTH_TABLE, DependencyType
+from asterism.constellation.model.task import TaskError
+from asterism.conversation.machine import moves
+from asterism.conversation.machine import table as flow_table
+from asterism.conversation.machine.events import HandlerEnded, HandlerNotified
+from asterism.conversation.machine.memory import FlowMemory
+from asterism.conversation.python import agent_state, performer
+from asterism.conversation.python.performer import NotifyPerformer
+from asterism.devices.dispatch import dispatcher
+from asterism.devices.dispatch.lane import Lane
+from asterism.engine.control import common_rows, inquiries
+from asterism.engine.control.children import ChildSignaled, child_run_id, signal_children
+from asterism.engine.control.run_control import Answered, Cancel
+from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.kernel.run import Run
+from asterism.engine.ports.store import Commit
+from asterism.engine.runtime import children
+from asterism.engine.runtime.children import SignalPerformer
+from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.run_executor import RunExecutor
+from asterism.loop.machine import reflection
+from asterism.loop.machine import steps as loop_steps
+from asterism.loop.machine import table as loop_table
+from asterism.loop.machine.memory import Activity, LoopMemory
+from asterism.loop.machine.model import Finding
 from asterism.stores.memory import MemoryStore
+from asterism.testing.device import Behaviour
+from asterism.testing.invariants import InvariantViolated
+from asterism.testing.world import World
 from tests.simulation.__main__ import main
 from tests.simulation.search.campaign import Tally, campaign
 
@@ -398,5 +398,5 @@ def test_a_move_with_a_missing_delta_is_found(monkeypatch: pytest.MonkeyPatch) -
         move_task(schedule, task, event, context)
         context.touched.pop(("task", task.task_id), None)
 
-    monkeypatch.setattr("asterism.machines.constellation_agent.tasks.move_task", silent)
+    monkeypatch.setattr("asterism.constellation.machine.tasks.move_task", silent)
     assert "task:" in (found({12}, "calm").failure or ("", "", ""))[2]

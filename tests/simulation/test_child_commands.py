@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.documents import parse_plan
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import parse_plan
+from asterism.engine.control.run_control import Cancel, Pause, Unpause
 from asterism.errors import Refused
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Cancel, Pause, Unpause
 from tests.simulation.test_forks import FLEET, House, play
 
 INNER = {

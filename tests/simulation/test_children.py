@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from asterism.machines.children import ChildEnded
-from asterism.machines.constellation_agent.events import RunOptions
-from asterism.machines.run_control import OwnershipAcquired
-from asterism.simulation.device import Behaviour
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreFaults, everyone_says
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import RunOptions
+from asterism.engine.control.children import ChildEnded
+from asterism.engine.control.run_control import OwnershipAcquired
+from asterism.testing.device import Behaviour
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, Crash, ScheduledEvent, StoreFaults, everyone_says
+from asterism.testing.world import World
 from tests.simulation.demo_world import fleet_of, lines, says, statuses, tasks
 
 JUST_BEFORE, WHILE_THEY_RUN, LATER = 0.0, 0.01, 1.7

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from asterism.kernel.machine import kind_of
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreFaults
-from asterism.simulation.world import World
+from asterism.engine.kernel.machine import kind_of
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, Crash, ScheduledEvent, StoreFaults
+from asterism.testing.world import World
 from tests.simulation.demo_world import DEMO, demo, says, statuses
 
 JUST_BEFORE, WHILE_THEY_RUN, LATER = 0.0, 0.01, 1.7

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.documents import parse_plan
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, RunOptions
-from asterism.machines.usage import Usage
-from asterism.runtime.ports.planner import PlannerRequest, Proposal
-from asterism.runtime.ports.store import InquiryRow
-from asterism.simulation.device import Behaviour
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent
-from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import AskPlanner, Dispatch, RunOptions
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.planner.port import PlannerRequest, Proposal
+from asterism.engine.control.usage import Usage
+from asterism.engine.ports.store import InquiryRow
+from asterism.testing.device import Behaviour
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, Crash, ScheduledEvent
+from asterism.testing.planner import Reply, ScriptedPlanner
+from asterism.testing.world import World
 from tests.simulation.demo_world import fleet_of, lines, started, statuses, tasks
 
 SCHEDULES = 1000

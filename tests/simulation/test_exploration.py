@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation import batch
-from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
-from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import Hold, RunOptions
-from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.constellation.machine.events import Hold, RunOptions
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.model import batch
+from asterism.constellation.model.task import SETTLED, TaskStar, TaskStatus
+from asterism.engine.kernel.run import Run
 from tests.simulation.exploration.small_flows import FlowSpace
 from tests.simulation.exploration.small_run import Budget, SmallRun
 from tests.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from asterism.machines.constellation_agent.events import Dispatch
-from asterism.runtime.ports.device import Attempt
-from asterism.simulation.device import Behaviour
-from asterism.simulation.people import Crash
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import Dispatch
+from asterism.devices.port import Attempt
+from asterism.testing.device import Behaviour
+from asterism.testing.people import Crash
+from asterism.testing.world import World
 from tests.simulation.demo_world import fleet_of, lines, tasks
 
 PLAN: dict[str, Any] = {

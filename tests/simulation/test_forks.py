@@ -9,21 +9,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.documents import parse_plan
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellations.performers import AttemptPerformer
-from asterism.devices.dispatcher import Dispatcher
+from asterism.constellation.machine.events import ConstellationSubmitted, Dispatch, RunOptions
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.python.performers import AttemptPerformer
+from asterism.devices.dispatch.dispatcher import Dispatcher
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.journal_file import journal_lines, read_journals
+from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import InvalidInput
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, Dispatch, RunOptions
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.driver import Driver
-from asterism.runtime.journal_file import journal_lines, read_journals
-from asterism.runtime.ports.store import RunRow
-from asterism.runtime.runtime import Runtime
-from asterism.simulation.clock import WorldClock
-from asterism.simulation.device import Behaviour, FakeDevice, PerformanceLog, by_skill
-from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.stores.memory import MemoryStore
+from asterism.testing.clock import WorldClock
+from asterism.testing.device import Behaviour, FakeDevice, PerformanceLog, by_skill
+from asterism.testing.loop import run as run_in_virtual_time
 
 FLEET = AgentProfile(device_id="d", skills=(Skill(name="again", idempotent=True), Skill(name="once")))
 PLAN: dict[str, Any] = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.task import TaskError
-from asterism.machines.constellation_agent.events import RunOptions
-from asterism.simulation.device import Behaviour
-from asterism.simulation.people import Crash, ScheduledEvent, StoreFaults, everyone_says
-from asterism.simulation.program import FailingMoves, Program
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import RunOptions
+from asterism.constellation.model.task import TaskError
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.testing.device import Behaviour
+from asterism.testing.people import Crash, ScheduledEvent, StoreFaults, everyone_says
+from asterism.testing.program import FailingMoves, Program
+from asterism.testing.world import World
 
 FLEET = AgentProfile(device_id="d", skills=(Skill(name="once"),))
 

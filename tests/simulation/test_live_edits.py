@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.edits import parse_actions, refusal_of
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.kernel.machine import kind_of
-from asterism.machines.constellation_agent import planning
-from asterism.simulation.device import Behaviour
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent
-from asterism.simulation.world import World
-from tests.constellations import action
+from asterism.constellation.machine import planning
+from asterism.constellation.model.edits import parse_actions, refusal_of
+from asterism.engine.kernel.machine import kind_of
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.testing.device import Behaviour
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, Crash, ScheduledEvent
+from asterism.testing.world import World
 from tests.simulation.demo_world import fleet_of, lines, says, started, statuses, tasks
 from tests.simulation.search.campaign import campaign
+from tests.support.constellations import action
 
 PLAN = {"tasks": tasks("a", "b"), "dependencies": lines("a>b")}
 ADDED = (action("add_task", task_id="n", device="d", skill="do"), action("add_dependency", from_="a", to="n"))

@@ -12,12 +12,12 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from asterism.loops import Finding, Handoff, Later, LoopOptions, LoopView, ModelWorker, OrchestrationLoop, Worker, tool
-from asterism.machines.orchestration_loop.events import WorkerEnded
-from asterism.runtime.ports.store import InquiryRow
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent, everyone_says
-from asterism.simulation.world import World
+from asterism.engine.ports.store import InquiryRow
+from asterism.loop.machine.events import WorkerEnded
+from asterism.loop.python import Finding, Handoff, Later, LoopOptions, LoopView, ModelWorker, OrchestrationLoop, Worker, tool
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, Crash, ScheduledEvent, everyone_says
+from asterism.testing.world import World
 
 FUNCTIONS = {"plan": "make_plan", "reflect": "reflect", "synthesize": "synthesize", "critique": "critique"}
 """How the ledger names what a supervisor is asked."""

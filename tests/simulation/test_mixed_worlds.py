@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, performer
-from asterism.flows.agent_state import agent_view
-from asterism.flows.performer import HandlerPerformer
-from asterism.flows.registry import agent_class
-from asterism.kernel.machine import StepContext
-from asterism.machines.orchestration_loop import reflection, steps
-from asterism.machines.orchestration_loop import steps as loop_steps
-from asterism.machines.orchestration_loop.inquiries import approved, ask_about
-from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
-from asterism.machines.orchestration_loop.model import State, Step
-from asterism.simulation.people import Crash, Line
-from asterism.simulation.world import World
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent, performer
+from asterism.conversation.python.agent_state import agent_view
+from asterism.conversation.python.performer import HandlerPerformer
+from asterism.conversation.python.registry import agent_class
+from asterism.engine.kernel.machine import StepContext
+from asterism.loop.machine import reflection, steps
+from asterism.loop.machine import steps as loop_steps
+from asterism.loop.machine.inquiries import approved, ask_about
+from asterism.loop.machine.memory import Activity, LoopMemory
+from asterism.loop.machine.model import State, Step
+from asterism.testing.people import Crash, Line
+from asterism.testing.world import World
 from tests.simulation.__main__ import main
 from tests.simulation.test_checkers import found
 
@@ -108,7 +108,7 @@ def test_a_no_that_is_taken_for_a_yes_is_found(monkeypatch: pytest.MonkeyPatch) 
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
 
-    monkeypatch.setattr("asterism.flows.agent.take_approval", eager)
+    monkeypatch.setattr("asterism.conversation.python.agent.take_approval", eager)
     found({9}, "conversations")
 
 

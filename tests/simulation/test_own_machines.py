@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.engine.control import AskPerson, BatchEnded, ChildEnded, EffectResult, Event, Row, StepContext, row
+from asterism.engine.kernel.machine import kind_of
+from asterism.engine.runtime.registration import Registration
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.machine import kind_of
-from asterism.machines import AskPerson, BatchEnded, ChildEnded, EffectResult, Event, Row, StepContext, row
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.registration import Registration
-from asterism.simulation.ending import Ending
-from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreFaults, everyone_says
-from asterism.simulation.recovery import killed_at_every_entry
-from asterism.simulation.world import World
-from tests import ferry_machine as ferry
-from tests.ferry_machine import FERRY, Carried, Depart, registration
+from asterism.testing.ending import Ending
+from asterism.testing.invariants import InvariantViolated
+from asterism.testing.people import Answer, Crash, ScheduledEvent, StoreFaults, everyone_says
+from asterism.testing.recovery import killed_at_every_entry
+from asterism.testing.world import World
+from tests.support import ferry_machine as ferry
+from tests.support.ferry_machine import FERRY, Carried, Depart, registration
 
 WHOLE = Depart(parcels=("a", "b"), tows=("c",), rest_s=3600.0, asks=True)
 

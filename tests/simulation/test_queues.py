@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from asterism.machines.constellation_agent.events import AttemptBegun
-from asterism.simulation.device import Behaviour
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent
-from asterism.simulation.recovery import killed_at_every_entry
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import AttemptBegun
+from asterism.testing.device import Behaviour
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, Crash, ScheduledEvent
+from asterism.testing.recovery import killed_at_every_entry
+from asterism.testing.world import World
 from tests.simulation.demo_world import fleet_of, kinds, says, started, statuses, tasks
 
 FOUR = {"tasks": tasks("a", "b", "c", "e")}

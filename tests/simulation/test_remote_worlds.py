@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.machines.constellation_agent.events import RunOptions
-from asterism.machines.constellation_agent.stopping import STOP_TIMEOUT_S
-from asterism.runtime.ports.store import InquiryRow
-from asterism.simulation.device import Behaviour
-from asterism.simulation.people import Answer, Crash, ScheduledEvent
-from asterism.simulation.remote import RemoteFaults
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import RunOptions
+from asterism.constellation.machine.stopping import STOP_TIMEOUT_S
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.ports.store import InquiryRow
+from asterism.testing.device import Behaviour
+from asterism.testing.people import Answer, Crash, ScheduledEvent
+from asterism.testing.remote import RemoteFaults
+from asterism.testing.world import World
 
 SKILLS = (Skill(name="do"), Skill(name="again", idempotent=True))
 FAR = AgentProfile(device_id="far", kind="a2a", skills=SKILLS, reattach=True, concurrency=4)

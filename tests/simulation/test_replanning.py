@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.documents import parse_plan
-from asterism.kernel.machine import kind_of
-from asterism.machines.constellation_agent.events import PlanningFailed, RunOptions
-from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.planner import PlannerRequest, Proposal
-from asterism.simulation.device import Behaviour
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import ScheduledEvent
-from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.program import Program
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import PlanningFailed, RunOptions
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.planner.port import PlannerRequest, Proposal
+from asterism.devices.port import Attempt
+from asterism.engine.kernel.machine import kind_of
+from asterism.testing.device import Behaviour
+from asterism.testing.ending import Ending
+from asterism.testing.people import ScheduledEvent
+from asterism.testing.planner import Reply, ScriptedPlanner
+from asterism.testing.program import Program
+from asterism.testing.world import World
 from tests.simulation.demo_world import DEMO, demo, fleet_of, lines, started, statuses, tasks
 
 RETRAIN = "Retrain with learning rate decay and data augmentation"

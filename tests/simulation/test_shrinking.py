@@ -9,23 +9,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.batch import _Batch
-from asterism.constellation.task import TaskStar
-from asterism.kernel.guards import digest_of
-from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event, StepContext
-from asterism.kernel.run import Run
-from asterism.machines import inquiries
-from asterism.machines.constellation_agent import planning, questions, table
-from asterism.machines.constellation_agent.events import ConstellationAgentStatus
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.tasks import take_answer
-from asterism.machines.orchestration_loop import steps as loop_steps
-from asterism.machines.run_control import Answered
-from asterism.machines.task_coupling import TaskSchedule
-from asterism.runtime.ports import store
-from asterism.runtime.run_executor import RunExecutor
-from asterism.simulation.checks.constellation_checks import ConstellationChecks
+from asterism.constellation.machine import planning, questions, table
+from asterism.constellation.machine.events import ConstellationAgentStatus
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.machine.task_coupling import TaskSchedule
+from asterism.constellation.machine.tasks import take_answer
+from asterism.constellation.model.batch import _Batch
+from asterism.constellation.model.task import TaskStar
+from asterism.engine.control import inquiries
+from asterism.engine.control.run_control import Answered
+from asterism.engine.kernel.guards import digest_of
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.machine import Effect, Event, StepContext
+from asterism.engine.kernel.run import Run
+from asterism.engine.ports import store
+from asterism.engine.runtime.run_executor import RunExecutor
+from asterism.loop.machine import steps as loop_steps
+from asterism.testing.checks.constellation_checks import ConstellationChecks
 from tests.simulation.__main__ import main
 from tests.simulation.search.campaign import campaign
 from tests.simulation.search.profiles import PROFILES, setting_of
@@ -61,7 +61,7 @@ def effect_before_its_append(patch: pytest.MonkeyPatch) -> None:
                     self._perform(effect_id, effect)
             await super()._append(entries, folded)
 
-    patch.setattr("asterism.runtime.driver.RunExecutor", Hasty)
+    patch.setattr("asterism.engine.runtime.driver.RunExecutor", Hasty)
 
 
 def second_approval(patch: pytest.MonkeyPatch) -> None:

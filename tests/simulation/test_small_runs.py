@@ -6,13 +6,13 @@ from types import ModuleType
 
 import pytest
 
-from asterism.machines.flow_agent import moves, table
-from asterism.machines.flow_agent import moves as children
-from asterism.machines.flow_agent.events import NotifyHandler
-from asterism.machines.orchestration_loop import steps
-from asterism.machines.orchestration_loop import steps as loop_steps
-from asterism.machines.orchestration_loop.memory import LoopMemory
-from asterism.machines.orchestration_loop.model import Step
+from asterism.conversation.machine import moves, table
+from asterism.conversation.machine import moves as children
+from asterism.conversation.machine.events import NotifyHandler
+from asterism.loop.machine import steps
+from asterism.loop.machine import steps as loop_steps
+from asterism.loop.machine.memory import LoopMemory
+from asterism.loop.machine.model import Step
 from tests.simulation import explore
 from tests.simulation.exploration.small_run import Budget
 from tests.simulation.exploration.space import Explored, Explorer

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.task import TaskError
-from asterism.machines.constellation_agent.events import RunOptions
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.runtime.ports.device import Attempt
-from asterism.simulation.clock import EPOCH
-from asterism.simulation.device import Behaviour, Script
-from asterism.simulation.people import ScheduledEvent
-from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import RunOptions
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.model.task import TaskError
+from asterism.devices.port import Attempt
+from asterism.testing.clock import EPOCH
+from asterism.testing.device import Behaviour, Script
+from asterism.testing.people import ScheduledEvent
+from asterism.testing.planner import Reply, ScriptedPlanner
+from asterism.testing.world import World
 from tests.simulation.demo_world import DEMO, demo, fleet_of, kinds, lines, started, statuses, tasks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from asterism.machines.constellation_agent.events import Hold
+from asterism.constellation.machine.events import Hold
 from benchmarks.planning import DAGS, Dag, dag, live
 
 

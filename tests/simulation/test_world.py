@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.edits import EditRefused
+from asterism.constellation.model.edits import EditRefused
 from asterism.errors import InvalidInput
-from asterism.simulation import world as module
-from asterism.simulation.world import World
+from asterism.testing import world as module
+from asterism.testing.world import World
 from tests.simulation.demo_world import DEMO, demo, fleet_of, tasks
 
 

@@ -25,10 +25,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from asterism.flows import InputField, Message, StandardAgent
-from asterism.flows.agent_state import AgentResult
-from asterism.machines.flow_agent.events import AgentStatus
-from asterism.reading.setting import Setting
+from asterism.conversation.machine.events import AgentStatus
+from asterism.conversation.python import InputField, Message, StandardAgent
+from asterism.conversation.python.agent_state import AgentResult
+from asterism.words.reading.setting import Setting
 
 FOLDER = Path(__file__).with_name("corpus")
 ZONE = "Europe/Berlin"

@@ -18,37 +18,37 @@ import pytest
 from mcp import Client as McpClient
 
 from asterism.cli.edit_command import _EDITOR as EDITOR
-from asterism.constellation.documents import parse_plan
-from asterism.constellation.edits import EditRefused
-from asterism.constellation.profile import AgentProfile, ChildSpec, Skill
-from asterism.constellations.goal import goal_of
-from asterism.constellations.scheduled import submit_scheduled, written
+from asterism.constellation.machine.definition import ConstellationDefinition, first_event
+from asterism.constellation.machine.events import ConstellationSubmitted, DeviceFound, Edited, Retry, RunOptions
+from asterism.constellation.machine.requests import attempt_request
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.model.edits import EditRefused
+from asterism.constellation.planner.editor import editor_server, tools
+from asterism.constellation.planner.live_run import LiveRun
+from asterism.constellation.python.goal import goal_of
+from asterism.constellation.python.scheduled import submit_scheduled, written
+from asterism.conversation.machine.events import AgentStatus, ChildRequested, MessageReceived
+from asterism.devices.port import Attempt
+from asterism.engine.control.children import StartChild
+from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
+from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard, inherited
+from asterism.engine.kernel.machine import Event
+from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permission
+from asterism.engine.kernel.profile import AgentProfile, ChildSpec, Skill
+from asterism.engine.kernel.start import StartRequest
+from asterism.engine.ports.schedules import Schedule
+from asterism.engine.ports.tokens import ROLES, Role, TokenRow
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard, inherited
-from asterism.kernel.machine import Event
-from asterism.kernel.permissions import ALL, ALL_BUT_LOCAL, Permission
-from asterism.kernel.start import StartRequest
-from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.definition import ConstellationDefinition, first_event
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, DeviceFound, Edited, Retry, RunOptions
-from asterism.machines.constellation_agent.requests import attempt_request
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.events import AgentStatus, ChildRequested, MessageReceived
-from asterism.machines.orchestration_loop.model import Step, WorkerProfile
-from asterism.machines.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
-from asterism.planner.editor import editor_server, tools
-from asterism.planner.live_run import LiveRun
-from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.schedules import Schedule
-from asterism.runtime.ports.tokens import ROLES, Role, TokenRow
-from asterism.schedules.firing import started
-from tests.api_server import Server
-from tests.constellation_harness import Agent
-from tests.constellations import action
-from tests.loop_harness import Loop, steps
-from tests.machine_harness import MachineHarness
-from tests.unit.machines.test_flow_agent import Talk
-from tests.unit.servers.test_resources import play
+from asterism.loop.machine.model import Step, WorkerProfile
+from asterism.service.schedules.firing import started
+from tests.support.api_server import Server
+from tests.support.constellation_harness import Agent
+from tests.support.constellations import action
+from tests.support.loop_harness import Loop, steps
+from tests.support.machine_harness import MachineHarness
+from tests.unit.conversation.machine.test_flow_agent import Talk
+from tests.unit.service.test_resources import play
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 GUARDS = ("fleet's approval", "plan's approval", "bounds", "`secrets`", "`task_env`", "`task_folder`", "lift")

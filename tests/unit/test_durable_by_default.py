@@ -9,9 +9,9 @@ import pytest
 
 import asterism
 from asterism import AgentResult, AgentStatus, InputField, OrchestrationLoop, StandardAgent, Step
-from asterism.flows.conversation import Conversation
-from asterism.machines.flow_agent.events import Message
-from asterism.machines.orchestration_loop.model import Handoff
+from asterism.conversation.machine.events import Message
+from asterism.conversation.python.conversation import Conversation
+from asterism.loop.machine.model import Handoff
 
 
 async def look(handoff: Handoff) -> str:

@@ -71,5 +71,5 @@ except asterism.MissingExtra as error:
 def test_importing_skill_loads_neither_other_devices_nor_anything_above() -> None:
     script = "import sys; from asterism import skill; print(*(name for name in sys.modules if name.startswith('asterism.')))"
     loaded = set(run_python(script).split())
-    below = ("asterism.constellation", "asterism.errors", "asterism.kernel")
-    assert {name for name in loaded if not name.startswith(below)} == {"asterism.devices", "asterism.devices.skill"}
+    below = ("asterism.constellation.model", "asterism.errors", "asterism.engine.kernel")
+    assert {name for name in loaded if not name.startswith(below)} == {"asterism.devices", "asterism.devices.skills.skill"}

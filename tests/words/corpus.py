@@ -22,12 +22,12 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
-from asterism.constellation.profile import Fleet, skill_of
-from asterism.devices.fleet import open_fleet
-from asterism.devices.local import local_kind
-from asterism.devices.pool import WorkerPool
+from asterism.devices.fleet.fleet_file import open_fleet
+from asterism.devices.kinds.local import local_kind
+from asterism.devices.workers.pool import WorkerPool
+from asterism.engine.kernel.profile import Fleet, skill_of
 from asterism.errors import InvalidInput
-from asterism.planner.offline.planner import plan_offline
+from asterism.words.planner.planner import plan_offline
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent.parent

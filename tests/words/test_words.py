@@ -10,8 +10,8 @@ from itertools import permutations
 
 import pytest
 
-from asterism.planner.offline.planner import plan_offline
-from asterism.planner.offline.rephrasing import _one_slip
+from asterism.words.planner.planner import plan_offline
+from asterism.words.planner.rephrasing import _one_slip
 from tests.words.corpus import FOLDER, Request, check, fleet_of, read
 
 REQUESTS = read(FOLDER / "requests.yaml")

@@ -226,7 +226,7 @@ def _allowed(arguments: Sequence[str]) -> Sequence[str]:
 
 def _start_logs() -> None:
     if level := os.environ.get("ASTERISM_LOG"):
-        from asterism.telemetry.logs import configure_logs  # noqa: PLC0415 - loaded only where logs are wanted
+        from asterism.service.telemetry.logs import configure_logs  # noqa: PLC0415 - loaded only where logs are wanted
 
         configure_logs(level, sys.stderr)
 

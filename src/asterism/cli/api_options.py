@@ -10,16 +10,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from asterism.app.serve import Server
+from asterism.app.settings import model_choice
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.conversation.python.agent import StandardAgent
+from asterism.conversation.python.plans import check_on_fleet
+from asterism.conversation.python.source import agents_of
+from asterism.engine.ports.observer import Observer
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.lookup import find_run
 from asterism.errors import InvalidInput, MissingExtra
-from asterism.flows.agent import StandardAgent
-from asterism.flows.plans import check_on_fleet
-from asterism.flows.source import agents_of
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.runtime.lookup import find_run
-from asterism.runtime.ports.observer import Observer
-from asterism.runtime.ports.store import RunRow
-from asterism.serving import Server
-from asterism.settings import model_choice
 
 
 @Parameter(name="*")
@@ -58,8 +58,8 @@ class Api:
         if flags.no_api:
             return
         try:
-            from asterism.servers.listener import Certificate  # noqa: PLC0415 - a server without an API needs none of it
-            from asterism.servers.service import HttpOptions, RunNews, check_options, open_api  # noqa: PLC0415 - as above
+            from asterism.service.listener import Certificate  # noqa: PLC0415 - a server without an API needs none of it
+            from asterism.service.service import HttpOptions, RunNews, check_options, open_api  # noqa: PLC0415 - as above
         except ImportError as error:
             raise MissingExtra("server", "the HTTP API of serve (leave it out with --no-api)") from error
         self._options = HttpOptions(

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from asterism.app.settings import database_path, files_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database
 from asterism.cli.output import complain, put
-from asterism.settings import database_path, files_url
 from asterism.stores.backup import back_up
 from asterism.views.words import count, plain
 

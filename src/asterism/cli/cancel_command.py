@@ -10,7 +10,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_driver_for, open_runtime
+from asterism.app.bootstrap import open_driver_for, open_runtime
+from asterism.app.settings import database_path, server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, RunId, ServerUrl
 from asterism.cli.output import message, put
@@ -18,13 +19,12 @@ from asterism.cli.remote_commands import cancel_remote
 from asterism.cli.run_access import actor, connected, resume_hint
 from asterism.cli.run_commands import drive_unowned, post_event, unfinished_run
 from asterism.cli.served_runs import is_served
-from asterism.constellations.resumption import has_finally_tasks, stops_elsewhere
+from asterism.constellation.python.resumption import has_finally_tasks, stops_elsewhere
+from asterism.engine.control.run_control import Cancel
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import InvalidInput, MissingExtra
-from asterism.machines.run_control import Cancel
-from asterism.runtime.client import Client
-from asterism.runtime.ports.store import RunRow
-from asterism.runtime.runtime import Runtime
-from asterism.settings import database_path, server_url
 
 
 def cancel(

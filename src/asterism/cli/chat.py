@@ -9,12 +9,12 @@ from typing import Any, Protocol
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.keyboard import typed_answer
 from asterism.cli.output import put
+from asterism.conversation.machine.events import AgentStatus
+from asterism.conversation.machine.memory import Utterance
+from asterism.conversation.python.agent_state import AgentResult
+from asterism.conversation.python.slot_filling import value_words
+from asterism.engine.ports.store import InquiryRow
 from asterism.errors import AsterismError
-from asterism.flows.agent_state import AgentResult
-from asterism.flows.slot_filling import value_words
-from asterism.machines.flow_agent.events import AgentStatus
-from asterism.machines.flow_agent.memory import Utterance
-from asterism.runtime.ports.store import InquiryRow
 from asterism.views.words import plain
 
 MAX_SHOWN = 2000

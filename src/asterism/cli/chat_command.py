@@ -10,6 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from asterism.app.settings import database_path, model_choice, server_url
 from asterism.cli.chat import run_chat
 from asterism.cli.exit_codes import INTERRUPTED
 from asterism.cli.keyboard import terminal
@@ -20,11 +21,10 @@ from asterism.cli.remote_chat import open_remote_chat
 from asterism.cli.remote_commands import refuse_with_server
 from asterism.cli.run_access import actor
 from asterism.cli.time_zone import local_zone
+from asterism.conversation.python.source import agents_of
 from asterism.errors import InvalidInput
-from asterism.flows.source import agents_of
-from asterism.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, zone_of
-from asterism.reading.words import words_of
-from asterism.settings import database_path, model_choice, server_url
+from asterism.words.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, zone_of
+from asterism.words.reading.words import words_of
 
 Agents = Annotated[
     str,

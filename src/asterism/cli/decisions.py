@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.machines.run_control import Answered, Verb
-from asterism.runtime.ports.store import InquiryRow
+from asterism.engine.control.run_control import Answered, Verb
+from asterism.engine.ports.store import InquiryRow
 
 AnswerVerb = Literal["approve", "reject", "edit", "respond", "yes", "no"]
 """The words that ``asterism answer`` takes."""

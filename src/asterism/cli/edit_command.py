@@ -18,21 +18,21 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_driver_for, read_fleet
+from asterism.app.bootstrap import open_driver_for, read_fleet
+from asterism.app.settings import database_path
 from asterism.cli.exit_codes import FINISHED, INTERRUPTED
 from asterism.cli.options import Database
 from asterism.cli.output import complain, put
 from asterism.cli.run_access import actor, connected
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.planner.draft import Draft
+from asterism.constellation.planner.live_run import LiveRun
+from asterism.constellation.planner.plan_file import PlanFile, plan_path
+from asterism.engine.kernel.permissions import Permission
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.client import NETWORKED, Client
+from asterism.engine.runtime.lookup import find_run
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, Refused, RunOwned
-from asterism.kernel.permissions import Permission
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.planner.draft import Draft
-from asterism.planner.live_run import LiveRun
-from asterism.planner.plan_file import PlanFile, plan_path
-from asterism.runtime.client import NETWORKED, Client
-from asterism.runtime.lookup import find_run
-from asterism.runtime.ports.store import RunRow
-from asterism.settings import database_path
 
 Serve = Callable[[Draft], Awaitable[None]]
 
@@ -73,7 +73,7 @@ def _serving(http: str | None) -> Serve:
         InvalidInput: the address cannot be used, or there are no standard streams to serve on.
     """
     try:
-        from asterism.planner.editor import editor_server, listen, serve_http, serve_stdio  # noqa: PLC0415 - an extra
+        from asterism.constellation.planner.editor import editor_server, listen, serve_http, serve_stdio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("asterism"):
             raise

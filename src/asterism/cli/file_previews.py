@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from asterism.bootstrap import run_files
+from asterism.app.bootstrap import run_files
 from asterism.cli.run_access import machine_of
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.view.proposals import subject_of
+from asterism.engine.kernel.file_value import FILE, files_in, safe_name
+from asterism.engine.ports.files import Files, media_type_of
+from asterism.engine.ports.store import InquiryRow, Store
+from asterism.engine.runtime.snapshots import load
 from asterism.errors import AsterismError
-from asterism.kernel.file_value import FILE, files_in, safe_name
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.runtime.ports.files import Files, media_type_of
-from asterism.runtime.ports.store import InquiryRow, Store
-from asterism.runtime.snapshots import load
-from asterism.views.text.proposals import subject_of
 from asterism.views.words import byte_count, plain, printable
 
 MAX_QUESTIONS = 20

@@ -9,17 +9,17 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import run_files
+from asterism.app.bootstrap import run_files
+from asterism.app.settings import database_path
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import complain, put
 from asterism.cli.run_access import reading
+from asterism.engine.kernel.file_value import safe_name
+from asterism.engine.ports.files import FileRow, Files
+from asterism.engine.runtime.lookup import find_run
+from asterism.engine.runtime.private_files import opener
 from asterism.errors import InvalidInput
-from asterism.kernel.file_value import safe_name
-from asterism.runtime.lookup import find_run
-from asterism.runtime.ports.files import FileRow, Files
-from asterism.runtime.private_files import opener
-from asterism.settings import database_path
 from asterism.views.words import byte_count, plain
 
 

@@ -10,23 +10,23 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_devices
+from asterism.app.bootstrap import open_devices
+from asterism.app.schemas import DEVICE_TABLES
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.fleet_commands import DEFAULT_FILE
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.plan_commands import device_lines
-from asterism.constellation.references import secrets_of
-from asterism.constellations.availability import cause_of
-from asterism.devices.credentials import check_arguments, check_url, check_values
-from asterism.devices.fleet_addition import append_device, checked_addition
-from asterism.devices.python_fleet import Fleet
-from asterism.devices.secrets import secret
-from asterism.devices.ssh.device import SshDevice
-from asterism.devices.ssh.shell import HostError
-from asterism.devices.ssh.system import system_of
+from asterism.constellation.model.references import secrets_of
+from asterism.constellation.python.availability import cause_of
+from asterism.devices.attempts.secrets import secret
+from asterism.devices.fleet.credentials import check_arguments, check_url, check_values
+from asterism.devices.fleet.fleet_addition import append_device, checked_addition
+from asterism.devices.fleet.python_fleet import Fleet
+from asterism.devices.kinds.ssh.device import SshDevice
+from asterism.devices.kinds.ssh.shell import HostError
+from asterism.devices.kinds.ssh.system import system_of
+from asterism.devices.port import Device
 from asterism.errors import InvalidInput, MissingExtra
-from asterism.runtime.ports.device import Device
-from asterism.schemas import DEVICE_TABLES
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import count
 

@@ -10,17 +10,17 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_devices
+from asterism.app.bootstrap import open_devices
+from asterism.app.schemas import DEVICE_TABLES
+from asterism.app.settings import database_path
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json
 from asterism.cli.output import console, put, put_line
 from asterism.cli.run_access import connected
-from asterism.constellations.fleet_state import RunsKnowledge, answers_of, knowledge_of, states_of
-from asterism.devices.fleet import read_tables
-from asterism.devices.places import drains_of
-from asterism.runtime.clock import SystemClock
-from asterism.schemas import DEVICE_TABLES
-from asterism.settings import database_path
+from asterism.constellation.python.fleet_state import RunsKnowledge, answers_of, knowledge_of, states_of
+from asterism.devices.dispatch.places import drains_of
+from asterism.devices.fleet.fleet_file import read_tables
+from asterism.engine.runtime.clock import SystemClock
 from asterism.views.text.fleet import DeviceState, fleet_lines
 
 DEFAULT_FILE = Path("fleet.toml")

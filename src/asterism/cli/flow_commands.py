@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import ModelServices
+from asterism.app.bootstrap import ModelServices
+from asterism.app.settings import model_choice
 from asterism.cli.chat import CODES, print_result
 from asterism.cli.chat_command import MODELS, AgentFleet
 from asterism.cli.exit_codes import INTERRUPTED, WAITING
@@ -22,14 +23,13 @@ from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
 from asterism.cli.questions import can_ask
 from asterism.cli.run_access import actor
-from asterism.constellations.app import App
+from asterism.constellation.python.app import App
+from asterism.constellation.view.proposals import answer_line
+from asterism.conversation.python.agent import StandardAgent
+from asterism.conversation.python.conversation import Conversation
+from asterism.conversation.python.plans import check_on_fleet
+from asterism.conversation.python.source import agent_of
 from asterism.errors import InvalidInput
-from asterism.flows.agent import StandardAgent
-from asterism.flows.conversation import Conversation
-from asterism.flows.plans import check_on_fleet
-from asterism.flows.source import agent_of
-from asterism.settings import model_choice
-from asterism.views.text.proposals import answer_line
 
 
 def run_flow(

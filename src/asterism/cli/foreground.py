@@ -19,17 +19,17 @@ from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.questions import Questions, can_ask
 from asterism.cli.reporters import FRAME_S, JsonReporter, LineReporter, LiveReporter, Reporter, Update
 from asterism.cli.run_access import actor
+from asterism.constellation.view.history import ConstellationHistory
+from asterism.constellation.view.proposals import answer_line, proposal_lines, subject_of
+from asterism.engine.control.run_control import AskPerson, Pause
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.packing import packer
+from asterism.engine.ports.store import RunRow, Store
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.private_files import opener
+from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import AsterismError, Refused
-from asterism.kernel.journal import Entry
-from asterism.kernel.packing import packer
-from asterism.machines.run_control import AskPerson, Pause
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports.store import RunRow, Store
-from asterism.runtime.private_files import opener
-from asterism.runtime.runtime import Runtime
-from asterism.views.text.constellation import ConstellationHistory
 from asterism.views.text.history import RunHistory
-from asterism.views.text.proposals import answer_line, proposal_lines, subject_of
 from asterism.views.text.registry import unread_history
 from asterism.views.text.show import end_summary, result_data
 from asterism.views.text.styled_line import StyledLine

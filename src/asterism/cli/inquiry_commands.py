@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import MACHINES
+from asterism.app.bootstrap import MACHINES
+from asterism.app.settings import database_path, server_url
 from asterism.cli.decisions import AnswerVerb, TypedAnswer
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
@@ -20,14 +21,13 @@ from asterism.cli.remote_commands import answer_remote, put_request, refuse_with
 from asterism.cli.run_access import actor, check_sendable, connected, reading, resume_hint
 from asterism.cli.run_commands import drive_unowned
 from asterism.cli.served_runs import is_served, reserved
+from asterism.constellation.view.proposals import ALWAYS, answer_line, answered_line, edit_hint, subject_lines, subject_of
+from asterism.engine.ports.store import InboxRow, InquiryRow, RunRow
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
 from asterism.errors import InvalidInput, Refused, RunOwned
-from asterism.runtime.client import Client
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
-from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow
-from asterism.settings import database_path, server_url
 from asterism.views.text.history import MOMENT
-from asterism.views.text.proposals import ALWAYS, answer_line, answered_line, edit_hint, subject_lines, subject_of
 from asterism.views.text.rows import PendingAnswer
 from asterism.views.text.show import pending_answers
 from asterism.views.words import duration, plain

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import connect, run_files
+from asterism.app.bootstrap import connect, run_files
+from asterism.app.settings import database_path
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.foreground import write_atomically
 from asterism.cli.options import Database, EveryItem, Here, JsonEvents, OtherFleet, RunId
@@ -18,17 +19,16 @@ from asterism.cli.output import local_time, put
 from asterism.cli.run_access import actor, connected, garbage_collection_off, machine_of, reading
 from asterism.cli.run_commands import drive_unowned
 from asterism.console.export import LogTails, PageRun, machine_data, run_page
+from asterism.engine.kernel.journal import check_whole
+from asterism.engine.kernel.packing import packer
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.clock import DAY_S, SystemClock
+from asterism.engine.runtime.journal_file import journal_lines, read_export
+from asterism.engine.runtime.log_stream import continued, follow_logs
+from asterism.engine.runtime.lookup import find_run
+from asterism.engine.runtime.retention import all_are_old
+from asterism.engine.runtime.runtime import RESERVED_S
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.journal import check_whole
-from asterism.kernel.packing import packer
-from asterism.runtime.clock import DAY_S, SystemClock
-from asterism.runtime.journal_file import journal_lines, read_export
-from asterism.runtime.log_stream import continued, follow_logs
-from asterism.runtime.lookup import find_run
-from asterism.runtime.ports.store import RunRow
-from asterism.runtime.retention import all_are_old
-from asterism.runtime.runtime import RESERVED_S
-from asterism.settings import database_path
 from asterism.views.registry import unread_view
 from asterism.views.text.history import MOMENT
 from asterism.views.words import count, plain

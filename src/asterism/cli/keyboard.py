@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from asterism.cli.output import put
-from asterism.runtime.ports.store import InquiryRow
+from asterism.engine.ports.store import InquiryRow
 
 
 async def terminal_line(prompt: str, *, secret: bool = False) -> str | None:

@@ -9,25 +9,25 @@ from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from asterism.bootstrap import ModelServices, open_model_services
-from asterism.bootstrap import open as open_all
+from asterism.app.bootstrap import ModelServices, open_model_services
+from asterism.app.bootstrap import open as open_all
 from asterism.cli.chat import print_result
 from asterism.cli.output import put
 from asterism.cli.run_access import connected
-from asterism.constellations.app import App
-from asterism.constellations.resumption import fleet_file_below
+from asterism.constellation.planner.model_choice import ModelChoice
+from asterism.constellation.python.app import App
+from asterism.constellation.python.resumption import fleet_file_below
+from asterism.conversation.machine.memory import Utterance
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.conversation.python.agent import StandardAgent
+from asterism.conversation.python.agent_state import AgentResult
+from asterism.conversation.python.conversation import Conversation
+from asterism.conversation.python.orchestrator import Orchestrator
+from asterism.conversation.python.plans import check_on_fleet
+from asterism.engine.control.run_control import Pause
+from asterism.engine.ports.store import InquiryRow
+from asterism.engine.runtime.lookup import MAX_RUNS
 from asterism.errors import AsterismError, StoreUnavailable, first_of
-from asterism.flows.agent import StandardAgent
-from asterism.flows.agent_state import AgentResult
-from asterism.flows.conversation import Conversation
-from asterism.flows.orchestrator import Orchestrator
-from asterism.flows.plans import check_on_fleet
-from asterism.machines.flow_agent.memory import Utterance
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.run_control import Pause
-from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.lookup import MAX_RUNS
-from asterism.runtime.ports.store import InquiryRow
 from asterism.views.words import plain
 
 

@@ -15,10 +15,10 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, RunId
 from asterism.cli.output import complain, put
 from asterism.cli.run_access import reading
+from asterism.engine.ports.logs import LogChunk
+from asterism.engine.runtime.log_stream import follow_logs
+from asterism.engine.runtime.lookup import find_run
 from asterism.errors import InvalidInput, did_you_mean
-from asterism.runtime.log_stream import follow_logs
-from asterism.runtime.lookup import find_run
-from asterism.runtime.ports.logs import LogChunk
 from asterism.views.words import byte_count, plain, printable
 
 

@@ -9,17 +9,17 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_devices, open_runtime, open_store
+from asterism.app.bootstrap import open_devices, open_runtime, open_store
+from asterism.app.settings import database_path
 from asterism.cli.options import Database, Here, JsonEvents, ResultFile
 from asterism.cli.run_access import actor, check_database
 from asterism.cli.run_commands import begin
 from asterism.cli.served_runs import is_served
+from asterism.engine.kernel.run import Run
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.run import Run
-from asterism.loops.definition import OrchestrationLoop, find_loop
-from asterism.loops.models import open_supervisor_model
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.settings import database_path
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.loop.python.definition import OrchestrationLoop, find_loop
+from asterism.loop.python.models import open_supervisor_model
 from asterism.views.words import plain
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from asterism.constellation.machine.events import Hold, RaiseLimits, Replan, RunOptions
 from asterism.errors import InvalidInput
-from asterism.machines.constellation_agent.events import Hold, RaiseLimits, Replan, RunOptions
 
 Database = Annotated[
     Path | None,

@@ -20,7 +20,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from asterism.kernel.journal import Record
+from asterism.engine.kernel.journal import Record
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import printable
 

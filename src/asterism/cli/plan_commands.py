@@ -9,40 +9,40 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_devices, open_planner, read_fleet
+from asterism.app.bootstrap import open_devices, open_planner, read_fleet
+from asterism.app.settings import model_choice
 from asterism.cli.exit_codes import FINISHED, UNUSABLE
 from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model, WhatToRun
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.plan_values import Values, with_values
 from asterism.cli.run_access import connected
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import PlanDocument
-from asterism.constellation.profile import AgentProfile, Fleet
-from asterism.constellations.early_check import check_before_opening, needed_devices
-from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
-from asterism.constellations.plans import plan_of, plan_text
-from asterism.constellations.resumption import check_constellation, first_event_of
-from asterism.devices.fleet import read_channels
-from asterism.devices.here import here_of
-from asterism.devices.plan_functions import rebase_plan
-from asterism.devices.secrets import missing_secrets, secret
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.machine.task_lifecycle import TASK_LIFECYCLE
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.documents import PlanDocument
+from asterism.constellation.planner.model_choice import ModelChoice
+from asterism.constellation.python.early_check import check_before_opening, needed_devices
+from asterism.constellation.python.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
+from asterism.constellation.python.plans import plan_of, plan_text
+from asterism.constellation.python.resumption import check_constellation, first_event_of
+from asterism.constellation.view.graph import mermaid_flowchart
+from asterism.constellation.view.task_lines import plan_lines
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.conversation.python.plans import check_on_fleet
+from asterism.conversation.python.registry import agent_class
+from asterism.devices.attempts.secrets import missing_secrets, secret
+from asterism.devices.fleet.fleet_file import read_channels
+from asterism.devices.kinds.here import here_of
+from asterism.devices.kinds.plan_functions import rebase_plan
+from asterism.engine.kernel.diagram import mermaid as mermaid_diagram
+from asterism.engine.kernel.machine import Machine
+from asterism.engine.kernel.profile import AgentProfile, Fleet
+from asterism.engine.runtime.lookup import find_run
 from asterism.errors import InvalidInput
-from asterism.flows.plans import check_on_fleet
-from asterism.flows.registry import agent_class
-from asterism.kernel.diagram import mermaid as mermaid_diagram
-from asterism.kernel.machine import Machine
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.machines.task_lifecycle import TASK_LIFECYCLE
-from asterism.notifications.sending import check_channel
-from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.lookup import find_run
-from asterism.settings import model_choice
-from asterism.views.text.graph import mermaid_flowchart
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.service.notifications.sending import check_channel
 from asterism.views.text.styled_line import StyledLine
-from asterism.views.text.task_lines import plan_lines
 from asterism.views.words import count, plain
 
 _MACHINES: Mapping[str, Machine[Any]] = {

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.constellation.parameters import missing_of
-from asterism.constellations.goal import Goal, with_texts
+from asterism.constellation.model.parameters import missing_of
+from asterism.constellation.python.goal import Goal, with_texts
 from asterism.errors import InvalidInput
 from asterism.views.words import plain
 

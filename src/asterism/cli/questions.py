@@ -22,18 +22,18 @@ from asterism.cli.file_previews import file_lines
 from asterism.cli.keyboard import discard_typed_ahead, terminal_line
 from asterism.cli.output import complain, message, put
 from asterism.cli.run_access import actor
+from asterism.constellation.view.proposals import ALWAYS, editable_of, subject_lines, subject_of
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.conversation.python.conversation import Conversation
+from asterism.conversation.python.registry import agent_class
+from asterism.engine.control.run_control import Verb
+from asterism.engine.ports.store import ACCEPTED, InquiryRow
+from asterism.engine.runtime.client import VERDICT_POLL_S, polls
+from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import AsterismError, InvalidInput, Refused, first_of
-from asterism.flows.conversation import Conversation
-from asterism.flows.registry import agent_class
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.run_control import Verb
-from asterism.reading import replies
-from asterism.runtime.client import VERDICT_POLL_S, polls
-from asterism.runtime.ports.store import ACCEPTED, InquiryRow
-from asterism.runtime.runtime import Runtime
-from asterism.views.text.proposals import ALWAYS, editable_of, subject_lines, subject_of
 from asterism.views.text.show import pending_answers
 from asterism.views.words import plain
+from asterism.words.reading import replies
 
 MAX_PROMPT = 2000
 """Characters of a question that are printed at most."""

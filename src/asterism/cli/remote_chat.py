@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from asterism.cli.output import put
 from asterism.cli.run_access import remote_runs
+from asterism.conversation.machine.memory import Utterance
+from asterism.conversation.python.agent_state import AgentResult
+from asterism.engine.ports.store import InquiryRow
 from asterism.errors import InvalidInput, did_you_mean
-from asterism.flows.agent_state import AgentResult
-from asterism.machines.flow_agent.memory import Utterance
-from asterism.runtime.ports.store import InquiryRow
 from asterism.views.words import plain
 
 if TYPE_CHECKING:
-    from asterism.servers.remote_app import RemoteApp
-    from asterism.servers.remote_conversation import RemoteConversation
+    from asterism.service.remote_app import RemoteApp
+    from asterism.service.remote_conversation import RemoteConversation
 
 
 class _RemoteConversation:

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.bootstrap import MACHINES
+from asterism.app.bootstrap import MACHINES
 from asterism.cli.decisions import TypedAnswer
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.output import put
 from asterism.cli.run_access import remote_runs
 from asterism.cli.served_runs import follow_served
-from asterism.constellations.goal import Goal
+from asterism.constellation.machine.events import RunOptions
+from asterism.constellation.python.goal import Goal
+from asterism.constellation.view.proposals import subject_lines
+from asterism.engine.ports.store import InquiryRow
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.lookup import find_inquiries, find_inquiry, find_run
 from asterism.errors import InvalidInput
-from asterism.machines.constellation_agent.events import RunOptions
-from asterism.runtime.client import Client
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.lookup import find_inquiries, find_inquiry, find_run
-from asterism.runtime.ports.store import InquiryRow
-from asterism.views.text.proposals import subject_lines
 from asterism.views.words import plain
 
 

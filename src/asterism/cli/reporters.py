@@ -12,16 +12,16 @@ from rich.live import Live
 from rich.text import Text
 
 from asterism.cli.output import complain, json_line, local_time, put, put_line, rich_text
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.fan_out import items_words
-from asterism.constellation.task import TaskStar, TaskStatus
-from asterism.kernel.journal import Record
-from asterism.machines.constellation_agent.events import AttemptEnded
-from asterism.machines.run_control import Answered, AskPerson
-from asterism.runtime.clock import Clock
+from asterism.constellation.machine.events import AttemptEnded
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.fan_out import items_words
+from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.constellation.view.task_lines import plan_lines
+from asterism.engine.control.run_control import Answered, AskPerson
+from asterism.engine.kernel.journal import Record
+from asterism.engine.runtime.clock import Clock
 from asterism.views.text.history import HistoryLine, RunHistory, log_line
 from asterism.views.text.styled_line import StyledLine
-from asterism.views.text.task_lines import plan_lines
 from asterism.views.words import duration, plain
 
 FRAME_S = 0.2

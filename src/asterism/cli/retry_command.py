@@ -8,17 +8,17 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from asterism.app.settings import database_path
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, EveryItem, Here, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import put
 from asterism.cli.run_access import actor, connected
 from asterism.cli.run_commands import drive_unowned
 from asterism.cli.served_runs import is_served, reserved
-from asterism.constellations.retrying import retry_ended
-from asterism.machines.constellation_agent.events import Retry
-from asterism.runtime.lookup import find_run
-from asterism.runtime.runtime import RESERVED_S
-from asterism.settings import database_path
+from asterism.constellation.machine.events import Retry
+from asterism.constellation.python.retrying import retry_ended
+from asterism.engine.runtime.lookup import find_run
+from asterism.engine.runtime.runtime import RESERVED_S
 
 
 def retry(

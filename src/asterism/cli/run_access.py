@@ -11,18 +11,18 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asterism.bootstrap import MACHINES, connect, open_store
+from asterism.app.bootstrap import MACHINES, connect, open_store
+from asterism.app.settings import database_path, server_token, server_url
+from asterism.engine.kernel.machine import Machine
+from asterism.engine.ports.store import RunRow, Store
+from asterism.engine.runtime import registration
+from asterism.engine.runtime.client import Client
 from asterism.errors import MissingExtra, StoreUnavailable
-from asterism.kernel.machine import Machine
-from asterism.runtime import registration
-from asterism.runtime.client import Client
-from asterism.runtime.ports.store import RunRow, Store
-from asterism.settings import database_path, server_token, server_url
 from asterism.views.text.history import HistoryLine, RunHistory
 from asterism.views.text.show import read_tree
 
 if TYPE_CHECKING:
-    from asterism.servers.remote_app import RemoteApp
+    from asterism.service.remote_app import RemoteApp
 
 
 def actor() -> str:
@@ -55,7 +55,7 @@ async def remote_runs(url: str) -> AsyncIterator[tuple[RemoteApp, Store]]:
         InvalidInput: there is no token, or the URL is none.
     """
     try:
-        from asterism.servers.remote_store import open_remote_store  # noqa: PLC0415 - only --server needs an HTTP client
+        from asterism.service.remote_store import open_remote_store  # noqa: PLC0415 - only --server needs an HTTP client
     except ImportError as error:
         raise MissingExtra("client", "--server") from error
     async with open_remote_store(url, server_token()) as opened:

@@ -9,7 +9,8 @@ from typing import Annotated, NamedTuple
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_devices, open_driver_for, open_planner, open_runtime, open_store
+from asterism.app.bootstrap import open_devices, open_driver_for, open_planner, open_runtime, open_store
+from asterism.app.settings import database_path, model_choice, server_url
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.foreground import drive
 from asterism.cli.options import (
@@ -37,24 +38,23 @@ from asterism.cli.plan_values import Values, with_values
 from asterism.cli.remote_commands import refuse_with_server, run_remote
 from asterism.cli.run_access import actor, check_database, check_sendable, connected, resume_hint
 from asterism.cli.served_runs import follow_served, is_served, make_due, served_fleet
-from asterism.constellations.early_check import check_before_opening, needed_devices
-from asterism.constellations.goal import Goal, check_fleet_given, fleet_for, goal_of, needs_fleet, rehearse
-from asterism.constellations.resumption import declared_fleet, first_event_of, fleet_file_of
-from asterism.constellations.rounds import round_after, submit
-from asterism.devices.fleet import check_channels
-from asterism.devices.here import here_of
-from asterism.devices.secrets import check_secrets_set
+from asterism.constellation.machine.events import RaiseLimits, RunOptions
+from asterism.constellation.planner.model_choice import ModelChoice
+from asterism.constellation.python.early_check import check_before_opening, needed_devices
+from asterism.constellation.python.goal import Goal, check_fleet_given, fleet_for, goal_of, needs_fleet, rehearse
+from asterism.constellation.python.resumption import declared_fleet, first_event_of, fleet_file_of
+from asterism.constellation.python.rounds import round_after, submit
+from asterism.devices.attempts.secrets import check_secrets_set
+from asterism.devices.fleet.fleet_file import check_channels
+from asterism.devices.kinds.here import here_of
+from asterism.engine.control.run_control import GuardLifted, Pause, Unpause
+from asterism.engine.kernel.guards import not_guarded
+from asterism.engine.kernel.machine import Event, kind_of
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.lookup import find_run, unowned_runs
+from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
-from asterism.kernel.guards import not_guarded
-from asterism.kernel.machine import Event, kind_of
-from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions
-from asterism.machines.run_control import GuardLifted, Pause, Unpause
-from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.client import Client
-from asterism.runtime.lookup import find_run, unowned_runs
-from asterism.runtime.ports.store import RunRow
-from asterism.runtime.runtime import Runtime
-from asterism.settings import database_path, model_choice, server_url
 from asterism.views.words import count, plain
 
 WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)

@@ -12,7 +12,8 @@ from typing import Annotated, Literal, TypedDict
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import MACHINES, open_store, read_fleet
+from asterism.app.bootstrap import MACHINES, open_store, read_fleet
+from asterism.app.settings import database_path, server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, FleetFile, Json, RunFlags, ServerUrl, WhatToRun
 from asterism.cli.output import console, local_time, put, put_line
@@ -21,26 +22,25 @@ from asterism.cli.remote_commands import refuse_with_server
 from asterism.cli.run_access import actor, connected, reading, remote_runs
 from asterism.cli.served_runs import LOOK_S, follow_served, is_served
 from asterism.cli.time_zone import local_zone
-from asterism.constellation.parameters import missing_of
-from asterism.constellations.early_check import check_without_fleet
-from asterism.constellations.goal import Goal, absolute_name, fleet_for, goal_of, rehearse
-from asterism.constellations.goal_process import LIMIT_S
-from asterism.constellations.scheduled import at_due_time, check_goal
-from asterism.devices.fleet import check_channels
+from asterism.constellation.machine.events import RunOptions
+from asterism.constellation.model.parameters import missing_of
+from asterism.constellation.python.early_check import check_without_fleet
+from asterism.constellation.python.goal import Goal, absolute_name, fleet_for, goal_of, rehearse
+from asterism.constellation.python.goal_process import LIMIT_S
+from asterism.constellation.python.scheduled import at_due_time, check_goal
+from asterism.devices.fleet.fleet_file import check_channels
+from asterism.engine.kernel.permissions import ALL
+from asterism.engine.ports.schedules import MAX_SCHEDULES, Firing, Missed, Overlap, Schedule
+from asterism.engine.ports.store import Store
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.clock import SystemClock
 from asterism.errors import InvalidInput, Refused, RunNotFound, did_you_mean
-from asterism.kernel.permissions import ALL
-from asterism.machines.constellation_agent.events import RunOptions
-from asterism.planner.offline.planner import OfflinePlanner
-from asterism.reading.setting import zone_of
-from asterism.runtime.client import Client
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports.schedules import MAX_SCHEDULES, Firing, Missed, Overlap, Schedule
-from asterism.runtime.ports.store import Store
-from asterism.schedules.cron import in_words, next_after, next_times
-from asterism.schedules.firing import check_schedule, resumed, started
-from asterism.settings import database_path, server_url
+from asterism.service.schedules.cron import in_words, next_after, next_times
+from asterism.service.schedules.firing import check_schedule, resumed, started
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import plain
+from asterism.words.planner.planner import OfflinePlanner
+from asterism.words.reading.setting import zone_of
 
 MINUTE = "%Y-%m-%d %H:%M"
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from asterism.app.schemas import FileKind, schema_of
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.output import put
-from asterism.schemas import FileKind, schema_of
 
 
 def schema(kind: Annotated[FileKind, Parameter(name="KIND", help="Kind of file.")], /) -> int:

@@ -10,15 +10,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from asterism.app.serve import ServeOptions, Server, open_server
+from asterism.app.settings import database_path
 from asterism.cli.api_options import Api, ApiFlags
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database
 from asterism.cli.output import complain, put
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.runtime.clock import DAY_S
 from asterism.errors import InvalidInput
-from asterism.kernel.journal import Entry
-from asterism.runtime.clock import DAY_S
-from asterism.serving import ServeOptions, Server, open_server
-from asterism.settings import database_path
 from asterism.views.words import count
 
 MAX_CONCURRENCY = 10_000

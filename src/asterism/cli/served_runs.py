@@ -8,16 +8,16 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from asterism.bootstrap import open_store
+from asterism.app.bootstrap import open_store
 from asterism.cli.exit_codes import INTERRUPTED, WAITING
 from asterism.cli.foreground import JournalPrinter, exit_code_of, print_end, reporter_for
 from asterism.cli.output import local_time, message, put
 from asterism.cli.questions import Questions, can_ask
+from asterism.engine.kernel.journal import version_of
+from asterism.engine.ports.store import RunRow, Store
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.runtime import RESERVED_S, Runtime
 from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
-from asterism.kernel.journal import version_of
-from asterism.runtime.client import Client
-from asterism.runtime.ports.store import RunRow, Store
-from asterism.runtime.runtime import RESERVED_S, Runtime
 from asterism.views.text.registry import unread_history
 from asterism.views.text.runs import stuck_words
 

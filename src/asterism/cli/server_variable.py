@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asterism.constellations.own_secrets import SERVER_VARIABLE
+from asterism.constellation.python.own_secrets import SERVER_VARIABLE
 from asterism.errors import InvalidInput
 
 GROUPS = frozenset({"fleet", "fleet add", "mcp", "flow", "schedule", "loop", "token"})

@@ -10,20 +10,20 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from asterism.app.settings import database_path, server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
 from asterism.cli.options import Database, Json, Mermaid, RunId, ServerUrl
 from asterism.cli.output import console, json_line, local_time, put, put_line, put_paged
 from asterism.cli.run_access import garbage_collection_off, machine_of, read_run, reading
+from asterism.constellation.view.graph import mermaid_flowchart
+from asterism.engine.kernel.journal import JournalMismatch
+from asterism.engine.kernel.packing import packer
+from asterism.engine.ports.store import RunRow, Store
+from asterism.engine.runtime import journal_stream
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.lookup import MAX_RUNS, find_run
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.kernel.journal import JournalMismatch
-from asterism.kernel.packing import packer
-from asterism.runtime import journal_stream
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.lookup import MAX_RUNS, find_run
-from asterism.runtime.ports.store import RunRow, Store
-from asterism.settings import database_path, server_url
-from asterism.views.text.graph import mermaid_flowchart
 from asterism.views.text.history import RunHistory, log_line
 from asterism.views.text.registry import unread_history
 from asterism.views.text.runs import run_lines
@@ -94,7 +94,7 @@ async def _show(named: str, database: Path | None, server: str | None, *, as_mer
     async with reading(database, server) as store:
         row = await find_run(store, named)
         if as_mermaid:
-            from asterism.constellations.resumption import check_constellation  # noqa: PLC0415 - loads the planner
+            from asterism.constellation.python.resumption import check_constellation  # noqa: PLC0415 - loads the planner
 
             check_constellation(row)
         try:

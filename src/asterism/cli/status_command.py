@@ -9,14 +9,14 @@ from pathlib import Path
 
 import msgspec
 
+from asterism.app.settings import server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, ServerUrl
 from asterism.cli.output import console, local_time, put, put_line
 from asterism.cli.run_access import reading, remote_runs
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.database_status import DatabaseStatus, read_status
-from asterism.runtime.ports.work import WorkKind
-from asterism.settings import server_url
+from asterism.engine.ports.work import WorkKind
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.database_status import DatabaseStatus, read_status
 from asterism.views.text.runs import MINUTE, stuck_words
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import count, plain

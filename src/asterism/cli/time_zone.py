@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from asterism.errors import InvalidInput
-from asterism.reading.setting import DEFAULT_ZONE, zone_of
+from asterism.words.reading.setting import DEFAULT_ZONE, zone_of
 
 
 def local_zone() -> str:

@@ -9,16 +9,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_store
+from asterism.app.bootstrap import open_store
+from asterism.app.settings import database_path
 from asterism.cli.exit_codes import FAILED, FINISHED
 from asterism.cli.options import Database, Json
 from asterism.cli.output import complain, local_time, put
 from asterism.cli.run_access import reading
+from asterism.engine.ports.tokens import Role, TokenRow
+from asterism.engine.runtime.clock import DAY_S, SystemClock
 from asterism.errors import InvalidInput
-from asterism.runtime.clock import DAY_S, SystemClock
-from asterism.runtime.ports.tokens import Role, TokenRow
-from asterism.servers.tokens import named_token, new_token, shown
-from asterism.settings import database_path
+from asterism.service.tokens import named_token, new_token, shown
 from asterism.views.text.history import MOMENT
 from asterism.views.words import plain
 

@@ -14,10 +14,10 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import console, local_time, put, put_line
 from asterism.cli.run_access import read_run, reading
+from asterism.constellation.view.why import part_status_words, task_events, why_lines
+from asterism.engine.control.children import child_run_id
+from asterism.engine.runtime.lookup import find_run
 from asterism.errors import InvalidInput
-from asterism.machines.children import child_run_id
-from asterism.runtime.lookup import find_run
-from asterism.views.text.why import part_status_words, task_events, why_lines
 from asterism.views.words import plain
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from asterism.console.scripts import linked, source
-from asterism.kernel.machine import Machine
+from asterism.engine.kernel.machine import Machine
 from asterism.views import Delta
 
 STYLES = ("tokens.css", "page.css", "plan.css", "side.css", "timeline.css")

@@ -1,11 +1,1 @@
-"""The constellation: a live DAG of tasks, its edits, and its checks against a fleet. Pure.
-
-- ``task``, ``fan_out``, ``line``, ``constellation``: the model; ``graph`` and ``analysis``: its
-  shape; ``specs``: a new task or dependency from its specification; ``constellation_snapshot``:
-  snapshots.
-- ``condition`` and ``references``: expressions over results; ``condition_names``: a check of names.
-- ``documents``, ``parameters`` and ``environment``: plans as people and models write them;
-  ``edits``, ``batch`` and ``changes``: edits of a constellation.
-- ``profile``, ``skill_ranker``, ``resolution`` and ``nesting``: devices, skills and checks against
-  them. ``secret_use``: where a reference to a secret may stand.
-"""
+"""Constellations: their model, machine, planner, view and Python API."""

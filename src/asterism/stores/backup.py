@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from asterism.engine.runtime.private_files import make_folder, opener, sync
 from asterism.errors import InvalidInput, StoreUnavailable, how_to_write_there
-from asterism.runtime.private_files import make_folder, opener, sync
 from asterism.stores.database import open_reader, recognise, unavailable
 from asterism.stores.stored_files import contents_of
 

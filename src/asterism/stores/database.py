@@ -19,8 +19,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from asterism.engine.runtime.private_files import make_folder, opener
 from asterism.errors import StoreUnavailable
-from asterism.runtime.private_files import make_folder, opener
 
 APPLICATION_ID = 0x41737465
 """``Aste``, in the header of every asterism database."""

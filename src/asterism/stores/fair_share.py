@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from asterism.runtime.ports.store import RunRow
+from asterism.engine.ports.store import RunRow
 
 
 def fair_share(due: Mapping[str, Sequence[RunRow]], owned: Mapping[str, int], limit: int) -> list[RunRow]:

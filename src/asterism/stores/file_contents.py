@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from asterism.engine.ports.files import FILE_BYTES
+from asterism.engine.runtime.private_files import make_folder, opener, sync
 from asterism.errors import InvalidInput, MissingExtra, StoreUnavailable
-from asterism.runtime.ports.files import FILE_BYTES
-from asterism.runtime.private_files import make_folder, opener, sync
 
 CHUNK_BYTES = 1 << 20
 T = TypeVar("T")

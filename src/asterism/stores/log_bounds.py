@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.runtime.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk, LogQuery
+from asterism.engine.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk, LogQuery
 
 
 def end_of(chunks: Sequence[LogChunk], of: LogChunk) -> int:

@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
-from asterism.kernel.journal import Record
-from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports.cursors import read_inquiry_cursor, read_run_cursor
-from asterism.runtime.ports.files import FileRow
-from asterism.runtime.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
-from asterism.runtime.ports.store import (
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.snapshot import Snapshot
+from asterism.engine.ports.cursors import read_inquiry_cursor, read_run_cursor
+from asterism.engine.ports.files import FileRow
+from asterism.engine.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
+from asterism.engine.ports.store import (
     Commit,
     InboxRow,
     InquiryRow,
@@ -35,9 +34,10 @@ from asterism.runtime.ports.store import (
     check_rows,
     first_due_at,
 )
-from asterism.runtime.ports.tokens import TokenRow
-from asterism.runtime.ports.work import WorkSummary
-from asterism.runtime.problems import CRASHED
+from asterism.engine.ports.tokens import TokenRow
+from asterism.engine.ports.work import WorkSummary
+from asterism.engine.runtime.problems import CRASHED
+from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.stores.fair_share import fair_share
 from asterism.stores.log_bounds import end_of, selected, thinned
 from asterism.stores.memory_files import MemoryFiles

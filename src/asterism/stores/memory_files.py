@@ -7,8 +7,8 @@ from typing import Protocol
 
 import msgspec
 
-from asterism.runtime.ports.files import FileRow
-from asterism.runtime.ports.store import RunRow
+from asterism.engine.ports.files import FileRow
+from asterism.engine.ports.store import RunRow
 from asterism.stores.sqlite_files import check_size
 
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from asterism.runtime.ports.notices import REMOVED_AT_ONCE, STUCK_TRIES, Delivery, Notice, NoticeKind
-from asterism.runtime.ports.store import InquiryRow, RunRow
+from asterism.engine.ports.notices import REMOVED_AT_ONCE, STUCK_TRIES, Delivery, Notice, NoticeKind
+from asterism.engine.ports.store import InquiryRow, RunRow
 
 
 class NoticeMemory:

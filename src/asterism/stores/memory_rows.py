@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from asterism.kernel.journal import Record
-from asterism.runtime.ports.notices import STUCK_TRIES
-from asterism.runtime.ports.store import RunRow
-from asterism.runtime.problems import CRASHED, NO_PROGRESS_KINDS, retry_delay_s
+from asterism.engine.kernel.journal import Record
+from asterism.engine.ports.notices import STUCK_TRIES
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.problems import CRASHED, NO_PROGRESS_KINDS, retry_delay_s
 
 
 def has_progressed(

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
+from asterism.engine.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
+from asterism.engine.ports.store import RunRow
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
-from asterism.runtime.ports.store import RunRow
 
 
 class ScheduleMemory:

@@ -7,8 +7,8 @@ import math
 import re
 from collections.abc import Container, Iterable
 
-from asterism.runtime.ports.store import InquiryRow, RunQuery, RunRow, begins_with
-from asterism.runtime.ports.work import WorkKind, WorkSummary
+from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow, begins_with
+from asterism.engine.ports.work import WorkKind, WorkSummary
 from asterism.stores.memory_notices import NoticeMemory
 
 

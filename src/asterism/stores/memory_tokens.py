@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from asterism.runtime.ports.tokens import MAX_TOKENS, TokenRow
+from asterism.engine.ports.tokens import MAX_TOKENS, TokenRow
 from asterism.stores.sqlite_tokens import name_taken
 
 

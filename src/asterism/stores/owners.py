@@ -20,10 +20,10 @@ from pathlib import Path
 
 import msgspec
 
+from asterism.engine.ports.store import ProcessRow
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.private_files import make_folder, opener_within
 from asterism.errors import DISTRIBUTION, StoreUnavailable, how_to_write_there
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports.store import ProcessRow
-from asterism.runtime.private_files import make_folder, opener_within
 
 _held: set[int] = set()
 """Locked files of this process."""

@@ -19,12 +19,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import msgspec
 
-from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner
-from asterism.kernel.journal import Record
-from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports.files import FileRow
-from asterism.runtime.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
-from asterism.runtime.ports.store import (
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.snapshot import Snapshot
+from asterism.engine.ports.files import FileRow
+from asterism.engine.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
+from asterism.engine.ports.store import (
     Commit,
     InboxRow,
     InquiryRow,
@@ -34,7 +33,8 @@ from asterism.runtime.ports.store import (
     check_rows,
     first_due_at,
 )
-from asterism.runtime.ports.tokens import TokenRow
+from asterism.engine.ports.tokens import TokenRow
+from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner
 from asterism.stores.database import open_database
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_due import ABANDON_RUN, ACQUIRE_RUN, RELEASE_RUN, SET_DUE, acquire_due

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.runtime.ports.notices import STUCK_TRIES
-from asterism.runtime.ports.store import RunRow
-from asterism.runtime.problems import CRASHED, NO_PROGRESS_KINDS, retry_delay_s
+from asterism.engine.ports.notices import STUCK_TRIES
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.problems import CRASHED, NO_PROGRESS_KINDS, retry_delay_s
 from asterism.stores.fair_share import fair_share
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_notices import note_stuck

@@ -6,8 +6,8 @@ import sqlite3
 
 import msgspec
 
+from asterism.engine.ports.files import ROOT_BYTES, FileRow
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.files import ROOT_BYTES, FileRow
 from asterism.stores.sqlite_rows import rows_of
 
 INSERT_FILE = "INSERT OR REPLACE INTO files (root, digest, name, media_type, size, at) VALUES (?, ?, ?, ?, ?, ?)"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.runtime.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk, LogQuery
+from asterism.engine.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk, LogQuery
 from asterism.stores.log_bounds import middle_of
 from asterism.stores.sqlite_rows import fields_of, row_of
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.runtime.ports.notices import REMOVED_AT_ONCE, STUCK_TRIES, Delivery, Notice
-from asterism.runtime.ports.store import InquiryRow
+from asterism.engine.ports.notices import REMOVED_AT_ONCE, STUCK_TRIES, Delivery, Notice
+from asterism.engine.ports.store import InquiryRow
 from asterism.stores.sqlite_rows import columns_of, fields_of, row_of, rows_of
 from asterism.stores.writer import GroupWriter
 

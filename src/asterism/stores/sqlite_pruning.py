@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.runtime.ports.store import check_open_bytes
+from asterism.engine.ports.store import check_open_bytes
 from asterism.stores.database import empty_log
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_due import SELECT_OWNERS

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from asterism.engine.kernel.journal import Record
+from asterism.engine.ports.store import InboxRow, InquiryRow
 from asterism.errors import StoreUnavailable
-from asterism.kernel.journal import Record
-from asterism.runtime.ports.store import InboxRow, InquiryRow
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from asterism.engine.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
 from asterism.stores.sqlite_rows import columns_of, fields_of, json_of, marks_of, of_json, row_of, rows_of
 from asterism.stores.writer import GroupWriter
 

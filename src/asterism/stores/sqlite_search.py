@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import msgspec
 
-from asterism.kernel.journal import Record
-from asterism.runtime.ports.cursors import read_run_cursor
-from asterism.runtime.ports.store import InquiryRow, RunQuery, RunRow
-from asterism.runtime.ports.work import WorkSummary
+from asterism.engine.kernel.journal import Record
+from asterism.engine.ports.cursors import read_run_cursor
+from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow
+from asterism.engine.ports.work import WorkSummary
 from asterism.stores.database import open_reader
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_inquiries import page_of_inquiries

@@ -6,8 +6,8 @@ import sqlite3
 
 import msgspec
 
+from asterism.engine.ports.tokens import MAX_TOKENS, TokenRow
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.tokens import MAX_TOKENS, TokenRow
 from asterism.stores.sqlite_rows import fields_of, row_of
 
 _COLUMNS = "id, kind, hash, name, role, tenant, parent, created_at, expires_at, revoked_at"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from asterism.kernel.machine import Machine
-from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.views.constellation import ConstellationRunView
-from asterism.views.flow import FlowRunView
-from asterism.views.loop import LoopRunView
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.view.view import ConstellationRunView
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.conversation.view.view import FlowRunView
+from asterism.engine.kernel.machine import Machine
+from asterism.engine.kernel.run import Run
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.loop.view.view import LoopRunView
 from asterism.views.view import BaseView, RunView
 
 VIEWS: Mapping[str, type[BaseView]] = {

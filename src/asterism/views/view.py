@@ -11,11 +11,8 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, EffectResult, Event, kind_of
-from asterism.kernel.run import Run
-from asterism.machines.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
-from asterism.machines.run_control import (
+from asterism.engine.control.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
+from asterism.engine.control.run_control import (
     Answered,
     AskPerson,
     Cancel,
@@ -27,6 +24,9 @@ from asterism.machines.run_control import (
     TransitionFailed,
     Unpause,
 )
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.machine import Effect, EffectResult, Event, kind_of
+from asterism.engine.kernel.run import Run
 from asterism.views.delta import Delta, LogLine, Rows, brief
 from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain, plain_words
 

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from asterism.constellation.task import Role, TaskStar
-from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Event, kind_of
-from asterism.machines.children import ChildEnded
-from asterism.machines.constellation_agent.events import RaiseLimits, Retry
-from asterism.machines.run_control import Answered, Cancel, Forked, Imported, OwnershipAcquired, Pause, TransitionFailed, Unpause
+from asterism.constellation.machine.events import RaiseLimits, Retry
+from asterism.constellation.model.task import Role, TaskStar
+from asterism.engine.control.children import ChildEnded
+from asterism.engine.control.run_control import Answered, Cancel, Forked, Imported, OwnershipAcquired, Pause, TransitionFailed, Unpause
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.machine import Event, kind_of
 
 MAX_FIELDS = 8
 """Fields of a result that a line shows at most."""

@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from asterism.kernel.machine import Effect, Event, kind_of
-from asterism.kernel.run import Run
-from asterism.kernel.start import StartRequest
-from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
-from asterism.machines.flow_agent.events import (
+from asterism.conversation.machine.events import (
     CANCELLED,
     COMPLETED,
     ERROR,
@@ -35,10 +31,14 @@ from asterism.machines.flow_agent.events import (
     NotifyHandler,
     RunningEntered,
 )
-from asterism.machines.flow_agent.memory import FlowMemory, HandlerRunning
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.run_control import Answered, AskPerson, OwnershipAcquired
-from asterism.simulation.invariants import InvariantViolated
+from asterism.conversation.machine.memory import FlowMemory, HandlerRunning
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.engine.control.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
+from asterism.engine.control.run_control import Answered, AskPerson, OwnershipAcquired
+from asterism.engine.kernel.machine import Effect, Event, kind_of
+from asterism.engine.kernel.run import Run
+from asterism.engine.kernel.start import StartRequest
+from asterism.testing.invariants import InvariantViolated
 from tests.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 
 KEY = "below"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from asterism.constellation.profile import ChildSpec
-from asterism.kernel.machine import Effect, Event, kind_of
-from asterism.kernel.run import Run
-from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
-from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
-from asterism.machines.orchestration_loop.events import (
+from asterism.engine.control.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
+from asterism.engine.control.run_control import Answered, AskPerson
+from asterism.engine.kernel.machine import Effect, Event, kind_of
+from asterism.engine.kernel.profile import ChildSpec
+from asterism.engine.kernel.run import Run
+from asterism.loop.machine.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
+from asterism.loop.machine.events import (
     Critiqued,
     LoopSubmitted,
     ModelReplied,
@@ -23,11 +24,10 @@ from asterism.machines.orchestration_loop.events import (
     ToolReturned,
     WorkerEnded,
 )
-from asterism.machines.orchestration_loop.memory import LoopMemory
-from asterism.machines.orchestration_loop.model import Decision, Finding, Later, LoopOptions, State, Step, Strategy, ToolCall, WorkerProfile
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.machines.run_control import Answered, AskPerson
-from asterism.simulation.invariants import InvariantViolated
+from asterism.loop.machine.memory import LoopMemory
+from asterism.loop.machine.model import Decision, Finding, Later, LoopOptions, State, Step, Strategy, ToolCall, WorkerProfile
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.testing.invariants import InvariantViolated
 from tests.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 
 BELOW = ChildSpec(machine="orchestration loop", definition={})

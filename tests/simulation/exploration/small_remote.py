@@ -7,11 +7,8 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.task import TaskError
-from asterism.kernel.machine import Effect, Event
-from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.device_question import DeviceQuestion
-from asterism.machines.constellation_agent.events import (
+from asterism.constellation.machine.device_question import DeviceQuestion
+from asterism.constellation.machine.events import (
     AttemptAttached,
     AttemptEnded,
     AttemptStopped,
@@ -19,9 +16,12 @@ from asterism.machines.constellation_agent.events import (
     Dispatch,
     StopAttempt,
 )
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.run_control import Answered, AskPerson
-from asterism.simulation.invariants import InvariantViolated
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.model.task import TaskError
+from asterism.engine.control.run_control import Answered, AskPerson
+from asterism.engine.kernel.machine import Effect, Event
+from asterism.engine.kernel.run import Run
+from asterism.testing.invariants import InvariantViolated
 from tests.simulation.exploration.small_run import Move, Situation
 from tests.simulation.exploration.small_worlds import AgentSpace
 

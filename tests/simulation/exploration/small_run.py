@@ -16,16 +16,25 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from asterism.engine.control.run_control import (
+    Answered,
+    BatchEnded,
+    Cancel,
+    CancelEffect,
+    EffectCancelled,
+    OwnershipAcquired,
+    Pause,
+    Unpause,
+)
+from asterism.engine.kernel.journal import JournalMismatch
+from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, kind_of
+from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.permissions import ALL
+from asterism.engine.kernel.run import Run
+from asterism.engine.kernel.snapshot import Snapshot, restore_snapshot, take_snapshot
 from asterism.errors import AsterismError, ForbiddenTarget, IllegalTransition, Refused
-from asterism.kernel.journal import JournalMismatch
-from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, kind_of
-from asterism.kernel.packing import packer
-from asterism.kernel.permissions import ALL
-from asterism.kernel.run import Run
-from asterism.kernel.snapshot import Snapshot, restore_snapshot, take_snapshot
-from asterism.machines.run_control import Answered, BatchEnded, Cancel, CancelEffect, EffectCancelled, OwnershipAcquired, Pause, Unpause
-from asterism.simulation.invariants import InvariantViolated, difference
-from tests.machine_harness import as_shown
+from asterism.testing.invariants import InvariantViolated, difference
+from tests.support.machine_harness import as_shown
 
 RUN = "r"
 NOW = 1000.0

@@ -11,12 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, parse_plan, parse_task
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.task import TaskError
-from asterism.kernel.machine import Effect, Event, kind_of
-from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import (
+from asterism.constellation.machine.events import (
     AskPlanner,
     AttemptBegun,
     AttemptEnded,
@@ -29,10 +24,15 @@ from asterism.machines.constellation_agent.events import (
     RunOptions,
     WeavingMode,
 )
-from asterism.machines.constellation_agent.memory import Awaiting, ConstellationMemory, NotPlanning, PlanRequest
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Answered, AskPerson, BatchEnded
-from asterism.simulation.invariants import (
+from asterism.constellation.machine.memory import Awaiting, ConstellationMemory, NotPlanning, PlanRequest
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import PlanDocument, parse_plan, parse_task
+from asterism.constellation.model.task import TaskError
+from asterism.engine.control.run_control import Answered, AskPerson, BatchEnded
+from asterism.engine.kernel.machine import Effect, Event, kind_of
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.kernel.run import Run
+from asterism.testing.invariants import (
     EDITABLE,
     InvariantViolated,
     early_handler,

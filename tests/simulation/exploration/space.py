@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from asterism.simulation.invariants import InvariantViolated
+from asterism.testing.invariants import InvariantViolated
 
 S = TypeVar("S")
 

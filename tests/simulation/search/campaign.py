@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.simulation.invariants import InvariantViolated
+from asterism.testing.invariants import InvariantViolated
 from tests.simulation.search.profiles import PIPELINE, PROFILES, has_pipeline, profile_of, setting_of
 
 REPEATED_EVERY = 25

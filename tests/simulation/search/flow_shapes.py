@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
-from asterism.flows.children import ChildFailed
-from asterism.machines.children import StartChild
-from asterism.machines.run_control import Cancel, Pause, Unpause
-from asterism.simulation.people import Line
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
+from asterism.conversation.python.children import ChildFailed
+from asterism.engine.control.children import StartChild
+from asterism.engine.control.run_control import Cancel, Pause, Unpause
+from asterism.testing.people import Line
 from tests.simulation.search.shapes import likely
 
-AGENT_MODULE = "asterism.simulation.search.flow_shapes"
+AGENT_MODULE = "asterism.testing.search.flow_shapes"
 """Module name of the agents in journals: the former name of this module, so that a seed keeps its journal."""
 SECRET = "correct-horse-battery"  # noqa: S105 - nobody's
 

@@ -12,22 +12,22 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import TaskSpec
-from asterism.constellation.profile import AgentProfile
-from asterism.constellation.task import TaskStar
-from asterism.kernel.journal import Entry
-from asterism.kernel.machine import kind_of
-from asterism.kernel.permissions import Permission
-from asterism.machines.children import StartChild, child_run_id
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, Dispatch, Edited, Planned, Retry
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.run_control import Answered, AskPerson, GuardLifted, Imported, OwnershipAcquired
-from asterism.runtime.ports.device import Attempt
-from asterism.simulation.checks.constellation_checks import ConstellationChecks
-from asterism.simulation.device import Performance
-from asterism.simulation.invariants import retried_by
-from asterism.simulation.remote import RemoteJob
+from asterism.constellation.machine.events import ConstellationSubmitted, Dispatch, Edited, Planned, Retry
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.model.documents import TaskSpec
+from asterism.constellation.model.task import TaskStar
+from asterism.devices.port import Attempt
+from asterism.engine.control.children import StartChild, child_run_id
+from asterism.engine.control.run_control import Answered, AskPerson, GuardLifted, Imported, OwnershipAcquired
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.machine import kind_of
+from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.profile import AgentProfile
 from asterism.stores.memory import Memory
+from asterism.testing.checks.constellation_checks import ConstellationChecks
+from asterism.testing.device import Performance
+from asterism.testing.invariants import retried_by
+from asterism.testing.remote import RemoteJob
 
 FOREIGN = "FOREIGN"
 """Name of a secret, and beginning of names of variables, that only planners and clients write, and no fleet lists."""

@@ -7,18 +7,18 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, parse_plan
-from asterism.constellation.profile import AgentProfile
-from asterism.kernel.guards import DeviceGuards, SkillGuard
-from asterism.kernel.machine import Event, kind_of
-from asterism.kernel.packing import event_body
-from asterism.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission, Permissions
-from asterism.machines.constellation_agent.events import Edited, Retry
-from asterism.machines.run_control import GuardLifted, Verb
-from asterism.runtime.ports.planner import PlannerRequest, Proposal
-from asterism.runtime.ports.store import InquiryRow
-from asterism.simulation.people import Answer, Answerer
-from asterism.simulation.planner import Reply
+from asterism.constellation.machine.events import Edited, Retry
+from asterism.constellation.model.documents import PlanDocument, parse_plan
+from asterism.constellation.planner.port import PlannerRequest, Proposal
+from asterism.engine.control.run_control import GuardLifted, Verb
+from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
+from asterism.engine.kernel.machine import Event, kind_of
+from asterism.engine.kernel.packing import event_body
+from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission, Permissions
+from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.ports.store import InquiryRow
+from asterism.testing.people import Answer, Answerer
+from asterism.testing.planner import Reply
 from tests.simulation.search.gate_oracle import FOREIGN
 from tests.simulation.search.shapes import likely
 from tests.simulation.search.watched_world import ClientAnswer, ClientEvent

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from asterism.loops import (
+from asterism.loop.machine.model import Gate
+from asterism.loop.python import (
     ChildWorker,
     Finding,
     Handoff,
@@ -25,10 +26,9 @@ from asterism.loops import (
     Worker,
     tool,
 )
-from asterism.loops.outcome import Metered
-from asterism.loops.worker import AnyWorker
-from asterism.machines.orchestration_loop.model import Gate
-from asterism.simulation.world import FOLDER
+from asterism.loop.python.outcome import Metered
+from asterism.loop.python.worker import AnyWorker
+from asterism.testing.world import FOLDER
 from tests.simulation.search.shapes import likely
 
 WORDS: tuple[Any, ...] = (

@@ -10,20 +10,20 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.constellation import TaskConstellation
-from asterism.kernel.machine import Event, kind_of
-from asterism.kernel.packing import event_body
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, Edited, RaiseLimits, Retry, RunOptions
-from asterism.machines.orchestration_loop.events import StepOnce
-from asterism.machines.run_control import Answered
-from asterism.machines.usage import Usage
-from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.snapshots import INTERVAL_CHARS
-from asterism.simulation.device import Faults
-from asterism.simulation.people import Crash, ScheduledEvent, StoreFaults
-from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.program import FailingMoves, Program
-from asterism.simulation.remote import RemoteFaults
+from asterism.constellation.machine.events import ConstellationSubmitted, Edited, RaiseLimits, Retry, RunOptions
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.planner.model_choice import ModelChoice
+from asterism.engine.control.run_control import Answered
+from asterism.engine.control.usage import Usage
+from asterism.engine.kernel.machine import Event, kind_of
+from asterism.engine.kernel.packing import event_body
+from asterism.engine.runtime.snapshots import INTERVAL_CHARS
+from asterism.loop.machine.events import StepOnce
+from asterism.testing.device import Faults
+from asterism.testing.people import Crash, ScheduledEvent, StoreFaults
+from asterism.testing.planner import Reply, ScriptedPlanner
+from asterism.testing.program import FailingMoves, Program
+from asterism.testing.remote import RemoteFaults
 from tests.simulation.search import gate_shapes, shapes
 from tests.simulation.search.random_model import RandomModel
 from tests.simulation.search.setting import FlowSetting, ImportSetting, LoopSetting, MixedSetting, Setting
@@ -89,7 +89,7 @@ def _planner(rng: random.Random, setting: Setting) -> None:
 
 def _model(rng: random.Random, setting: Setting) -> None:
     """Use the whole pipeline as planner, with a random model."""
-    from asterism.simulation.pipeline import PipelinePlanner  # noqa: PLC0415 - heavy, and an extra
+    from asterism.testing.pipeline import PipelinePlanner  # noqa: PLC0415 - heavy, and an extra
 
     model, backup = rng.sample(("openai:simulated", "anthropic:simulated"), 2)
     choice = ModelChoice(

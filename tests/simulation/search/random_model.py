@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.profile import AgentProfile
-from asterism.simulation.model_wire import ModelRequest, Say
-from asterism.simulation.scripted_model import DROP, HANG, KEY, Fault
+from asterism.engine.kernel.profile import AgentProfile
+from asterism.testing.model_wire import ModelRequest, Say
+from asterism.testing.scripted_model import DROP, HANG, KEY, Fault
 from tests.simulation.search import shapes
 from tests.simulation.search.shapes import likely
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.loops.performers import steps_of
-from asterism.machines.orchestration_loop.model import Step
-from asterism.simulation.people import Line
+from asterism.loop.machine.model import Step
+from asterism.loop.python.performers import steps_of
+from asterism.testing.people import Line
 from tests.simulation.search.scenario import MAX_LINE, describe
 from tests.simulation.search.setting import FlowSetting, LoopSetting, Setting
 

@@ -15,19 +15,19 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
-from asterism.constellation.parameters import Param
-from asterism.constellation.profile import AgentProfile
-from asterism.machines.constellation_agent.events import RunOptions
-from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.planner import Planner, PlannerRequest
-from asterism.runtime.ports.store import InquiryRow
-from asterism.simulation.device import Behaviour, Faults
-from asterism.simulation.model_wire import ModelRequest, Say
-from asterism.simulation.people import Answer, Crash, ScheduledEvent
-from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.scripted_model import Answering, Fault
+from asterism.constellation.machine.events import RunOptions
+from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.model.parameters import Param
+from asterism.constellation.planner.model_choice import ModelChoice
+from asterism.constellation.planner.port import Planner, PlannerRequest
+from asterism.devices.port import Attempt
+from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.ports.store import InquiryRow
+from asterism.testing.device import Behaviour, Faults
+from asterism.testing.model_wire import ModelRequest, Say
+from asterism.testing.people import Answer, Crash, ScheduledEvent
+from asterism.testing.planner import Reply, ScriptedPlanner
+from asterism.testing.scripted_model import Answering, Fault
 from tests.simulation.search.setting import Setting
 
 SUCCEEDS = Behaviour(result={"value": 0.6})
@@ -260,7 +260,7 @@ def record_scenario(setting: Setting, execute: Callable[[Setting], object]) -> S
 
 
 def _pipeline(script: Answering, choice: ModelChoice) -> Planner:
-    from asterism.simulation.pipeline import PipelinePlanner  # noqa: PLC0415 - heavy, and an extra
+    from asterism.testing.pipeline import PipelinePlanner  # noqa: PLC0415 - heavy, and an extra
 
     return PipelinePlanner(script, choice)
 

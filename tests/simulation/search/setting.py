@@ -9,20 +9,20 @@ from unittest import mock
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument
-from asterism.constellation.profile import AgentProfile
-from asterism.constellation.references import references
-from asterism.devices import source
-from asterism.flows.children import as_child, constellation, flow
-from asterism.kernel.start import StartRequest
-from asterism.loops import ChildWorker
-from asterism.loops import constellation as constellation_worker
-from asterism.loops.definition import OrchestrationLoop
-from asterism.machines.children import StartChild, child_start
-from asterism.machines.constellation_agent.events import RunOptions
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Line
-from asterism.simulation.world import World
+from asterism.constellation.machine.events import RunOptions
+from asterism.constellation.model.documents import PlanDocument
+from asterism.constellation.model.references import references
+from asterism.conversation.python.children import as_child, constellation, flow
+from asterism.devices.skills import source
+from asterism.engine.control.children import StartChild, child_start
+from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.kernel.start import StartRequest
+from asterism.loop.python import ChildWorker
+from asterism.loop.python import constellation as constellation_worker
+from asterism.loop.python.definition import OrchestrationLoop
+from asterism.testing.ending import Ending
+from asterism.testing.people import Line
+from asterism.testing.world import World
 from tests.simulation.search import flow_shapes, shapes
 from tests.simulation.search.loop_shapes import RandomLoop
 from tests.simulation.search.shapes import likely

@@ -12,20 +12,20 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
-from asterism.constellation.fan_out import ForEach
-from asterism.constellation.line import DependencyType
-from asterism.constellation.parameters import parse_params
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.references import references
-from asterism.machines.constellation_agent.events import BUDGET
-from asterism.machines.run_control import Verb
-from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.planner import PlannerRequest, Proposal
-from asterism.runtime.ports.store import InquiryRow
-from asterism.simulation.device import Behaviour, Script
-from asterism.simulation.people import Answer, Answerer
-from asterism.simulation.planner import Reply
+from asterism.constellation.machine.events import BUDGET
+from asterism.constellation.model.documents import PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
+from asterism.constellation.model.fan_out import ForEach
+from asterism.constellation.model.line import DependencyType
+from asterism.constellation.model.parameters import parse_params
+from asterism.constellation.model.references import references
+from asterism.constellation.planner.port import PlannerRequest, Proposal
+from asterism.devices.port import Attempt
+from asterism.engine.control.run_control import Verb
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.ports.store import InquiryRow
+from asterism.testing.device import Behaviour, Script
+from asterism.testing.people import Answer, Answerer
+from asterism.testing.planner import Reply
 
 COMPLETION_ONLY = DependencyType.COMPLETION_ONLY
 Shape = Literal["chain", "fan", "layers", "random"]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from asterism.simulation.invariants import InvariantViolated
+from asterism.testing.invariants import InvariantViolated
 from tests.simulation.search.profiles import setting_of
 from tests.simulation.search.reduced_setting import ReducedSetting, record_setting
 from tests.simulation.search.scenario import Scenario, record_scenario

@@ -11,19 +11,19 @@ from unittest import mock
 
 import msgspec
 
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.devices.port import Attempt
+from asterism.engine.kernel.guards import DeviceGuards
+from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, Permissions
+from asterism.engine.ports.store import InboxRow, InquiryRow
+from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.guards import DeviceGuards
-from asterism.kernel.permissions import ALL_BUT_LOCAL, Permissions
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.journal_file import journal_lines, read_journals
-from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.store import InboxRow, InquiryRow
-from asterism.simulation.checks import checker
-from asterism.simulation.device import Behaviour, Script
-from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, ScheduledEvent
-from asterism.simulation.validation import check_each
-from asterism.simulation.world import World
+from asterism.testing.checks import checker
+from asterism.testing.device import Behaviour, Script
+from asterism.testing.ending import Ending
+from asterism.testing.people import Answer, ScheduledEvent
+from asterism.testing.validation import check_each
+from asterism.testing.world import World
 from tests.simulation.search.gate_oracle import GateChecks, GateOracle
 
 IDS = 10_000

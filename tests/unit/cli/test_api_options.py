@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from asterism.cli.api_options import page_of
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.runtime.ports.store import RunRow
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.engine.ports.store import RunRow
 
 
 @pytest.mark.parametrize(("machine", "page"), [(CONSTELLATION_AGENT.name, "/runs/r1"), (FLOW_AGENT.name, "/conversations/r1")])

@@ -6,8 +6,8 @@ import pytest
 
 from asterism.cli.decisions import AnswerVerb, TypedAnswer
 from asterism.cli.questions import _chosen
-from asterism.machines.run_control import Verb
-from asterism.runtime.ports.store import InquiryRow
+from asterism.engine.control.run_control import Verb
+from asterism.engine.ports.store import InquiryRow
 
 
 def question(*verbs: Verb) -> InquiryRow:

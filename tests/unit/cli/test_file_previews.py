@@ -13,9 +13,9 @@ import pytest
 
 import asterism
 from asterism import Constellation
-from asterism.bootstrap import open_store
+from asterism.app.bootstrap import open_store
 from asterism.cli.file_previews import MAX_HEAD, previews_of
-from asterism.runtime.snapshots import load
+from asterism.engine.runtime.snapshots import load
 
 TEXT = "one\ttab\nt\x1b[31mwo\n" + "".join(f"{number}\n" for number in range(20))
 

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from asterism.bootstrap import MACHINES
+from asterism.app.bootstrap import MACHINES
 from asterism.cli.foreground import print_end
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.runtime.ports.store import RunRow
+from asterism.engine.ports.store import RunRow
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
 from asterism.stores.memory import MemoryStore
 from asterism.views.text.registry import unread_history
-from tests.loop_harness import Loop, steps
+from tests.support.loop_harness import Loop, steps
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
-from asterism.bootstrap import open_runtime, open_store
+from asterism.app.bootstrap import open_runtime, open_store
 from asterism.cli import inquiry_commands, loop_command
 from asterism.cli.journal_commands import fork
 from asterism.cli.run_commands import resume
 from asterism.cli.show_commands import log
 from asterism.cli.why_command import why
+from asterism.constellation.view.proposals import proposal_lines
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.lookup import find_inquiries
 from asterism.errors import InvalidInput, Refused
-from asterism.runtime.lookup import find_inquiries
-from asterism.runtime.ports.store import RunRow
-from asterism.views.text.proposals import proposal_lines
 
 LOOPS = """
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
-from asterism.loops import Later, LoopOptions, ModelWorker, OrchestrationLoop, Worker, tool
+from asterism.loop.python import Later, LoopOptions, ModelWorker, OrchestrationLoop, Worker, tool
 
 def reply(messages, info):
     returned = [part.content for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asterism.cli.plan_values import with_values
-from asterism.constellation.documents import parse_plan
-from asterism.constellations.goal import Goal
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.python.goal import Goal
 from asterism.errors import InvalidInput
 
 PLAN = parse_plan({"params": {"url": "str", "keep": "int"}, "tasks": [{"task_id": "a"}]})

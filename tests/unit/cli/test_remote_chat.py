@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from asterism.cli import main
-from tests.api_server import Server
-from tests.unit.servers.test_conversations import PIN, Order, talking
+from tests.support.api_server import Server
+from tests.unit.service.test_conversations import PIN, Order, talking
 
 Chats = Callable[..., Awaitable[tuple[int, str]]]
 

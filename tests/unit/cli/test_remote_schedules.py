@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from asterism.cli import main
-from tests.api_server import Server, plan
-from tests.unit.servers.test_resources import play
-from tests.unit.servers.test_schedules import start_due
+from tests.support.api_server import Server, plan
+from tests.unit.service.test_resources import play
+from tests.unit.service.test_schedules import start_due
 
 
 @pytest.fixture

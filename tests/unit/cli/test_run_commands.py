@@ -13,10 +13,10 @@ import pytest
 
 import asterism
 from asterism.cli import main
-from asterism.devices import pool
-from asterism.planner.offline.planner import plan_offline
-from asterism.runtime import driver
+from asterism.devices.workers import pool
+from asterism.engine.runtime import driver
 from asterism.stores.sqlite import SqliteStore
+from asterism.words.planner.planner import plan_offline
 
 SKILL = '''
 from asterism import skill
@@ -48,7 +48,7 @@ def counted(function: Callable[..., Any], calls: list[Any]) -> Callable[..., Any
 
 def test_a_request_is_planned_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    monkeypatch.setattr("asterism.planner.offline.planner.plan_offline", counted(plan_offline, calls))
+    monkeypatch.setattr("asterism.words.planner.planner.plan_offline", counted(plan_offline, calls))
     assert main(["run", "count the words of 'a b'", "--fleet", "fleet.toml"]) == 0
     assert len(calls) == 1
     run = asyncio.run(newest(folder / "runs.db"))
@@ -127,7 +127,7 @@ def test_resume_without_an_id_takes_a_run_whose_question_has_expired(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, other = asks(folder, "--inquiry-timeout-s", "3600"), asks(folder)
-    monkeypatch.setattr("asterism.runtime.clock.SystemClock.now", lambda _self: time.time() + 3601)
+    monkeypatch.setattr("asterism.engine.runtime.clock.SystemClock.now", lambda _self: time.time() + 3601)
     assert main(["resume"]) == 1
     shown = capsys.readouterr().out
     assert "nobody answered in time" in shown

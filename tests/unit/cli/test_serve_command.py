@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from asterism.app.serve import Server
 from asterism.cli.serve_command import _until_stopped
-from asterism.serving import Server
 
 
 class Waiting:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from asterism.cli.status_command import lines_of
-from asterism.runtime.database_status import DatabaseStatus, DueSchedule
-from asterism.runtime.ports.store import ProcessRow, RunRow
-from asterism.runtime.ports.work import WorkSummary
+from asterism.engine.ports.store import ProcessRow, RunRow
+from asterism.engine.ports.work import WorkSummary
+from asterism.engine.runtime.database_status import DatabaseStatus, DueSchedule
 
 
 def texts(found: DatabaseStatus) -> list[str]:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from asterism.constellation.documents import parse_plan
-from asterism.constellation.profile import AgentProfile
-from asterism.constellation.task import TaskError
-from asterism.kernel.journal import Entry
-from asterism.machines.constellation_agent.events import (
+from asterism.constellation.machine.events import (
     AskPlanner,
     AttemptEnded,
     AttemptProgressed,
@@ -19,9 +15,13 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     RunOptions,
 )
-from asterism.machines.usage import Usage
-from tests.constellation_harness import Agent
-from tests.machine_harness import MachineHarness
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.model.task import TaskError
+from asterism.engine.control.usage import Usage
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.profile import AgentProfile
+from tests.support.constellation_harness import Agent
+from tests.support.machine_harness import MachineHarness
 
 START = 1_767_225_600.0
 REQUEST = "Download MNIST, train a CNN on the GPU server, evaluate it, and deploy it to production if the accuracy is above 95 %"

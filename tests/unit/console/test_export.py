@@ -26,10 +26,10 @@ from asterism.console.export import (
     run_page,
 )
 from asterism.console.scripts import WEB, linked, modules, source
-from asterism.kernel.machine import Machine
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.engine.kernel.machine import Machine
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
 from asterism.views import Delta
 
 MODULES = sorted(path.relative_to(WEB).as_posix() for path in WEB.rglob("*.js"))

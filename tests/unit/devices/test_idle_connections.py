@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from asterism.devices.a2a import http as a2a_http
-from asterism.devices.addresses import Addresses
-from asterism.devices.mcp import http as mcp_http
+from asterism.devices.kinds.a2a import http as a2a_http
+from asterism.devices.kinds.addresses import Addresses
+from asterism.devices.kinds.mcp import http as mcp_http
 
 
 @contextlib.asynccontextmanager

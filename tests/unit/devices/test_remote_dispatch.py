@@ -10,19 +10,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.task import TaskError
-from asterism.devices.dispatcher import Dispatcher
-from asterism.devices.lane import FLAPPING_S
-from asterism.devices.remote_stop import LATE_START_S, LOST_S
+from asterism.constellation.machine.events import DeviceFound, DeviceLost
+from asterism.constellation.model.task import TaskError
+from asterism.devices.dispatch.dispatcher import Dispatcher
+from asterism.devices.dispatch.lane import FLAPPING_S
+from asterism.devices.dispatch.remote_stop import LATE_START_S, LOST_S
+from asterism.devices.port import Attempt, AttemptResult, Notices, Signs
+from asterism.engine.kernel.machine import Event
+from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.errors import InvalidInput
-from asterism.kernel.machine import Event
-from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
-from asterism.runtime.ports.device import Attempt, AttemptResult, Notices, Signs
-from asterism.simulation.device import Behaviour
-from asterism.simulation.loop import run
-from asterism.simulation.remote import FarSide, SimulatedRemoteDevice
-from tests.device_signs import Heard
+from asterism.testing.device import Behaviour
+from asterism.testing.loop import run
+from asterism.testing.remote import FarSide, SimulatedRemoteDevice
+from tests.support.device_signs import Heard
 
 PROFILE = AgentProfile(device_id="far", kind="a2a", reattach=True, grace_s=60, concurrency=2)
 Begin = Callable[..., "asyncio.Task[AttemptResult]"]

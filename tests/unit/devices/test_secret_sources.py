@@ -8,12 +8,12 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from asterism.constellation.documents import parse_plan
-from asterism.constellation.task import TaskStar, TaskStatus
-from asterism.devices.secrets import check_secrets_set, known_secrets, missing_for_tasks, missing_secrets, secret, with_values
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.devices.attempts.secrets import check_secrets_set, known_secrets, missing_for_tasks, missing_secrets, secret, with_values
+from asterism.devices.port import Attempt
+from asterism.engine.kernel.data import round_trip
 from asterism.errors import InvalidInput, MissingExtra
-from asterism.kernel.data import round_trip
-from asterism.runtime.ports.device import Attempt
 
 
 def place(folder: Path, text: str, *, mode: int = 0o600) -> dict[str, str]:

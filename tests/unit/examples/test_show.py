@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from asterism.bootstrap import open_store
+from asterism.app.bootstrap import open_store
 from asterism.cli import main
-from asterism.kernel.packing import packer
-from asterism.kernel.run import Run
-from asterism.runtime.client import Client
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.journal_file import with_run_id
-from asterism.runtime.ports.store import RunRow
-from asterism.runtime.submission import submit_whole
+from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.run import Run
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.journal_file import with_run_id
+from asterism.engine.runtime.submission import submit_whole
 from examples.show import __main__ as script
 from tests.architecture.test_without_the_commands import FILES, LOADED, block
 from tests.journals.test_golden import MACHINE_OF, golden

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from asterism.bootstrap import run_files
+from asterism.app.bootstrap import run_files
+from asterism.engine.kernel.journal import Record
+from asterism.engine.ports.store import Commit, RunRow
 from asterism.errors import InvalidInput, StoreUnavailable
-from asterism.kernel.journal import Record
-from asterism.runtime.ports.store import Commit, RunRow
 from asterism.stores.backup import back_up
 from asterism.stores.database import newest_version
 from asterism.stores.sqlite import SqliteStore

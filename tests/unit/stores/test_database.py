@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission
 from asterism.errors import StoreUnavailable
-from asterism.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission
 from asterism.stores import database, sqlite_search
 from asterism.stores.database import newest_version, open_database
 from asterism.stores.sqlite_rows import inbox_rows

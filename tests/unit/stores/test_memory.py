@@ -7,9 +7,9 @@ import asyncio
 import msgspec
 import pytest
 
+from asterism.engine.kernel.journal import Record
+from asterism.engine.ports.store import Commit, RunRow
 from asterism.errors import StoreUnavailable
-from asterism.kernel.journal import Record
-from asterism.runtime.ports.store import Commit, RunRow
 from asterism.stores.memory import MemoryStore
 
 ROW = RunRow(run_id="r1", machine="m", title="t", state="START")

@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.snapshot import Snapshot
+from asterism.engine.ports.store import Commit, InboxRow, InquiryRow, RunQuery, RunRow
 from asterism.errors import InvalidInput, StaleOwner, StoreUnavailable
-from asterism.kernel.journal import Record
-from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunQuery, RunRow
 from asterism.stores.database import open_database
 from asterism.stores.sqlite import SqliteStore
 

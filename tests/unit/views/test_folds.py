@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.kernel.journal import Entry
-from asterism.kernel.packing import packer
-from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.view.view import ConstellationRunView
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.run import Run
 from asterism.views import Delta, fold, is_story
-from asterism.views.constellation import ConstellationRunView
 from asterism.views.delta import Rows
 from asterism.views.registry import VIEWS, unread_view
 from asterism.views.view import BaseView, RunView

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.kernel.packing import packer
+from asterism.engine.kernel.packing import packer
 from asterism.views import Delta, fold
 from asterism.views.registry import unread_view
 from tests.journals.test_golden import MACHINE_OF, golden

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from asterism.constellation.constellation import TaskConstellation
-from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, EffectResult
-from asterism.kernel.run import Run
-from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import Dispatch
-from asterism.machines.run_control import Forked, OwnershipAcquired
+from asterism.constellation.machine.events import Dispatch
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.engine.control.children import StartChild
+from asterism.engine.control.run_control import Forked, OwnershipAcquired
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.machine import Effect, EffectResult
+from asterism.engine.kernel.run import Run
 from asterism.views.delta import LogLine
 from asterism.views.text.styled_line import StyledLine, TimeFormat
 from asterism.views.view import BaseView, RunView

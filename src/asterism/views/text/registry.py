@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from asterism.kernel.machine import Machine
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.view.history import ConstellationHistory
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.conversation.view.history import FlowHistory
+from asterism.engine.kernel.machine import Machine
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.loop.view.history import LoopHistory
 from asterism.views.registry import unread_view
-from asterism.views.text.constellation import ConstellationHistory
-from asterism.views.text.flow import FlowHistory
 from asterism.views.text.history import RunHistory
-from asterism.views.text.loop import LoopHistory
 from asterism.views.view import RunView
 
 _HISTORIES: Mapping[str, type[RunHistory]] = {

@@ -1,4 +1,4 @@
-"""The rows of a store that are shown, as far as they are read here: ``runtime.ports.store`` defines them."""
+"""The rows of a store that are shown, as far as they are read here: ``engine.ports.store`` defines them."""
 
 from __future__ import annotations
 

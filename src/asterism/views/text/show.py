@@ -7,23 +7,23 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from asterism.constellation.task import TaskStatus
-from asterism.kernel.guards import Guards
-from asterism.kernel.journal import Record, check_whole, state_history, time_per_state
-from asterism.kernel.machine import Machine
-from asterism.kernel.packing import packer
-from asterism.machines.children import child_run_id
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.views.plan_history import decision_words, usage_words
-from asterism.views.text.constellation import ConstellationHistory
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.model.task import TaskStatus
+from asterism.constellation.view.history import ConstellationHistory
+from asterism.constellation.view.metrics import measure
+from asterism.constellation.view.plan_history import decision_words, usage_words
+from asterism.constellation.view.proposals import answer_line, answered_line, proposal_lines, subject_of
+from asterism.constellation.view.task_details import MAX_LISTED, metric_lines, task_lines
+from asterism.engine.control.children import child_run_id
+from asterism.engine.kernel.guards import Guards
+from asterism.engine.kernel.journal import Record, check_whole, state_history, time_per_state
+from asterism.engine.kernel.machine import Machine
+from asterism.engine.kernel.packing import packer
 from asterism.views.text.history import DAYTIME, MOMENT, HistoryLine, RunHistory, differences
-from asterism.views.text.metrics import measure
-from asterism.views.text.proposals import answer_line, answered_line, proposal_lines, subject_of
 from asterism.views.text.registry import unread_history
 from asterism.views.text.rows import OpenQuestion, PendingAnswer, RunSummary
 from asterism.views.text.runs import status_words, stuck_words
 from asterism.views.text.styled_line import StyledLine, TimeFormat
-from asterism.views.text.task_details import MAX_LISTED, metric_lines, task_lines
 from asterism.views.view import RunView
 from asterism.views.words import count, duration, plain, preview
 

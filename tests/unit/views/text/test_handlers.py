@@ -6,23 +6,23 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import parse_plan
-from asterism.constellation.profile import Skill
-from asterism.constellation.task import TaskError
-from asterism.kernel.packing import packer
-from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import ConstellationSubmitted
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import BatchEnded, OwnershipAcquired
-from asterism.runtime.ports.store import RunRow
-from asterism.views.text.constellation import ConstellationHistory
-from asterism.views.text.graph import mermaid_flowchart
+from asterism.constellation.machine.events import ConstellationSubmitted
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.model.task import TaskError
+from asterism.constellation.view.graph import mermaid_flowchart
+from asterism.constellation.view.history import ConstellationHistory
+from asterism.constellation.view.metrics import measure
+from asterism.constellation.view.task_details import metric_lines
+from asterism.constellation.view.task_lines import plan_lines
+from asterism.constellation.view.why import task_events, task_status_words, why_lines
+from asterism.engine.control.run_control import BatchEnded, OwnershipAcquired
+from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.profile import Skill
+from asterism.engine.kernel.run import Run
+from asterism.engine.ports.store import RunRow
 from asterism.views.text.history import HistoryLine
-from asterism.views.text.metrics import measure
 from asterism.views.text.show import read_tree, show_data, show_lines
-from asterism.views.text.task_details import metric_lines
-from asterism.views.text.task_lines import plan_lines
-from asterism.views.text.why import task_events, task_status_words, why_lines
 from tests.unit.views.text.test_history import WORK, Written, unread
 
 DESK = {"device": "desk", "skill": "work"}

@@ -7,16 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import parse_plan
-from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.task import TaskError, TaskStatus
-from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Event
-from asterism.kernel.permissions import ALL
-from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.device_question import DeviceQuestion
-from asterism.machines.constellation_agent.events import (
+from asterism.constellation.machine.device_question import DeviceQuestion
+from asterism.constellation.machine.events import (
     AttemptBegun,
     AttemptEnded,
     AttemptLooked,
@@ -26,17 +18,25 @@ from asterism.machines.constellation_agent.events import (
     Edited,
     LookAtAttempt,
 )
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.model.task import TaskError, TaskStatus
+from asterism.constellation.view.graph import mermaid_flowchart
+from asterism.constellation.view.history import ConstellationHistory
+from asterism.constellation.view.item_lines import item_lines
+from asterism.constellation.view.metrics import measure
+from asterism.constellation.view.task_lines import plan_lines
+from asterism.constellation.view.why import task_status_words
+from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.machine import Event
+from asterism.engine.kernel.permissions import ALL
+from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.kernel.run import Run
 from asterism.views.registry import unread_view
-from asterism.views.text.constellation import ConstellationHistory
-from asterism.views.text.graph import mermaid_flowchart
-from asterism.views.text.item_lines import item_lines
-from asterism.views.text.metrics import measure
-from asterism.views.text.task_lines import plan_lines
-from asterism.views.text.why import task_status_words
-from tests.constellation_harness import Agent
-from tests.machine_harness import as_shown
+from tests.support.constellation_harness import Agent
+from tests.support.machine_harness import as_shown
 
 WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),), concurrency=8)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from asterism.machines import StepContext
+from asterism.engine.control import StepContext
 from asterism.views import BaseView
 from asterism.views.text.show import RunTree, read_tree, show_data, show_lines
-from tests.errand_machine import Basket, Bought, State, bought, ended, errand, opened
+from tests.support.errand_machine import Basket, Bought, State, bought, ended, errand, opened
 
 
 def bought_and_touched(memory: Basket, event: Bought, context: StepContext) -> State:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism.kernel.guards import DeviceGuards, Guards, SkillGuard
+from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard
 from asterism.views.text.show import guard_lines
 
 

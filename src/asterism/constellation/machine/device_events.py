@@ -1,0 +1,90 @@
+"""News from devices: lost, found, changed; and the progress of their attempts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from asterism.constellation.machine.events import AttemptBegun, AttemptProgressed, AttemptQueued, DeviceFound, DeviceLost
+from asterism.constellation.machine.guarding import GUARDED
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.machine.stopping import stop_again
+from asterism.constellation.model.edits import EditRefused
+from asterism.constellation.model.resolution import check_inputs
+from asterism.constellation.model.task import TaskStar
+from asterism.engine.kernel.guards import with_device, with_renamed
+from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.profile import AgentProfile
+from asterism.errors import InvalidInput
+
+
+def note_lost(memory: ConstellationMemory, event: DeviceLost, context: StepContext) -> StrEnum:
+    """Mark a device as lost; one that has left the fleet is taken out."""
+    memory.lost_devices[event.device] = event.reason
+    if event.removed:
+        memory.fleet = {device: profile for device, profile in memory.fleet.items() if device != event.device}
+    context.touch("device", event.device)
+    return context.state
+
+
+def note_found(memory: ConstellationMemory, event: DeviceFound, context: StepContext) -> StrEnum | None:
+    """Mark a device as available, with its profile if it has another one; add a device that has joined the fleet."""
+    if event.profile is not None:
+        if event.profile == memory.fleet.get(event.device) and event.device not in memory.lost_devices:
+            return None
+        if context.rules >= GUARDED:
+            before = memory.fleet.get(event.device)
+            guards = with_device(memory.guards, event.device, event.profile.guards, is_new=before is None)
+            old, new = ({skill.name for skill in it.skills} if it else set() for it in (before, event.profile))
+            memory.guards = with_renamed(guards, event.device, old - new, new - old)
+        memory.fleet = {**memory.fleet, event.device: event.profile}
+        memory.changed_devices[event.device] = None
+    memory.lost_devices.pop(event.device, None)
+    stop_again(memory, context, event.device)
+    context.touch("device", event.device)
+    return context.state
+
+
+def check_skill(profile: AgentProfile, task: TaskStar, arguments: dict[str, Any]) -> None:
+    """Check that a device whose profile has changed still has the skill of a task, and that it takes these arguments.
+
+    Raises:
+        InvalidInput: it does not.
+    """
+    if not task.resolved_skill:
+        return
+    skill = profile.skill(task.resolved_skill)
+    if skill is None:
+        raise InvalidInput(f"device {profile.device_id!r} has no skill {task.resolved_skill!r} any more")
+    missing = [name for name in skill.required_names() if name not in arguments]
+    try:
+        check_inputs(task.task_id, arguments, skill)
+    except EditRefused as refused:
+        why = refused.refusal.why
+    else:
+        why = f"it needs {', '.join(missing)}" if missing else ""
+    if why:
+        raise InvalidInput(f"the skill {skill.name!r} of device {profile.device_id!r} has changed since the plan was made: {why}")
+
+
+def note_progress(memory: ConstellationMemory, event: AttemptProgressed, context: StepContext) -> StrEnum | None:
+    """Journal a progress report of a running attempt."""
+    return context.state if event.effect_id in memory.attempts else None
+
+
+def note_begun(memory: ConstellationMemory, event: AttemptBegun, context: StepContext) -> StrEnum | None:
+    """Count a queued attempt as begun."""
+    if event.of not in memory.queued:
+        return None
+    memory.begin_attempt(event.of)
+    context.touch("task", memory.attempts[event.of].task_id)
+    return context.state
+
+
+def note_queued(memory: ConstellationMemory, event: AttemptQueued, context: StepContext) -> StrEnum | None:
+    """Count a begun attempt as queued."""
+    if event.of not in memory.attempts or event.of in memory.queued:
+        return None
+    memory.queue_attempt(event.of)
+    context.touch("task", memory.attempts[event.of].task_id)
+    return context.state

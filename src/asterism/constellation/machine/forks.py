@@ -1,0 +1,98 @@
+"""The fork of a run: outstanding work starts again if it is repeatable; else a person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from asterism.constellation.machine.events import Dispatch, LookAtAttempt, StopAttempt
+from asterism.constellation.machine.guarding import INTERRUPTED, VOID
+from asterism.constellation.machine.memory import DEVICE, AwaitingApproval, ConstellationMemory
+from asterism.constellation.machine.questions import await_answer, may_have_happened, where
+from asterism.constellation.machine.stopping import drop_effect
+from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
+from asterism.constellation.machine.task_lifecycle import Retried
+from asterism.constellation.model.task import TaskError, TaskStatus
+from asterism.engine.control.common_rows import cancel_effect, is_child
+from asterism.engine.control.inquiries import ask_again
+from asterism.engine.control.run_control import Forked
+from asterism.engine.kernel.machine import StepContext
+
+
+def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None:
+    """Forget the handles of attempts, and stop nothing: what runs elsewhere belongs to the original."""
+    memory.handles.clear()
+    memory.recovered.clear()
+    memory.still_running.clear()
+    memory.unstopped.clear()
+    for effect_id, effect in tuple(context.outstanding.items()):
+        if isinstance(effect, StopAttempt | LookAtAttempt) and effect_id not in context.abandoned:
+            cancel_effect(effect_id, context)
+
+
+def void_approvals(memory: ConstellationMemory, *, keeps_lifts: bool, but: Collection[str] = ()) -> None:
+    """Void the approvals of tasks that have not completed: each was given for one attempt, and not for one of a copy.
+
+    Where plans or edits need a yes, each of these tasks is asked about: it may have had no other. A lifted
+    guard holds again for each unless the copy keeps lifts, as an admin's fork does.
+    """
+    unapproved = VOID if memory.options.approve_plan or memory.options.approve_edits else ""
+    is_lifted = keeps_lifts or not memory.guards.lifted
+    for task in memory.constellation.tasks.values():
+        task.is_as_written = task.is_as_written and is_lifted
+        if task.task_id in but:
+            continue
+        if task.approved and not task.settled:
+            task.approved = INTERRUPTED if task.attempts else unapproved
+        elif unapproved and task.status is not TaskStatus.COMPLETED and task.approved != INTERRUPTED:
+            task.approved = unapproved
+
+
+def approve_again(memory: ConstellationMemory, context: StepContext) -> None:
+    """Void the lifts, and the approvals of tasks whose attempt has not begun; an attempt that waits for its device is taken back."""
+    queued = [(effect, attempt) for effect, attempt in memory.attempts.items() if memory.never_began(effect)]
+    for effect, attempt in queued:
+        task = memory.constellation.tasks[attempt.task_id]
+        if memory.schedule and not is_child(effect, context):
+            drop_effect(memory, effect, context)
+            error = TaskError(code="interrupted", message="it had not begun when the run was imported")
+            move_task(memory.schedule, task, Retried(error=error, not_before=context.at), context)
+    void_approvals(memory, keeps_lifts=False, but={attempt.task_id for attempt in memory.attempts.values()})
+
+
+def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:
+    """Ask again, under this run's id, about a proposal that awaits approval in the original."""
+    asked = memory.planning
+    if isinstance(asked, AwaitingApproval):
+        asked.effect_id = ask_again(memory, asked.effect_id, context)
+
+
+def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: Forked, context: StepContext) -> None:
+    """Start repeatable and queued attempts again, ask about the others, and repeat open questions.
+
+    The copied effects are cancelled: their ids are not those of the original's effects, so no
+    performer knows them.
+    """
+    open_there = tuple(memory.questions.items())
+    for effect, attempt in tuple(memory.attempts.items()):
+        never_began = memory.never_began(effect)
+        if effect in context.abandoned:  # a child run's, cancelled already
+            memory.remove_attempt(effect)
+        else:
+            drop_effect(memory, effect, context)
+        task = schedule.constellation.tasks[attempt.task_id]
+        error = TaskError(code="interrupted", message=f"it was under way when {event.origin} was forked")
+        if not attempt.repeatable and not never_began:
+            _ask_about(memory, schedule, attempt, f"was under way when {event.origin} was forked, and may have finished", context)
+        else:
+            move_task(schedule, task, Retried(error=error, not_before=context.at), context)
+    for inquiry, attempt in open_there:
+        if memory.inquiries[inquiry].kind == DEVICE:
+            drop_effect(memory, inquiry, context)
+            _ask_about(memory, schedule, attempt, f"was waiting for an answer when {event.origin} was forked, and has begun there", context)
+        else:
+            del memory.questions[inquiry]
+            await_answer(memory, schedule, attempt, ask_again(memory, inquiry, context), context)
+
+
+def _ask_about(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, happened: str, context: StepContext) -> None:
+    may_have_happened(memory, schedule, attempt, f"{attempt.task_id}{where(attempt)} {happened}. Run it here?", context)

@@ -1,0 +1,151 @@
+"""The guards of tasks: what edits may write, and what an attempt needs before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.edits import EditRefused
+from asterism.constellation.model.fan_out import item_id
+from asterism.constellation.model.nesting import nested_plan
+from asterism.constellation.model.references import SECRET, references, secrets_of
+from asterism.constellation.model.specs import task_of
+from asterism.constellation.model.task import TaskStar
+from asterism.engine.kernel.data import texts_of
+from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, permit, with_approval, with_device
+from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.profile import Fleet
+
+GUARDED = 7
+"""Rules from which on guards are asked, and an approval is bound to the whole request."""
+INTERRUPTED = "interrupted"
+"""``TaskStar.approved`` of a task that may have finished; no approval has this text."""
+VOID = "void"
+"""``TaskStar.approved`` of an approved task that an edit has affected, or a fork has copied; no approval has this text."""
+
+
+def with_fleet(guards: Guards, fleet: Fleet) -> Guards:
+    """Return the guards of a run with those of its fleet."""
+    for device, profile in fleet.items():
+        if profile.guards != DeviceGuards() or device in guards.devices:
+            guards = with_device(guards, device, profile.guards, is_new=True)
+    return guards
+
+
+def is_remote(context: StepContext) -> bool:
+    """Return True if the event was sent over the network: what it writes is foreign."""
+    return context.rules >= GUARDED and Permission.LOCAL not in context.permissions
+
+
+def permit_task(guards: Guards, task: TaskStar, arguments: dict[str, Any]) -> Permit:
+    """Return what the guards say about an attempt of a task with these arguments."""
+    return permit(
+        guards,
+        GuardedWork(
+            device=task.device,
+            skill=task.resolved_skill,
+            arguments=arguments,
+            secrets=_secrets([task.inputs, task.env]) if task.is_foreign else (),
+            env=task.env,
+            folder=task.folder,
+            is_foreign=task.is_foreign,
+            is_as_written=task.is_as_written,
+            approval=task.requires_approval,
+        ),
+    )
+
+
+def _secrets(value: Any) -> list[str]:
+    return [name for text in texts_of(value) for name in secrets_of(text)]
+
+
+def marks_foreign(task: TaskStar, *, is_written: bool) -> bool:
+    """Return True if a foreign edit makes a task foreign: it wrote the task, or its values would stand next to secrets of it."""
+    return is_written or bool(_secrets([task.inputs, task.env, task.constellation]))
+
+
+def check_written(guards: Guards, task: TaskStar, *, is_foreign: bool) -> None:
+    """Check a written task as far as its arguments are known.
+
+    Raises:
+        EditRefused: ``guarded``.
+    """
+    if not guards.devices and not (is_foreign or task.is_foreign):
+        return
+    known = {name: value for name, value in task.inputs.items() if all(source == SECRET for source, _ in references(value))}
+    written = msgspec.structs.replace(task, is_foreign=task.is_foreign or is_foreign)
+    if why := permit_task(guards, written, known).refusal:
+        raise EditRefused("guarded", task.task_id, why)
+
+
+def note_submitted(memory: ConstellationMemory, constellation: TaskConstellation, *, is_foreign: bool) -> None:
+    """Mark the tasks of the submission, and begin the plan's part of the guards."""
+    note_written(memory, constellation, constellation.tasks, is_foreign=is_foreign, is_exempt=memory.guards.exempts_submission)
+
+
+def note_written(
+    memory: ConstellationMemory,
+    constellation: TaskConstellation,
+    written: Collection[str],
+    *,
+    is_foreign: bool,
+    is_exempt: bool = False,
+    also: Iterable[str] = (),
+) -> None:
+    """Mark tasks that were written now, and add the approvals that they ask for to the plan's part of the guards.
+
+    Such a guard concerns what is written later: a task without the flag stays as it is written, unless an
+    earlier guard concerns it. ``is_exempt`` exempts it from earlier ones, too. ``also`` are other tasks
+    whose requests the edit may change: they are marked as those that it wrote, but only those with
+    secrets as foreign.
+    """
+    before, tasks, own = memory.guards, constellation.tasks, frozenset(written)
+    ids = dict.fromkeys((*written, *also))
+    items = [item_id(it, index) for it in ids if (counts := tasks[it].items) for index in range(counts.total)]
+    for task in [tasks[task_id] for task_id in (*ids, *items)]:
+        task.is_foreign = task.is_foreign or (is_foreign and marks_foreign(task, is_written=task.task_id in own))
+        task.is_as_written = is_exempt or not _is_concerned(before, task)
+        if task.approved not in ("", INTERRUPTED) and not task.settled:
+            task.approved = VOID
+    _add_approvals(memory, [tasks[task_id] for task_id in written])
+
+
+def _skill_of(task: TaskStar) -> str:
+    """Return the skill of a task; in a nested plan the resolved one is written."""
+    return task.resolved_skill or task.skill
+
+
+def _is_concerned(guards: Guards, task: TaskStar) -> bool:
+    """Return True if a guard asks for an approval of a task, or of one in its nested plan."""
+    if task.constellation is None:
+        return permit(guards, GuardedWork(device=task.device, skill=_skill_of(task), approval=task.requires_approval)).approval
+    return task.requires_approval or any(_is_concerned(guards, task_of(spec)) for spec in nested_plan(task).tasks)
+
+
+def _add_approvals(memory: ConstellationMemory, tasks: Iterable[TaskStar]) -> None:
+    skills: set[str] = set()
+    devices: set[str] = set()
+    todo = [(task, task.requires_approval) for task in tasks]
+    while todo:  # bounded by the nesting of plans
+        task, is_guarded = todo.pop()
+        if task.constellation is not None:
+            todo += [(task_of(spec), spec.requires_approval or is_guarded) for spec in nested_plan(task).tasks]
+        elif is_guarded:
+            profile = memory.fleet.get(task.device)
+            skills.add(_skill_of(task))
+            devices |= {task.device} if profile is not None and profile.natural_language else set()
+    if skills or devices:
+        memory.guards = with_approval(memory.guards, sorted(filter(None, skills)), sorted(devices))
+
+
+def guards_of_child(memory: ConstellationMemory, task: TaskStar) -> Guards:
+    """Return the guards with which a task's child run begins; without any in a run of earlier rules."""
+    if memory.guards == Guards():
+        return memory.guards
+    exempts = memory.guards.exempts_submission and task.is_as_written
+    return msgspec.structs.replace(memory.guards, exempts_submission=exempts, is_foreign=task.is_foreign)

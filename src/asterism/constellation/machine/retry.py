@@ -1,0 +1,124 @@
+"""Retry: tasks that have failed, and what was skipped because of them, are to run again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from asterism.constellation.machine.events import Retry
+from asterism.constellation.machine.items import renew, reopen
+from asterism.constellation.machine.memory import NAMED, ConstellationMemory
+from asterism.constellation.machine.task_coupling import TaskSchedule, settle
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.fan_out import item_id
+from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.engine.kernel.machine import StepContext
+from asterism.errors import Refused, did_you_mean
+
+FAILED = (TaskStatus.FAILED, TaskStatus.CANCELLED)
+
+
+def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext) -> StrEnum:
+    """Let failed tasks run again: those that the event names, or all.
+
+    A task with ``for_each`` keeps the results of its items that completed.
+
+    Raises:
+        Refused: the end of the run is decided, it has no tasks, a task has not failed, or none has; nothing has changed.
+    """
+    schedule = memory.schedule
+    if memory.code or memory.ending is not None:
+        raise Refused("it has ended" if memory.code else "its end is decided; retry it when it has ended")
+    if schedule is None:
+        raise Refused("it has no task yet; it is being planned")
+    in_order = schedule.constellation.in_order()
+    chosen = {task_id: _chosen(schedule.constellation, task_id) for task_id in event.tasks}
+    chosen = chosen or {task.task_id: task for task in in_order if task.status in FAILED}
+    if not chosen:
+        raise Refused(none_failed(schedule.constellation))
+    owners = dict.fromkeys(task.item_of or task.task_id for task in chosen.values() if task.item_of or (task.items and task.items.total))
+    for owner in owners:
+        named_items = None if owner in chosen else {task.index for task in chosen.values() if task.item_of == owner}
+        reopen(schedule, schedule.constellation.tasks[owner], named_items, context)
+    planned = [task for task in chosen.values() if not task.item_of]
+    _reset(memory, schedule, planned, context)
+    _release_successors(memory, schedule, dict.fromkeys((*owners, *(task.task_id for task in planned))), context)
+    settle(schedule, context)
+    return context.state
+
+
+def none_failed(constellation: TaskConstellation) -> str:
+    """Return in words that no task has failed, with an item that was left out."""
+    left_out = next((task.task_id for task in constellation.in_order_with_items() if task.status in FAILED), "")
+    return "no task has failed or was cancelled" + (f"; name an item that was left out, such as {left_out}" if left_out else "")
+
+
+def failed_task(constellation: TaskConstellation, task_id: str) -> TaskStar:
+    """Return a task or an item that has failed or was cancelled.
+
+    Raises:
+        Refused: there is no such task, or it has not.
+    """
+    task = constellation.tasks.get(task_id)
+    if task is None:
+        owner = constellation.tasks.get(task_id.partition("[")[0]) if task_id.endswith("]") else None
+        if owner is not None:
+            raise Refused(f"there is no item {task_id!r}; {_items_of(constellation, owner)}")
+        names = [known.task_id for known in constellation.in_order()]
+        there = did_you_mean(task_id, names) or f"; there is {', '.join(names[:NAMED])}"
+        raise Refused(f"there is no task {task_id!r}{there}")
+    if task.status not in FAILED:
+        raise Refused(f"{task_id} is {task.status}; only failed and cancelled tasks can be retried")
+    return task
+
+
+def _items_of(constellation: TaskConstellation, owner: TaskStar) -> str:
+    """Return in words the items that a task has, and those of them that can be retried."""
+    total = owner.items.total if owner.items else 0
+    if not total:
+        return f"{owner.task_id} has no items"
+    ids = [item_id(owner.task_id, index) for index in range(total)]
+    failed = [it for it in ids if constellation.tasks[it].status in FAILED]
+    more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+    return f"{owner.task_id} has {ids[0]} to {ids[-1]}; failed: {', '.join(failed[:NAMED]) or 'none'}{more}"
+
+
+def _chosen(constellation: TaskConstellation, task_id: str) -> TaskStar:
+    task = failed_task(constellation, task_id)
+    if task.item_of and constellation.tasks[task.item_of].status is TaskStatus.COMPLETED:
+        used = [it for it in constellation.successors(task.item_of) if constellation.tasks[it].started_at]
+        if used:
+            raise Refused(
+                f"{used[0]} has used the result of {task.item_of}; to repeat both, fork the run at an entry before {used[0]} started"
+                f" (asterism log, asterism fork --at ENTRY --no-drive), and retry {task_id} in the fork"
+            )
+    return task
+
+
+def _reset(memory: ConstellationMemory, schedule: TaskSchedule, tasks: Iterable[TaskStar], context: StepContext) -> None:
+    for task in tasks:
+        if schedule.constellation.tasks[task.task_id].settled:  # those with items run again already
+            renew(schedule, task, context)
+            schedule.constellation.dirty[task.task_id] = True
+            for line in schedule.constellation.lines_in(task.task_id):  # its source may have been retried since
+                schedule.constellation.reopen_line(line.line_id)
+                context.touch("line", line.line_id)
+        memory.unseen.pop(task.task_id, None)
+        memory.batch.pop(task.task_id, None)
+
+
+def _release_successors(memory: ConstellationMemory, schedule: TaskSchedule, task_ids: Iterable[str], context: StepContext) -> None:
+    """Open the dependencies on these tasks again, and let tasks wait again that were skipped because of them."""
+    constellation = schedule.constellation
+    todo = list(task_ids)
+    while todo:  # bounded: each task is reset once
+        for line_id in constellation.awaiting(todo.pop()):
+            target = constellation.tasks[constellation.lines[line_id].target]
+            if target.status is not TaskStatus.SKIPPED and not target.editable:
+                continue  # it has started, and goes by what was found then
+            constellation.reopen_line(line_id)
+            constellation.lines[line_id].excuses_nothing = False  # it is there before the next failure
+            context.touch("line", line_id)
+            if target.status is TaskStatus.SKIPPED:
+                _reset(memory, schedule, [target], context)
+                todo.append(target.task_id)

@@ -1,0 +1,213 @@
+"""The end of a constellation agent's run: when no work is left, by giving up, or not yet.
+
+A plan's handlers run between the decision and the end: ``on_failure`` tasks if the run has failed, then
+``finally`` tasks. The state stays CONTINUE meanwhile, and ``memory.ending`` has the decision.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from asterism.constellation.machine.events import ConstellationAgentStatus
+from asterism.constellation.machine.memory import NAMED, Awaiting, ConstellationMemory, DecidedEnd, NotPlanning, PlanningState
+from asterism.constellation.machine.retry import FAILED
+from asterism.constellation.machine.stopping import cancel_attempt
+from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
+from asterism.constellation.machine.task_lifecycle import Skipped
+from asterism.constellation.machine.tasks import stop_all
+from asterism.constellation.model.constellation import TaskConstellation
+from asterism.constellation.model.documents import HANDLERS
+from asterism.constellation.model.edits import Applied
+from asterism.constellation.model.task import Role, TaskError, TaskStar, TaskStatus
+from asterism.engine.kernel.machine import StepContext
+
+FAILURES_NAMED = 6
+"""Rules from which on the reason of a failed run names a failed task before a cancelled one."""
+FAILURES_REFUSED = 7
+"""Rules from which on a planner finishes no run over a failure, and what it adds after one handles it only by doing the same work."""
+RESTARTS_EXCUSE_NOTHING = 7
+"""Rules from which on a restart does not drop the failures of the constellation that it drops."""
+
+
+def is_done(memory: ConstellationMemory, schedule: TaskSchedule) -> bool:
+    """Return True if no task is running or startable, and no decision or question is open."""
+    return not (schedule.running or schedule.startable or memory.batch or memory.questions or schedule.unsatisfiable) and isinstance(
+        memory.planning, NotPlanning
+    )
+
+
+def finish(memory: ConstellationMemory, context: StepContext) -> ConstellationAgentStatus:
+    """End the run as finished, after its handlers."""
+    return _conclude(memory, "finished", "", context)
+
+
+def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> ConstellationAgentStatus:
+    """End a run that has no work left.
+
+    Return FINISH, or FAIL with the first unhandled failed task as the reason, or else the first cancelled one.
+    """
+    unhandled = _unhandled(memory, schedule.constellation)
+    if not unhandled:
+        return finish(memory, context)
+    if context.rules >= FAILURES_NAMED:
+        unhandled.sort(key=lambda task: task.status is not TaskStatus.FAILED)
+    first = unhandled[0]
+    why = first.error.message if first.error else ""
+    more = f" (and {len(unhandled) - 1} more)" if len(unhandled) > 1 else ""
+    words = first.name or first.resolved_skill
+    named = f"{first.task_id} ({words})" if words else first.task_id
+    return give_up(memory, "task_failed", f"{named} is {first.status}: {why}{more}", context)
+
+
+def _unhandled(memory: ConstellationMemory, constellation: TaskConstellation) -> list[TaskStar]:
+    """Return the failures that no task handles; those that a restart has dropped need a task that does the same work."""
+    completed = [task for task in constellation.tasks.values() if task.role == "task" and task.status is TaskStatus.COMPLETED]
+    dropped = [failed for failed in memory.dropped if not any(_performs_again(task, failed) for task in completed)]
+    return dropped + [task for task in constellation.in_order() if _is_unhandled(constellation, task)]
+
+
+def note_dropped(memory: ConstellationMemory, constellation: TaskConstellation, context: StepContext) -> None:
+    """Note the failures of a constellation that a restart is about to drop."""
+    if context.rules >= RESTARTS_EXCUSE_NOTHING and not memory.options.accept_failed:
+        memory.dropped = tuple(_unhandled(memory, constellation))
+
+
+def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
+    """Return True for a failed or cancelled task, unless a task that handles it completed.
+
+    A task with ``join: any`` that completed handles the failures of all its predecessors: it needed one of them. The
+    ``on_failure`` tasks handle nothing: a run whose failure they have reported has still failed.
+    """
+    if task.role != "task" or task.status not in FAILED:
+        return False
+    lines = constellation.lines_out(task.task_id)
+    completed = [(line, target) for line in lines if (target := constellation.tasks[line.target]).status is TaskStatus.COMPLETED]
+    return not any(
+        not line.excuses_nothing and (target.join == "any" or (line.verdict is not None and line.verdict.satisfied))
+        for line, target in completed
+    )
+
+
+def note_late_handlers(memory: ConstellationMemory, constellation: TaskConstellation, applied: Applied) -> None:
+    """Mark dependencies on failed tasks that the planner has written, or whose target it has written, for other work."""
+    for line_id in {*applied.lines, *(line.line_id for task_id in applied.tasks for line in constellation.lines_in(task_id))}:
+        line = constellation.lines[line_id]
+        source, target = constellation.tasks[line.source], constellation.tasks[line.target]
+        is_late = source.status in FAILED and not memory.options.accept_failed
+        line.excuses_nothing = is_late and not _performs_again(target, source)
+
+
+def _performs_again(task: TaskStar, failed: TaskStar) -> bool:
+    if task.constellation is not None or failed.constellation is not None:
+        return False
+    return task.resolved_skill == failed.resolved_skill and (bool(task.resolved_skill) or task.device == failed.device)
+
+
+def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState, context: StepContext) -> str:
+    """Return the reason why the planner's FINISH is refused, and what to do; empty if it is accepted."""
+    tasks = schedule.constellation.in_order()
+    waiting = [task.task_id for task in tasks if not task.settled and task.role == "task"]
+    why = f"{', '.join(waiting[:10])} can still start" if waiting else ""
+    if schedule.running:
+        by_id = schedule.constellation.tasks
+        why = f"{', '.join(task_id for task_id in schedule.running if not by_id[task_id].item_of)} still running"
+    elif memory.batch or (isinstance(decided, Awaiting) and decided.ended_since):
+        why = "a task has ended since you were asked"
+    if why:
+        return f"{why}. Remove those tasks, or CONTINUE."
+    if context.rules < FAILURES_REFUSED or memory.options.accept_failed:
+        return ""
+    unhandled = _unhandled(memory, schedule.constellation)
+    failed = [f"{task.task_id} ({task.status})" for task in unhandled]
+    more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+    depends = " and depends on it (UNCONDITIONAL)" if any(task in tasks for task in unhandled) else ""
+    again = f"Add a task that performs the same skill{depends}, or FAIL."
+    return f"no task handles the end of {', '.join(failed[:NAMED])}{more}. {again}" if failed else ""
+
+
+def give_up(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
+    """End in FAIL, after the handlers: cancel the tasks that have not ended and everything outstanding.
+
+    While handlers run already, end at once with what was decided.
+    """
+    if memory.ending is not None:
+        if memory.schedule:
+            stop_all(memory, memory.schedule, reason, context)
+        return _close(memory, memory.ending, context)
+    if isinstance(memory.planning, Awaiting):
+        cancel_attempt(memory, memory.planning.effect_id, context)
+    memory.planning = NotPlanning()
+    if memory.schedule:
+        stop_all(memory, memory.schedule, reason, context, ("task",))
+    memory.batch.clear()
+    memory.unseen.clear()
+    return _conclude(memory, code, reason, context)
+
+
+# -- handlers --------------------------------------------------------------------------------------
+
+
+def _conclude(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
+    """End the run, or stay in CONTINUE for its handlers, which also run if it was paused when it was given up."""
+    ending = DecidedEnd(code=code, reason=reason)
+    if not _handlers_left(memory, ending):
+        return _close(memory, ending, context)
+    memory.ending = ending
+    memory.paused, memory.limit = False, ""
+    return ConstellationAgentStatus.CONTINUE
+
+
+def has_handlers(memory: ConstellationMemory) -> bool:
+    """Return True if the plan has handlers that have not run."""
+    return any(task.role != "task" and not task.settled for task in memory.constellation.tasks.values())
+
+
+def _handlers_left(memory: ConstellationMemory, ending: DecidedEnd) -> list[Role]:
+    """Return the roles whose handlers are yet to run, in their order."""
+    left = {task.role for task in memory.constellation.tasks.values() if not task.settled}
+    failed = ending.code not in ("finished", "cancelled")
+    return [role for role in HANDLERS if role in left and (role == "finally" or failed)]
+
+
+def go_on_ending(memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext) -> ConstellationAgentStatus:
+    """Begin the next handlers if nothing of the run or of earlier handlers is under way; end the run if there are none."""
+    if context.outstanding or context.effects:
+        return ConstellationAgentStatus.CONTINUE
+    left = _handlers_left(memory, ending)
+    if not left:
+        return _close(memory, ending, context)
+    until = context.at + memory.options.finally_limit_s
+    memory.ending = msgspec.structs.replace(ending, role=left[0], until=until, asking_since=0.0)
+    memory.wake_up_at(until)
+    schedule.turn_to(left[0], context)
+    return ConstellationAgentStatus.CONTINUE
+
+
+def note_asking(memory: ConstellationMemory, context: StepContext) -> bool:
+    """Stop the clock of the handlers while one of them waits for a person; return True if anything changed."""
+    ending, is_asking = memory.ending, bool(memory.questions or memory.blocked_children)
+    if ending is None or is_asking == bool(ending.asking_since):
+        return False
+    if is_asking:
+        memory.ending = msgspec.structs.replace(ending, asking_since=context.at)
+    else:
+        memory.ending = msgspec.structs.replace(ending, until=ending.until + context.at - ending.asking_since, asking_since=0.0)
+        memory.wake_up_at(memory.ending.until)
+    return True
+
+
+def stop_late_handlers(memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext) -> None:
+    """Cancel the handlers of the current role once their time is over."""
+    if ending.until and ending.until <= context.at and not ending.asking_since:
+        why = f"the {ending.role} tasks took longer than {memory.options.finally_limit_s:g} s"
+        stop_all(memory, schedule, why, context, (ending.role,))
+
+
+def _close(memory: ConstellationMemory, ending: DecidedEnd, context: StepContext) -> ConstellationAgentStatus:
+    if memory.schedule:
+        for task in memory.constellation.in_order():
+            if task.role != "task" and not task.settled:
+                error = TaskError(code="unsatisfied", message="the run did not fail")
+                move_task(memory.schedule, task, Skipped(error=error), context)
+    memory.code, memory.reason = ending.code, ending.reason
+    return ConstellationAgentStatus.FINISH if ending.code == "finished" else ConstellationAgentStatus.FAIL

@@ -1,0 +1,375 @@
+"""The constellation agent's table: the only place that moves its state. It also has the moves of a fork."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.constellation.machine.child_runs import as_task_end
+from asterism.constellation.machine.definition import first_event
+from asterism.constellation.machine.device_events import note_begun, note_found, note_lost, note_progress, note_queued
+from asterism.constellation.machine.events import (
+    BUDGET,
+    AskPlanner,
+    AttemptAttached,
+    AttemptBegun,
+    AttemptEnded,
+    AttemptLooked,
+    AttemptProgressed,
+    AttemptQueued,
+    AttemptStopped,
+    ConstellationAgentStatus,
+    ConstellationSubmitted,
+    DeviceFound,
+    DeviceLost,
+    Dispatch,
+    Edited,
+    LookAtAttempt,
+    Planned,
+    PlanningFailed,
+    RaiseLimits,
+    Retry,
+    RunOptions,
+    StopAttempt,
+)
+from asterism.constellation.machine.forks import approve_again, ask_approval_again, decide_again, leave_to_original, void_approvals
+from asterism.constellation.machine.guarding import GUARDED, with_fleet
+from asterism.constellation.machine.memory import (
+    Awaiting,
+    AwaitingApproval,
+    ConstellationMemory,
+    DecidedEnd,
+    Deferred,
+    NotPlanning,
+    PlanRequest,
+)
+from asterism.constellation.machine.planner_requests import ask_planner, defer, raise_limits
+from asterism.constellation.machine.planning import (
+    ask_about_edited,
+    drop_planning,
+    expire_approval,
+    take_approval,
+    take_creation,
+    take_edit,
+    take_given,
+    take_live_edit,
+)
+from asterism.constellation.machine.questions import look_at_due, look_now, note_looked
+from asterism.constellation.machine.requests import REQUESTS
+from asterism.constellation.machine.retry import retry_tasks
+from asterism.constellation.machine.run_end import end, give_up, go_on_ending, has_handlers, is_done, note_asking, stop_late_handlers
+from asterism.constellation.machine.stopping import note_handle, note_stopped, stop_again
+from asterism.constellation.machine.task_coupling import TaskSchedule
+from asterism.constellation.machine.tasks import (
+    expire,
+    skip_unsatisfiable,
+    start_ready,
+    take_answer,
+    take_end,
+)
+from asterism.constellation.model.documents import PlanDocument
+from asterism.constellation.model.edits import EditRefused
+from asterism.constellation.model.parameters import values_of
+from asterism.engine.control.children import ChildEnded
+from asterism.engine.control.common_rows import (
+    DEFECT,
+    RunControl,
+    cancels_to,
+    define_machine,
+    fails_to,
+    why_cancelled,
+    why_transition_failed,
+)
+from asterism.engine.control.guarding import begun
+from asterism.engine.control.run_control import (
+    Answered,
+    BatchEnded,
+    Cancel,
+    Forked,
+    Imported,
+    OwnershipAcquired,
+    TransitionFailed,
+    Unpause,
+    no_longer_open,
+)
+from asterism.engine.kernel.guards import Guards
+from asterism.engine.kernel.machine import Machine, StepContext, row
+from asterism.engine.kernel.permissions import Permission
+from asterism.errors import InvalidInput, Refused
+
+Status = ConstellationAgentStatus
+START, CONTINUE, FINISH, FAIL = Status.START, Status.CONTINUE, Status.FINISH, Status.FAIL
+
+
+# -- START -----------------------------------------------------------------------------------------
+
+
+def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, context: StepContext) -> Status:
+    if memory.started_at:
+        raise Refused("this run was submitted already")
+    memory.fleet = {profile.device_id: profile for profile in event.fleet}
+    memory.started_at, memory.inputs, memory.options = context.at, event.inputs, event.options
+    if context.rules >= GUARDED:
+        memory.guards = with_fleet(begun(event.guards, context), memory.fleet)
+    state = START
+    if event.plan is not None:
+        try:
+            memory.params = _params(event.plan, event)
+            state = take_given(memory, event.plan, context)
+        except EditRefused:
+            memory.fleet, memory.started_at, memory.inputs, memory.params, memory.options = {}, 0.0, {}, {}, RunOptions()
+            memory.guards = Guards()
+            raise
+    memory.request, memory.previous_rounds = event.request, event.previous_rounds
+    memory.working_directory, memory.fleet_file = event.working_directory, event.fleet_file
+    context.touch("device", *memory.fleet)
+    memory.wake_up_at(context.at + event.options.wall_limit_s)
+    return state
+
+
+def _params(plan: PlanDocument, event: ConstellationSubmitted) -> dict[str, Any]:
+    given = event.params or {name: value for name, value in event.inputs.items() if name in plan.params}
+    try:
+        return values_of(plan.params, given)
+    except InvalidInput as error:
+        raise EditRefused("bad_argument", "params", str(error)) from None
+
+
+def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
+    if failed := _out_of_time(memory, context):
+        return failed
+    passed = memory.timers_due(context.at)  # including those of an archived constellation
+    if passed and (state := expire_approval(memory, context)):
+        return state
+    if memory.paused or context.abandoned or isinstance(memory.planning, Awaiting):
+        return START if passed else None
+    counted = isinstance(memory.planning, Deferred) and memory.planning.counted
+    if memory.asks >= memory.options.max_asks and not counted:
+        return give_up(memory, "asks", f"the planner was asked {memory.asks} times", context)
+    ask_planner(memory, context)
+    return START
+
+
+def _created(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:
+    return take_creation(memory, event, context)
+
+
+def _not_created(memory: ConstellationMemory, event: PlanningFailed, context: StepContext) -> Status:
+    if event.code == BUDGET:
+        defer(memory, memory.open_request, event.reason, counted=True)
+        return START
+    memory.planning = NotPlanning()
+    return give_up(memory, event.code, event.reason, context)
+
+
+# -- CONTINUE --------------------------------------------------------------------------------------
+
+
+def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
+    schedule = _schedule(memory)
+    undecided = memory.ending is None
+    if undecided and (failed := _out_of_time(memory, context)):
+        return _end_handlers(memory, schedule, memory.ending, context, changed=True) if memory.ending else failed
+    # A timer that fires makes an entry; without it a replay would fire again
+    changed = memory.timers_due(context.at)
+    if changed:
+        expire(memory, schedule, context)
+        expire_approval(memory, context)
+        look_at_due(memory, context)
+    if memory.ending:
+        return _end_handlers(memory, schedule, memory.ending, context, changed=changed)
+    changed = ask_about_edited(memory, schedule, context) or changed
+    if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)):
+        ask_planner(memory, context)
+        changed = True
+    # bounded: each iteration starts or ends a task
+    while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
+        changed = True
+    if memory.batch and not memory.paused and isinstance(memory.planning, NotPlanning):
+        ask_planner(memory, context)  # a task has ended without an attempt: its list is empty, or its arguments are refused
+    if is_done(memory, schedule):
+        if memory.paused and has_handlers(memory):
+            return CONTINUE if changed else None
+        if memory.options.replan == "when_needed" and memory.unseen and memory.paused:
+            return CONTINUE if changed else None
+        if memory.options.replan != "when_needed" or not memory.unseen or memory.asks >= memory.options.max_asks:
+            state = end(memory, schedule, context)
+            return _end_handlers(memory, schedule, memory.ending, context, changed=True) if memory.ending else state
+        ask_planner(memory, context, PlanRequest(batch=tuple(memory.unseen)))
+        changed = True
+    return CONTINUE if changed else None
+
+
+def _end_handlers(
+    memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext, *, changed: bool
+) -> Status | None:
+    """Run the handlers of a run whose end is decided, and end it after them."""
+    changed = note_asking(memory, context) or changed
+    stop_late_handlers(memory, schedule, memory.ending or ending, context)
+    while ending is not None:  # bounded: each iteration but the last begins the handlers of the next role, or skips some
+        while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
+            changed = True
+        if not is_done(memory, schedule):
+            break
+        before = ending.role
+        state = go_on_ending(memory, schedule, ending, context)
+        if state is not CONTINUE:
+            return state
+        if memory.ending is None or memory.ending.role == before:
+            break
+        ending, changed = memory.ending, True
+    note_asking(memory, context)
+    return CONTINUE if changed or context.effects else None
+
+
+def _edited(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:
+    return take_edit(memory, _schedule(memory), event, context)
+
+
+def _edited_live(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
+    take_live_edit(memory, _schedule(memory), event, context)
+    return CONTINUE
+
+
+def _not_edited(memory: ConstellationMemory, event: PlanningFailed, context: StepContext) -> Status:
+    if event.code == BUDGET:
+        defer(memory, memory.open_request, event.reason, counted=True)
+    else:
+        drop_planning(memory, _schedule(memory), context)
+    return CONTINUE
+
+
+def _task_ended(memory: ConstellationMemory, event: AttemptEnded | ChildEnded, context: StepContext) -> Status:
+    if isinstance(event, ChildEnded):
+        event = as_task_end(event, memory.attempts[event.effect_id], context.at)
+    take_end(memory, _schedule(memory), event, context)
+    return CONTINUE
+
+
+def _answered(memory: ConstellationMemory, event: Answered, context: StepContext) -> Status:
+    if isinstance(memory.planning, AwaitingApproval) and memory.planning.effect_id == event.effect_id:
+        return take_approval(memory, memory.planning.proposed, event, context)
+    if memory.schedule is None:
+        raise no_longer_open(event)
+    take_answer(memory, memory.schedule, event, context)
+    return CONTINUE
+
+
+# -- in more than one state ------------------------------------------------------------------------
+
+
+def _cancelled(memory: ConstellationMemory, event: Cancel, context: StepContext) -> Status:
+    return give_up(memory, "cancelled", why_cancelled(event.reason, context), context)
+
+
+def _transition_failed(memory: ConstellationMemory, event: TransitionFailed, context: StepContext) -> Status:
+    return give_up(memory, DEFECT, why_transition_failed(event), context)
+
+
+def _not_editable(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
+    if memory.code:
+        raise EditRefused("ended", "run", f"it has ended ({memory.outcome()}) and cannot be edited any more")
+    raise EditRefused("no_constellation", "run", "it has no constellation yet; it is being planned")
+
+
+def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> None:
+    """Make no entry in a terminal state."""
+
+
+def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, context: StepContext) -> None:
+    memory.recovered = {effect_id: None for effect_id in event.retried if effect_id in memory.attempts}
+    context.touch("device", *memory.lost_devices)
+    look_now(memory, context)
+    stop_again(memory, context)
+    memory.lost_devices.clear()  # the new owner marks lost devices again (``Driver.initial_events``)
+
+
+def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:
+    memory.postpone(event.idle_s, context)
+    if context.rules >= GUARDED:
+        void_approvals(memory, keeps_lifts=Permission.ADMIN in context.permissions)
+    leave_to_original(memory, context)
+    if memory.schedule and context.state is CONTINUE:
+        decide_again(memory, memory.schedule, event, context)
+    ask_approval_again(memory, context)
+
+
+def _imported(memory: ConstellationMemory, event: Imported, context: StepContext) -> None:
+    approve_again(memory, context)
+
+
+def _unpaused(memory: ConstellationMemory, event: Unpause, context: StepContext) -> None:
+    memory.paused, memory.limit = False, ""
+
+
+def _schedule(memory: ConstellationMemory) -> TaskSchedule:
+    if memory.schedule is None:
+        raise RuntimeError("CONTINUE without a constellation")
+    return memory.schedule
+
+
+def _out_of_time(memory: ConstellationMemory, context: StepContext) -> Status | None:
+    """End a run past its wall limit; return None within it."""
+    limit_s = memory.options.wall_limit_s
+    if not memory.started_at or context.at < memory.started_at + limit_s:
+        return None
+    return give_up(memory, "wall_limit", f"the run took longer than {limit_s:g} s", context)
+
+
+CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
+    "constellation agent",
+    states=ConstellationAgentStatus,
+    initial=START,
+    table={
+        START: {
+            ConstellationSubmitted: row(_submitted, CONTINUE, internal=True),
+            BatchEnded: row(_plan_when_settled, FAIL, internal=True),
+            Planned: row(_created, CONTINUE, FAIL, internal=True),
+            PlanningFailed: row(_not_created, FAIL, internal=True),
+            Answered: row(_answered, CONTINUE, FAIL, internal=True),
+        },
+        CONTINUE: {
+            BatchEnded: row(_batch_ended, CONTINUE, FINISH, FAIL),
+            Planned: row(_edited, CONTINUE, FINISH, FAIL, START),
+            PlanningFailed: row(_not_edited, CONTINUE),
+            Edited: row(_edited_live, CONTINUE),
+            AttemptEnded: row(_task_ended, CONTINUE),
+            ChildEnded: row(_task_ended, CONTINUE),
+            Answered: row(_answered, CONTINUE, FINISH, FAIL, START),
+            Cancel: row(_cancelled, CONTINUE, FINISH, FAIL),
+            TransitionFailed: row(_transition_failed, CONTINUE, FINISH, FAIL),
+        },
+        FINISH: {BatchEnded: row(_stay, FINISH)},
+        FAIL: {BatchEnded: row(_stay, FAIL)},
+    },
+    effects=(AskPlanner, Dispatch, LookAtAttempt, StopAttempt),
+    memory=ConstellationMemory,
+    requests=REQUESTS,
+    control=RunControl(
+        cancel=cancels_to(FAIL, give_up),
+        defect=fails_to(FAIL, give_up),
+        ownership_acquired=_ownership_acquired,
+        forked=_forked,
+        imported=_imported,
+        unpaused=_unpaused,
+    ),
+    common={
+        Edited: row(_not_editable),
+        Retry: row(retry_tasks),
+        AttemptAttached: row(note_handle),
+        AttemptStopped: row(note_stopped),
+        AttemptLooked: row(note_looked),
+    },
+    while_live={
+        RaiseLimits: row(raise_limits),
+        DeviceLost: row(note_lost),
+        DeviceFound: row(note_found),
+        AttemptProgressed: row(note_progress),
+        AttemptBegun: row(note_begun),
+        AttemptQueued: row(note_queued),
+    },
+    starts=first_event,
+    rules=7,
+)
+
+ConstellationAgent = CONSTELLATION_AGENT
+"""The public name of the machine."""

@@ -1,0 +1,1 @@
+"""A constellation run as rows and lines. Pure."""

@@ -1,0 +1,1 @@
+"""Conversations: their machine, view and Python API."""

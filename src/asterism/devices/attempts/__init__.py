@@ -1,0 +1,1 @@
+"""One attempt: its files, logs and secrets."""

@@ -1,0 +1,253 @@
+"""The files of one attempt: those that its arguments name, and those that its result names.
+
+An attempt with a file has a folder of its own, beside the database. Its device finds the files of
+the arguments there, and its skill may write there. The folder is removed when the attempt ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from asterism.constellation.machine.events import AttemptEnded, Dispatch
+from asterism.constellation.model.task import TaskError
+from asterism.devices.attempts.process import start_mark
+from asterism.devices.attempts.worker_protocol import ProducedFile
+from asterism.devices.port import Attempt, Device
+from asterism.engine.kernel.file_value import FILE, PATH, files_in, is_file, safe_name
+from asterism.engine.kernel.machine import Effect, EffectResult, run_id_of
+from asterism.engine.ports.files import Files, media_type_of
+from asterism.engine.ports.performer import Performer, Report
+from asterism.engine.ports.store import Store
+from asterism.engine.runtime.private_files import make_folder, opener
+from asterism.errors import InvalidInput
+
+CHUNK_BYTES = 1 << 20
+
+
+class AttemptFiles:
+    """The files of one attempt.
+
+    Args:
+        files: the files of all runs.
+        root: returns the root of the attempt's run.
+        folder: the folder of the attempt; made when the first file needs it.
+        is_networked: returns True if a part of what its tree works on came over the network.
+    """
+
+    def __init__(
+        self, files: Files, root: Callable[[], Awaitable[str]], folder: Path, is_networked: Callable[[], Awaitable[bool]] | None = None
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._is_networked = is_networked
+        self.folder = folder
+
+    @classmethod
+    def of(cls, effect_id: str, files: Files, store: Store, folder: Path) -> Self:
+        """Return the files of an effect of a run in a store."""
+
+        async def root() -> str:
+            return (await store.run(run_id_of(effect_id))).root
+
+        async def networked() -> bool:
+            row = await store.run(run_id_of(effect_id))
+            return (row if row.root == row.run_id else await store.run(row.root)).via == "network"
+
+        return cls(files, root, folder, networked)
+
+    async def is_networked(self) -> bool:
+        """Return True if a text may come from another computer."""
+        return self._is_networked is not None and await self._is_networked()
+
+    async def with_paths(self, attempt: Attempt) -> Attempt:
+        """Return an attempt whose files are in its folder: each argument that names one has its ``path``. A text may be none.
+
+        Raises:
+            InvalidInput: a file is missing, damaged, or of another run.
+            StoreUnavailable: a file cannot be read.
+        """
+        named = {(it[FILE], safe_name(it.get("name"))) for it in files_in(attempt.arguments)}
+        paths = {key: str(await self._written(*key)) for key in sorted(named)}
+        arguments = _with_paths(attempt.arguments, paths) if paths else attempt.arguments
+        return msgspec.structs.replace(attempt, arguments=arguments, networked=bool(arguments) and await self.is_networked())
+
+    async def read(self, value: Mapping[str, Any]) -> AsyncIterator[bytes]:
+        """Yield the content of a file, checked at its end; the errors are those of ``with_paths``."""
+        async for chunk in self._files.read(await self._root(), str(value.get(FILE))):
+            yield chunk
+
+    async def put(self, name: str, chunks: AsyncIterator[bytes], media_type: str = "") -> dict[str, Any]:
+        """Store a file that the attempt has produced; return the value for its result.
+
+        Raises:
+            InvalidInput: it is too large.
+            StoreUnavailable: it cannot be written.
+        """
+        return await self._files.put(await self._root(), name, chunks, media_type=media_type)
+
+    async def put_produced(self, produced: ProducedFile) -> None:
+        """Store a file that a skill has left at a path. Raises InvalidInput if it is gone, has changed or is too large."""
+        value = await self.put(produced.name, chunks_of_path(Path(produced.path)), produced.media_type)
+        if value[FILE] != produced.digest:
+            raise InvalidInput(f"file {produced.name}: it was changed after the skill returned it")
+
+    async def _written(self, digest: str, name: str) -> Path:
+        folder = self.folder / "in" / digest.removeprefix("sha256:")[:32]
+        await asyncio.to_thread(make_folder, folder)
+        path = folder / name
+        with await asyncio.to_thread(lambda: open(path, "wb", opener=opener)) as file:
+            async for chunk in self.read({FILE: digest}):
+                await asyncio.to_thread(file.write, chunk)
+        return path
+
+
+CURRENT: ContextVar[AttemptFiles | None] = ContextVar("asterism_attempt_files", default=None)
+"""The files of the attempt that is being performed."""
+
+
+async def with_paths(attempt: Attempt) -> Attempt:
+    """Return an attempt whose files are in its folder. Raises as ``AttemptFiles.with_paths``."""
+    current = CURRENT.get()
+    return await current.with_paths(attempt) if current else attempt
+
+
+async def is_networked() -> bool:
+    """Return True if a text that the current effect works with may come from another computer."""
+    current = CURRENT.get()
+    return current is not None and await current.is_networked()
+
+
+async def put_all(produced: Sequence[ProducedFile]) -> None:
+    """Store the files that a skill has left at their paths.
+
+    Raises:
+        InvalidInput: one is gone, has changed or is too large; or there is no store for files.
+        StoreUnavailable: one cannot be written.
+    """
+    current = CURRENT.get()
+    if current is None:
+        raise InvalidInput("the result names a file, and this program has no store for files")
+    for each in produced:
+        await current.put_produced(each)
+
+
+async def chunks_of_path(path: Path) -> AsyncIterator[bytes]:
+    """Yield the content of a local file. Raises InvalidInput if it cannot be read."""
+    try:
+        with await asyncio.to_thread(path.open, "rb") as file:
+            while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):  # bounded by the size that a store accepts
+                yield chunk
+    except OSError as error:
+        raise InvalidInput(f"file {path.name}: {error.strerror}") from error
+
+
+def local_file(path: Path) -> dict[str, Any]:
+    """Return the value that names a local file, which is read for its digest. Raises InvalidInput if it cannot be read."""
+    try:
+        if not path.is_file():
+            raise InvalidInput(f"{path}: there is no such file")
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+    name = safe_name(path.name)
+    return {FILE: f"sha256:{digest}", "name": name, "media_type": media_type_of(name), "size": size}
+
+
+def _with_paths(value: Any, paths: Mapping[tuple[str, str], str]) -> Any:
+    if isinstance(value, dict):
+        if is_file(value):
+            return {**value, PATH: paths[value[FILE], safe_name(value.get("name"))]}
+        return {name: _with_paths(it, paths) for name, it in value.items()}
+    return [_with_paths(it, paths) for it in value] if isinstance(value, list) else value
+
+
+def work_folder(database: Path) -> Path:
+    """Return the folder with the folders of this process's attempts; those of processes that have ended are removed."""
+    there = Path(f"{os.path.realpath(database)}.work")
+    for folder in there.iterdir() if there.is_dir() else ():
+        pid, _, mark = folder.name.partition("-")
+        if pid.isdecimal() and _mark(int(pid)) != mark:
+            shutil.rmtree(folder, ignore_errors=True)
+    return there / f"{os.getpid()}-{_mark(os.getpid())}"
+
+
+def _mark(pid: int) -> str:
+    return hashlib.sha256((start_mark(pid) or "").encode()).hexdigest()[:16]
+
+
+_performing: Counter[Path] = Counter()
+"""The attempts that this process performs, by its folder."""
+
+
+def with_files(
+    performers: Mapping[type[Effect], Performer], files: Files, store: Store, devices: Mapping[str, Device], database: Path
+) -> dict[type[Effect], Performer]:
+    """Return performers of which that of attempts gives each one its files."""
+    folder = work_folder(database)
+    return {kind: FilePerformer(it, files, store, devices, folder) if kind is Dispatch else it for kind, it in performers.items()}
+
+
+class FilePerformer:
+    """A performer of attempts that gives each one its files.
+
+    Args:
+        performer: performs the attempts.
+        files: the files of all runs.
+        store: has the roots of runs.
+        devices: by id.
+        folder: the folder with those of the attempts.
+    """
+
+    def __init__(self, performer: Performer, files: Files, store: Store, devices: Mapping[str, Device], folder: Path) -> None:
+        self._performer = performer
+        self._files = files
+        self._store = store
+        self._devices = devices
+        self._folder = folder
+
+    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
+        """Perform an attempt, unless its device cannot be handed a file; its folder is removed at its end."""
+        if refusal := self._refusal(request):
+            return AttemptEnded(effect_id=effect_id, error=TaskError(code="bad_arguments", message=refusal))
+
+        folder = self._folder / hashlib.sha256(request.key.encode()).hexdigest()[:32]
+        token = CURRENT.set(AttemptFiles.of(effect_id, self._files, self._store, folder))
+        _performing[self._folder] += 1
+        try:
+            return await self._performer.perform(effect_id, request, report)
+        finally:
+            CURRENT.reset(token)
+            there = folder.exists()
+            try:
+                if there:
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            finally:
+                _performing[self._folder] -= 1
+                if there and not _performing[self._folder]:  # else another attempt may be making its own folder in it
+                    with contextlib.suppress(OSError):
+                        self._folder.rmdir()
+
+    def _refusal(self, attempt: Attempt) -> str:
+        """Return why the device of an attempt cannot be handed one of its files; empty if it can."""
+        device = self._devices.get(attempt.device_id)
+        most = device.profile.file_bytes if device else None
+        for it in files_in(attempt.arguments) if most is not None else ():
+            name = safe_name(it.get("name"))
+            if not most:
+                return f"device {attempt.device_id} takes no files, and an argument names the file {name}"
+            if not isinstance(size := it.get("size"), int) or size > most:
+                return f"device {attempt.device_id} takes files of {most:,} bytes at most, and {name} has {size}"
+        return ""

@@ -1,0 +1,72 @@
+"""Performers whose effects have a log: those whose code may print."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from asterism.constellation.machine.events import Dispatch
+from asterism.conversation.machine.events import CallHandler
+from asterism.devices.attempts.printed import printed_to_logs
+from asterism.devices.attempts.secrets import known_secrets
+from asterism.devices.attempts.task_log import CURRENT, AttemptLog, AttemptLogWriter
+from asterism.engine.kernel.machine import Effect, EffectResult, run_id_of
+from asterism.engine.ports.logs import LogChunk, LogStore
+from asterism.engine.ports.performer import Performer, Report
+from asterism.loop.machine.effects import CallTool, RunWorker
+
+_LOGGED: Mapping[type[Effect], Callable[[Any], tuple[str, int]]] = {
+    Dispatch: lambda attempt: (attempt.task_id, attempt.number),
+    RunWorker: lambda call: (call.effect.worker, 1),
+    CallTool: lambda use: (use.effect.tool, 1),
+    CallHandler: lambda call: (call.handler, 1),
+}
+"""For each effect a function of its request: the task, worker, tool or handler, and the number of the attempt."""
+
+
+Performers = Mapping[type[Effect], Performer]
+
+
+@contextlib.asynccontextmanager
+async def open_logs(
+    store: LogStore, now: Callable[[], float], own_secrets: Callable[[], Mapping[str, str]] = dict
+) -> AsyncIterator[Callable[[Performers], Performers]]:
+    """Open the logs of a runtime; yield a function that gives performers a log for each effect whose code may print.
+
+    ``own_secrets`` returns those of this program, which are masked, too.
+    """
+    async with AttemptLogWriter(store, now, lambda: {**own_secrets(), **known_secrets()}) as writer:
+
+        def logged(performers: Performers) -> Performers:
+            return {kind: LoggedPerformer(it, writer, _LOGGED[kind]) if kind in _LOGGED else it for kind, it in performers.items()}
+
+        with printed_to_logs():
+            yield logged
+
+
+class LoggedPerformer:
+    """A performer whose effects have a log.
+
+    Args:
+        performer: performs the effects.
+        writer: writes the logs.
+        name_of: returns the task, step or handler of a request, and the number of the attempt.
+    """
+
+    def __init__(self, performer: Performer, writer: AttemptLogWriter, name_of: Callable[[Any], tuple[str, int]]) -> None:
+        self._performer = performer
+        self._writer = writer
+        self._name_of = name_of
+
+    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
+        """Perform an effect; its output is in the store before its result is returned."""
+        task, number = self._name_of(request)
+        chunk = LogChunk(run_id=run_id_of(effect_id), key=effect_id, task=task, number=number, stream="stdout", at=0.0, data=b"")
+        attempt_log = AttemptLog(self._writer, chunk)
+        token = CURRENT.set(attempt_log)
+        try:
+            return await self._performer.perform(effect_id, request, report)
+        finally:
+            CURRENT.reset(token)
+            await attempt_log.close()

@@ -1,0 +1,185 @@
+"""The values of secrets, from the environment, files or the keyring of the computer that performs a task.
+
+Values are read when a task is performed, never journaled, and masked in what it prints and returns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.model.documents import PlanDocument, TaskSpec
+from asterism.constellation.model.references import SECRET, secrets_of, with_secrets
+from asterism.constellation.model.task import TaskStar
+from asterism.devices.attempts.masking import found_in, masked
+from asterism.devices.port import Attempt
+from asterism.engine.kernel.data import texts_of
+from asterism.errors import InvalidInput, MissingExtra
+
+PREFIX = "ASTERISM_SECRET_"
+"""Prefix of the variable with a secret."""
+PLACE_VARIABLE = "ASTERISM_SECRETS"
+"""Variable with a dotenv file, a folder with a file for each secret, or ``keyring:SERVICE``."""
+MIN_LENGTH = 8
+"""Characters of the shortest secret: a shorter one would be masked in ordinary words."""
+MAX_BYTES = 8192
+
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+_KEYRING = "keyring:"
+
+
+def secret(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the value of a secret.
+
+    Raises:
+        InvalidInput: there is none, it is too short or too long, or others may read its file.
+        MissingExtra: the keyring needs an extra.
+    """
+    value = environment.get(PREFIX + name)
+    if value is None and (place := environment.get(PLACE_VARIABLE, "")):
+        value = _of_keyring(place.removeprefix(_KEYRING), name) if place.startswith(_KEYRING) else _of_files(Path(place), name)
+    if value is None:
+        raise InvalidInput(f"secret {name} is not set; set {PREFIX}{name} where the task is performed, or name a file in {PLACE_VARIABLE}")
+    if len(value) < MIN_LENGTH:
+        raise InvalidInput(
+            f"secret {name} has {len(value)} characters, and a shorter one than {MIN_LENGTH} cannot be masked; use a longer one"
+        )
+    if len(value.encode(errors="surrogateescape")) > MAX_BYTES or "\0" in value:
+        raise InvalidInput(f"secret {name} has more than {MAX_BYTES} bytes, or a NUL character; use a shorter text")
+    return value
+
+
+def known_secrets(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the secrets in the environment, by name: any task could print them. Those that are too short are left out."""
+    found = {name.removeprefix(PREFIX): value for name, value in environment.items() if name.startswith(PREFIX)}
+    return {name: value for name, value in found.items() if MIN_LENGTH <= len(value) <= MAX_BYTES}
+
+
+def with_values(attempt: Attempt) -> tuple[Attempt, dict[str, str]]:
+    """Return an attempt with the secrets of its arguments and variables in place, and the values to mask by name.
+
+    Raises:
+        InvalidInput, MissingExtra: as ``secret`` does.
+    """
+    used: dict[str, str] = {}
+
+    def value_of(name: str) -> str:
+        return used.setdefault(name, secret(name))
+
+    arguments = msgspec.json.decode(msgspec.json.encode(attempt.arguments)) if attempt.secrets else attempt.arguments
+    for path in attempt.secrets:
+        _replace(arguments, path, value_of)
+    env = {name: with_secrets(value, value_of) for name, value in attempt.env.items()}
+    return msgspec.structs.replace(attempt, arguments=arguments, env=env), known_secrets() | used
+
+
+def missing_secrets(plan: PlanDocument, devices: Mapping[str, object] = {}) -> list[str]:
+    """Return for each secret of a plan that cannot be used here, the reason; arguments as for ``missing_for_tasks``."""
+    return missing_for_tasks(plan.tasks, devices)
+
+
+def missing_for_tasks(tasks: Sequence[TaskSpec | TaskStar], devices: Mapping[str, object] = {}) -> list[str]:
+    """Return for each secret that cannot be used here, and that the unsettled ones of some tasks need, the reason.
+
+    Args:
+        tasks: all tasks of a plan or of a run; the plans nested in them are read, too.
+        devices: the devices of their fleet, by id; one may set variables for its processes (``environment``).
+    """
+    reasons = dict[str, None]()
+    refers_to_task = any(task.task_id == SECRET for task in tasks)
+    for task in tasks:
+        if isinstance(task, TaskStar) and task.settled:
+            continue
+        if task.constellation is not None:
+            reasons |= dict.fromkeys(missing_secrets(msgspec.convert(task.constellation, PlanDocument), devices))
+        environment = getattr(devices.get(task.device), "environment", os.environ)
+        texts = [] if refers_to_task else texts_of([task.inputs, task.env])
+        for name in (name for text in texts for name in secrets_of(text)):
+            try:
+                secret(name, environment)
+            except (InvalidInput, MissingExtra) as error:
+                reasons[str(error)] = None
+    return list(reasons)
+
+
+def check_secrets_set(plan: PlanDocument, devices: Mapping[str, object]) -> None:
+    """Check that the secrets of a plan can be used here; arguments as for ``missing_secrets``.
+
+    Raises:
+        InvalidInput: one cannot; names all of them.
+    """
+    if reasons := missing_secrets(plan, devices):
+        raise InvalidInput("; ".join(reasons))
+
+
+def check_result(result: bytes, values: Mapping[str, str]) -> None:
+    """Check that a result, as JSON, contains no secret: it would be journaled.
+
+    Raises:
+        InvalidInput: it contains one; names it.
+    """
+    if name := found_in(result, values):
+        raise InvalidInput(f"the result contains the secret {name}, and results are journaled; return it without the secret")
+
+
+def hidden(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with the values masked."""
+    return masked(text, values.values()) if values else text
+
+
+def _replace(arguments: Any, path: tuple[str | int, ...], value_of: Callable[[str], str]) -> None:
+    *above, last = path
+    there = arguments
+    for step in above:
+        there = there[step]
+    there[last] = with_secrets(there[last], value_of)
+
+
+def _of_files(place: Path, name: str) -> str | None:
+    """Return a secret of a dotenv file, or of a folder with a file for each; None if it is not there."""
+    try:
+        file = place / name if place.is_dir() else place
+        if not place.exists():
+            raise InvalidInput(f"{PLACE_VARIABLE}: there is no file or folder {place}; make it, or unset the variable")
+        if not file.exists():
+            return None
+        if file.stat().st_mode & 0o077:
+            raise InvalidInput(f"{file}: other users may read it; run: chmod 600 {file}")
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not valid UTF-8"
+        raise InvalidInput(f"{place}: {why}") from None
+    return text.rstrip("\r\n") if file != place else _of_lines(text, place, name)
+
+
+def _of_lines(text: str, file: Path, name: str) -> str | None:
+    found = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not (content := line.strip()) or content.startswith("#"):
+            continue
+        match = _LINE.fullmatch(content)
+        if match is None:
+            raise InvalidInput(f"{file}, line {number}: not NAME=value; put a value with spaces in quotes, and # before a comment")
+        value = match[2]
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        if match[1] == name:
+            found = value[1:-1] if quoted else value
+    return found
+
+
+def _of_keyring(service: str, name: str) -> str | None:
+    try:
+        import keyring  # noqa: PLC0415 - slow, and needs an extra
+        import keyring.errors  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtra("keyring", f"{PLACE_VARIABLE}={_KEYRING}{service}") from error
+    try:
+        value: str | None = keyring.get_password(service, name)
+    except keyring.errors.KeyringError as error:
+        raise InvalidInput(f"{PLACE_VARIABLE}: the keyring cannot be read: {error}; unlock it, or use a file") from None
+    return value

@@ -1,0 +1,1 @@
+"""Which attempt starts where, and when."""

@@ -1,0 +1,180 @@
+"""A device as the dispatcher sees it: its places, its queue, and the attempts that it performs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable
+from contextvars import Context, copy_context
+
+import msgspec
+
+from asterism.constellation.model.task import TaskError
+from asterism.devices.attempts.throttle import Throttle
+from asterism.devices.dispatch.places import LockedPlace, Places
+from asterism.devices.dispatch.queue import FairQueue, Ticket
+from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice, finished
+from asterism.engine.kernel.profile import AgentProfile
+
+MAX_LOSSES = 5
+"""Losses within ``FLAPPING_S`` after which a device is quarantined."""
+FLAPPING_S = 600.0
+"""Seconds within which the losses of a device are counted, and that a quarantined one must stay available."""
+
+
+class LaneItem:
+    """An attempt, and the ``Signs`` of it that its device gets.
+
+    Attributes:
+        attempt: the attempt, with the handle that the device has reported.
+        ticket: set while it waits.
+        task: the task that performs it, while it runs.
+        stopped: the error with which it has to end, once it must.
+        late_stop: the error of a stop that came when a result was there already; it counts if the
+            attempt would be performed again.
+        is_attached: True if the device has reported a handle since it was last started.
+        detached: True if its device was lost while it was performed, and it is to be performed again.
+        started_at: time of the loop at which it was last started; 0 before.
+        lost_at: time of the loop since which it cannot reach its device; 0 after any sign of it.
+        released: set when nothing of this process performs it any more.
+    """
+
+    __slots__ = (
+        "_signs",
+        "attempt",
+        "context",
+        "detached",
+        "end",
+        "is_attached",
+        "late_stop",
+        "lost_at",
+        "over",
+        "place",
+        "released",
+        "started_at",
+        "stopped",
+        "task",
+        "throttle",
+        "ticket",
+        "timers",
+    )
+
+    def __init__(self, attempt: Attempt, signs: AttemptSigns, end: asyncio.Future[AttemptResult]) -> None:
+        self.attempt = attempt
+        self.end = end
+        self.throttle = Throttle(signs.progress)
+        self.place: LockedPlace | None = None
+        self._signs = signs
+        self.context: Context = copy_context()  # another attempt's callback may start it
+        self.ticket: Ticket | None = None
+        self.task: asyncio.Task[AttemptResult] | None = None
+        self.stopped: TaskError | None = None
+        self.late_stop: TaskError | None = None
+        self.is_attached = self.detached = False
+        self.started_at = self.lost_at = 0.0
+        self.timers: list[asyncio.TimerHandle] = []
+        self.released = asyncio.Event()
+        self.over = False
+
+    def progress(self, fraction: float | None = None, message: str = "") -> None:
+        self.lost_at = 0.0
+        self.throttle.report(fraction, message)
+
+    def queued(self, reason: str = "") -> None:
+        self._signs.queued(reason)
+
+    async def begun(self) -> None:
+        await self._signs.begun()
+
+    def attached(self, handle: str) -> Awaitable[None]:
+        self.lost_at = 0.0
+        recorded = self._signs.attached(handle) if not self.is_attached else finished()
+        if not self.is_attached:
+            self.is_attached, self.attempt = True, msgspec.structs.replace(self.attempt, handle=handle)
+        if self.stopped is None and not (self.task is not None and self.task.cancelling()):
+            return recorded
+        given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        given_up.cancel()  # nobody confirms the report of an attempt that was given up
+        return given_up
+
+    def detach(self) -> None:
+        """Detach from the attempt of a lost device."""
+        if self.stopped is None and self.task is not None:
+            self.detached = True
+            self.task.cancel()
+
+    def finish(self, end: AttemptResult) -> None:
+        """Return the result to the caller, if it still waits; later results are dropped."""
+        self.over = True
+        self.throttle.close()
+        for timer in self.timers:
+            timer.cancel()
+        if self.ticket is None and (self.task is None or self.task.done()):
+            self.released.set()
+        if not self.end.done():
+            self.end.set_result(end)
+
+
+class Lane:
+    """A device with its slots and its queue.
+
+    Attributes:
+        arrived: the attempts since the queue was last served.
+        serving: serves the queue next.
+        performing: the attempts that occupy a slot, by the task that performs or stops them.
+        lost: the reason why no attempt starts; empty while the device is available.
+        found: set while the device is available.
+        losses: times of the loop of the last losses.
+        grace: ends the attempts of a lost device; None if it keeps none, or no longer.
+        quarantine: makes a device available that was lost too often; None while it is lost.
+        changed: True if the device has reported another profile than it was opened with.
+        obstacle: why no place can be taken; empty if one can.
+        retry_s, not_before: last wait, and the time of the loop, before an attempt is tried again that
+            could not reach the device.
+    """
+
+    def __init__(self, device: Device, places: Places | None) -> None:
+        self.device = device
+        self.profile = device.profile
+        self.slots = self.profile.concurrency
+        self.places = places
+        self.waiting: FairQueue[LaneItem] = FairQueue()
+        self.arrived: list[LaneItem] = []
+        self.serving: asyncio.Handle | None = None
+        self.performing: dict[asyncio.Task[AttemptResult], LaneItem] = {}
+        self.lost = ""
+        self.found = asyncio.Event()
+        self.found.set()
+        self.losses: deque[float] = deque(maxlen=MAX_LOSSES)
+        self.grace: asyncio.TimerHandle | None = None
+        self.quarantine: asyncio.TimerHandle | None = None
+        self.changed = False
+        self.obstacle = ""
+        self.retry_s = self.not_before = 0.0
+
+    @property
+    def remote(self) -> RemoteDevice | None:
+        """Return the device if its attempts run outside this process; else None."""
+        return self.device if isinstance(self.device, RemoteDevice) else None
+
+    @property
+    def keeps(self) -> bool:
+        """Return True if the device finds its attempts again, so that they outlast a loss."""
+        return self.remote is not None and self.profile.reattach
+
+    def is_flapping(self, now: float) -> bool:
+        """Return True if the device was lost too often within ``FLAPPING_S`` seconds."""
+        return len(self.losses) == MAX_LOSSES and now - self.losses[0] <= FLAPPING_S
+
+    def take_profile(self, profile: AgentProfile | None) -> bool:
+        """Take another profile of the device; return True if it differs from the last one."""
+        if profile is None or profile == self.profile or profile.concurrency < 1:
+            return False
+        self.profile, self.slots, self.changed = profile, profile.concurrency, True
+        return True
+
+    def drop_timers(self) -> None:
+        """Drop the timers of a lost device."""
+        for timer in filter(None, (self.grace, self.quarantine)):
+            timer.cancel()
+        self.grace = self.quarantine = None

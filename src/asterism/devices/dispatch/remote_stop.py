@@ -1,0 +1,71 @@
+"""Ending attempts on remote devices: one try, or tries until a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from asterism.devices.attempts.secrets import hidden, known_secrets
+from asterism.devices.dispatch.lane import Lane
+from asterism.devices.port import Attempt, RemoteDevice
+
+STOP_TRY_S = 15.0
+"""Seconds that a device may take for one try."""
+LATE_START_S = 5.0
+"""Seconds after which a device looks again for an attempt without a handle, which may have started late."""
+RETRY_S = (1.0, 30.0)
+"""First and longest wait between two tries."""
+LOST_S = 10.0
+"""Seconds that a stop waits for a lost device by default, so that a command ends soon after its run."""
+
+
+async def stop_once(device: RemoteDevice, attempt: Attempt) -> str:
+    """End an attempt; return what may still run, in words, and empty if nothing does."""
+    where = f"{attempt.task_id} may still run on {attempt.device_id}"
+    try:
+        async with asyncio.timeout(STOP_TRY_S):
+            left: object = await device.stop(attempt)
+    except TimeoutError:
+        return f"{where}: it was asked to stop it, and has not answered within {STOP_TRY_S:g} s"
+    except Exception as error:  # boundary: a device may raise anything, and the run names what it left
+        left = f"{type(error).__name__}: {error}"
+    return hidden(f"{where}: {left}", known_secrets()) if left else ""
+
+
+async def stop_until(lane: Lane, device: RemoteDevice, attempt: Attempt, left_s: Callable[[], float], lost_s: float = LOST_S) -> str:
+    """Try to end an attempt until no time is left, or until the device has been available for its ``grace_s``.
+
+    It is given up, too, when the device has been lost for ``lost_s`` since the first try.
+    A device that cannot find an attempt again is asked once.
+    """
+    if not (lane.keeps or attempt.handle):
+        return await stop_once(device, attempt)
+    loop = asyncio.get_running_loop()
+    was_lost, since = bool(lane.lost), loop.time()
+    wait_s, longest_s = RETRY_S
+    while True:  # bounded by the time that is left
+        left = await stop_once(device, attempt)
+        if not left:
+            break
+        if bool(lane.lost) is not was_lost:
+            was_lost, since = not was_lost, loop.time()
+        unchanged_s = since + (lost_s if was_lost else lane.profile.grace_s) - loop.time()
+        if min(unchanged_s, left_s()) <= 0:
+            return left
+        await _wait(lane, min(wait_s, left_s(), unchanged_s if was_lost else wait_s))
+        wait_s = min(2 * wait_s, longest_s)
+    if attempt.handle:
+        return ""
+    await asyncio.sleep(LATE_START_S)
+    return await stop_once(device, attempt)
+
+
+async def _wait(lane: Lane, wait_s: float) -> None:
+    """Wait for a time; of a lost device, at most until it is found."""
+    if not lane.lost:
+        await asyncio.sleep(wait_s)
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(wait_s):
+            await lane.found.wait()

@@ -1,0 +1,1 @@
+"""The fleet: the file that lists devices, and the same in Python."""

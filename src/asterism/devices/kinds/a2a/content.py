@@ -1,0 +1,223 @@
+"""Values, texts and profiles in the messages of A2A.
+
+A number in a ``data`` part is a double, so JSON is sent as text with the media type of JSON, which
+keeps every digit. All text of an agent is bounded, and is data: it reaches a planner or a person as
+one line of printable characters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import msgspec
+from a2a.types import AgentCard, Message, Part, Role, Task, TaskArtifactUpdateEvent
+from google.protobuf.json_format import MessageToDict
+
+from asterism.constellation.model.task import TaskError
+from asterism.devices.port import Attempt, AttemptResult
+from asterism.engine.kernel.profile import AgentProfile
+
+JSON_TYPE = "application/json"
+MAX_RESULT_BYTES = 1024 * 1024
+MAX_RAW_BYTES = 16 * 1024 * 1024
+"""Bytes of the files that a result contains; those that it links to do not count."""
+MAX_TEXT = 500
+"""Characters of a description, an error or a report of progress."""
+MAX_PROMPT = 4000
+MAX_SKILLS, MAX_TAG, MAX_TAGS = 30, 60, 50
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "asterism:attempt")
+
+
+class UnusableResult(Exception):
+    """The artifacts of a task cannot be a result."""
+
+
+class FilePart(NamedTuple):
+    """A file in a result that is not stored yet: its content, or the address of it."""
+
+    name: str
+    media_type: str
+    raw: bytes
+    url: str
+
+
+def message_id(message_key: str) -> str:
+    """Return the id of the message that begins a leg: the same after a crash."""
+    return str(uuid.uuid5(_NAMESPACE, message_key))
+
+
+def clean(text: str, limit: int = MAX_TEXT) -> str:
+    """Return text of an agent as one line of printable characters, ``limit`` at most."""
+    line = " ".join(text[: limit * 4].split())
+    line = "".join(char if char.isprintable() else "�" for char in line)
+    return line if len(line) <= limit and len(text) <= limit * 4 else line[: limit - 1] + "…"
+
+
+def request_of(attempt: Attempt, files: Iterable[Part], *, takes_json: bool) -> Message:
+    """Return the first message of an attempt: the task in words, then its arguments and results as JSON, then its files.
+
+    Args:
+        attempt: the attempt.
+        files: its file arguments.
+        takes_json: True if the agent accepts a part of that type; else the JSON follows in the text.
+    """
+    text = attempt.description or attempt.skill or attempt.task_id
+    named = {"arguments": attempt.arguments, "results": attempt.results}
+    values = {name: value for name, value in named.items() if value}
+    parts = [Part(text=text)]
+    if values and takes_json:
+        parts.append(_json_part(values))
+    elif values:
+        parts = [Part(text=f"{text}\n\n{_json(values)}")]
+    return Message(message_id=message_id(attempt.message_key), role=Role.ROLE_USER, parts=[*parts, *files])
+
+
+def reply_of(attempt: Attempt, task_id: str) -> Message:
+    """Return the message of a person's reply, on the task that asked."""
+    reply = attempt.reply
+    value = "The authorization is complete." if reply is None or reply.verb == "approve" else reply.value
+    return Message(
+        message_id=message_id(attempt.message_key),
+        role=Role.ROLE_USER,
+        task_id=task_id,
+        context_id=attempt.state.get("context", ""),
+        parts=[Part(text=value) if isinstance(value, str) and value else _json_part(value)],
+    )
+
+
+def result_of(task: Task) -> AttemptResult:
+    """Return the artifacts of a completed task as the result of its attempt.
+
+    One part is the result: JSON as its value, text as text, and a file as a ``FilePart``. Several
+    are a list. Without an artifact the last message of the agent is the result; without both it is null.
+    """
+    try:
+        return AttemptResult(result=value_of([it.parts for it in task.artifacts] or [task.status.message.parts]))
+    except UnusableResult as error:
+        return AttemptResult(error=TaskError(code="bad_result", message=str(error)))
+
+
+def value_of(groups: Sequence[Iterable[Part]]) -> Any:
+    """Return the value of several artifacts, or of one message.
+
+    Raises:
+        UnusableResult: it is too large, or a part with the type of JSON is not JSON.
+    """
+    parts = [list(group) for group in groups]
+    _check_size(part for group in parts for part in group)
+    values = [value for group in parts for value in _values(group)]
+    return values[0] if len(values) == 1 else values or None
+
+
+def text_of(parts: Iterable[Part]) -> str:
+    """Return the parts of a message as text for a person, links included and data that is not JSON left out."""
+    texts: list[str] = []
+    for part in parts:
+        with contextlib.suppress(UnusableResult):
+            texts.append(part.text or part.url or (_json(_value(part)) if part.HasField("data") else ""))
+    return "\n".join(text for text in texts if text)
+
+
+def add_artifact(task: Task, update: TaskArtifactUpdateEvent) -> None:
+    """Add a part of an artifact to the task that a stream builds.
+
+    Raises:
+        UnusableResult: the artifacts have become too large.
+    """
+    sent = update.artifact
+    known = next((it for it in task.artifacts if it.artifact_id == sent.artifact_id), None)
+    if known is None:
+        task.artifacts.append(sent)
+    elif update.append:
+        known.parts.extend(sent.parts)
+    else:
+        known.CopyFrom(sent)
+    _check_size(part for it in task.artifacts for part in it.parts)
+
+
+def described(profile: AgentProfile, card: AgentCard) -> AgentProfile:
+    """Return the profile of a device with what the card of its agent says.
+
+    The skills of a card have no parameters: they are words for the planner. The fleet file's own
+    description and capabilities come first.
+    """
+    skills = list(card.skills)[:MAX_SKILLS]
+    words = [*profile.capabilities, *(clean(word, MAX_TAG) for skill in skills for word in (skill.name, *skill.tags))]
+    listed = [{"name": clean(skill.name, MAX_TAG), "description": clean(skill.description)} for skill in skills]
+    return msgspec.structs.replace(
+        profile,
+        description=profile.description or clean(card.description),
+        capabilities=tuple(dict.fromkeys(word for word in words if word))[: max(MAX_TAGS, len(profile.capabilities))],
+        natural_language=True,
+        metadata={**profile.metadata, "agent": clean(card.name, MAX_TAG), "skills": listed},
+        reattach=True,
+    )
+
+
+def takes_json(card: AgentCard) -> bool:
+    """Return whether the agent accepts a part with the type of JSON."""
+    return any(mode in {JSON_TYPE, "application/*", "*/*"} for mode in card.default_input_modes)
+
+
+def _values(parts: list[Part]) -> list[Any]:
+    """Return the values of one artifact; a text that arrived in pieces is one text."""
+    values: list[Any] = []
+    for (kind, media_type), group in groupby(parts, lambda part: (part.WhichOneof("content"), part.media_type)):
+        if kind != "text":
+            values += [_value(part) for part in group]
+            continue
+        text = "".join(part.text for part in group)
+        values.append(_parsed(text) if media_type.partition(";")[0] == JSON_TYPE else text)
+    return values
+
+
+def _value(part: Part) -> Any:
+    if part.HasField("data"):
+        try:
+            return _with_integers(MessageToDict(part.data))
+        except ValueError as error:  # NaN and the infinities
+            raise UnusableResult(f"a data part of the result is not JSON: {error}") from None
+    if part.WhichOneof("content") is None:
+        return None
+    return FilePart(part.filename or part.url.partition("?")[0], clean(part.media_type, MAX_TAG), part.raw, part.url)
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a value of a ``data`` part, where every number is a double, with whole numbers as integers."""
+    if isinstance(value, dict):
+        return {name: _with_integers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53 else value
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnusableResult(f"a part of the result has the type {JSON_TYPE} and is not JSON: {error}") from None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _json_part(value: Any) -> Part:
+    return Part(text=_json(value), media_type=JSON_TYPE)
+
+
+def _check_size(parts: Iterable[Part]) -> None:
+    """Raise UnusableResult if parts of a result are too large together; files have a limit of their own."""
+    size = raw = 0
+    for part in parts:
+        raw += len(part.raw)
+        size += part.ByteSize() - len(part.raw)
+    if size > MAX_RESULT_BYTES:
+        raise UnusableResult(f"the result has {size:,} bytes, and the limit is {MAX_RESULT_BYTES:,}")
+    if raw > MAX_RAW_BYTES:
+        raise UnusableResult(f"the result has files of {raw:,} bytes, and the limit is {MAX_RAW_BYTES:,}; link to them")

@@ -1,0 +1,131 @@
+"""Files in calls of MCP tools: file arguments are sent by content where a schema says so, and content that is returned becomes files."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import mimetypes
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import mcp_types
+import msgspec
+
+from asterism.devices.attempts.attempt_files import CURRENT, AttemptFiles
+from asterism.devices.attempts.worker_protocol import AttemptError
+from asterism.devices.kinds.mcp.tools import content_form
+from asterism.devices.port import Attempt
+from asterism.engine.kernel.file_value import files_in, is_file, safe_name
+from asterism.engine.kernel.profile import JsonSchema
+from asterism.errors import InvalidInput
+
+SENT_FILE_BYTES = 1 << 20
+"""Bytes of a file argument."""
+SENT_BYTES = 4 << 20
+"""Bytes of all file arguments of a call; a message has ``MAX_MESSAGE_BYTES``."""
+MAX_LINKS = 20
+"""Links of a result that are read."""
+READ_S = 60.0
+
+
+async def with_contents(attempt: Attempt, parameters: JsonSchema) -> Attempt:
+    """Return an attempt whose file arguments are their contents, as the schema of the tool declares them.
+
+    Raises:
+        AttemptError: ``bad_arguments`` if the tool takes no file there; or one is too large, missing, damaged, or of another run.
+    """
+    arguments, left = dict(attempt.arguments), SENT_BYTES
+    for argument, value in attempt.arguments.items():
+        for nested in files_in(value):
+            name = safe_name(nested.get("name"))
+            form = content_form(parameters.get("properties", {}).get(argument)) if is_file(value) else ""
+            if not form:
+                how = 'it takes one if its schema has "contentEncoding": "base64", or "contentMediaType" for a text'
+                raise _refused(f"file {name}: argument {argument} of {attempt.skill} takes no file; {how}")
+            content = await _content(nested, name, min(left, SENT_FILE_BYTES))
+            left -= len(content)
+            arguments[argument] = base64.b64encode(content).decode() if form == "base64" else _text(content, name, argument)
+    return msgspec.structs.replace(attempt, arguments=arguments)
+
+
+async def stored_content(parts: Sequence[mcp_types.ContentBlock], session: Any) -> list[Any]:
+    """Return the parts of a result other than texts as JSON: each content as the value of a file.
+
+    A link is read through the session. It stays a link if the server does not give its content.
+
+    Raises:
+        AttemptError: ``bad_result`` if a content is not base64, or is too large.
+    """
+    found, files, links = [], CURRENT.get(), 0
+    for part in parts:
+        if part.type == "text":
+            continue
+        links += part.type == "resource_link"
+        value = await _stored(part, session, files) if files and links <= MAX_LINKS else None
+        found.append(value or part.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return found
+
+
+async def _stored(part: mcp_types.ContentBlock, session: Any, files: AttemptFiles) -> dict[str, Any] | None:
+    """Return the value of a part that is a file now; None for a link that cannot be read."""
+    if isinstance(part, mcp_types.ImageContent | mcp_types.AudioContent):
+        name = part.type + (mimetypes.guess_extension(part.mime_type) or "")
+        return await _put(files, name, part.data, part.mime_type)
+    resource = await _read(part, session) if isinstance(part, mcp_types.ResourceLink) else getattr(part, "resource", None)
+    if resource is None:
+        return None
+    name = unquote(resource.uri.partition("?")[0].rstrip("/").rpartition("/")[2]) or "file"
+    content = resource.blob if isinstance(resource, mcp_types.BlobResourceContents) else resource.text.encode()
+    return await _put(files, name, content, resource.mime_type or getattr(part, "mime_type", None) or "")
+
+
+async def _read(link: mcp_types.ResourceLink, session: Any) -> Any:
+    try:
+        async with asyncio.timeout(READ_S):
+            contents = (await session.read_resource(link.uri)).contents
+    except Exception:  # boundary: the server may answer anything, also that it has no such resource; the link stays
+        return None
+    return contents[0] if len(contents) == 1 else None
+
+
+async def _put(files: AttemptFiles, name: str, content: str | bytes, media_type: str) -> dict[str, Any]:
+    try:
+        data = content if isinstance(content, bytes) else base64.b64decode(content, validate=True)
+        return await files.put(name, _one(data), media_type)
+    except binascii.Error as error:
+        raise AttemptError("bad_result", f"file {safe_name(name)}: its content is not base64: {error}") from error
+    except InvalidInput as error:
+        raise AttemptError("bad_result", str(error)) from error
+
+
+async def _content(value: dict[str, Any], name: str, limit: int) -> bytes:
+    if (files := CURRENT.get()) is None:
+        raise _refused(f"file {name}: this program has no store for files")
+    content = bytearray()
+    try:
+        async with contextlib.aclosing(files.read(value)) as chunks:  # type: ignore[type-var]
+            async for chunk in chunks:
+                content += chunk
+                if len(content) > limit:
+                    raise _refused(f"file {name}: a tool takes files of {SENT_FILE_BYTES:,} bytes at most, and {SENT_BYTES:,} in all")
+    except InvalidInput as error:
+        raise _refused(str(error)) from error
+    return bytes(content)
+
+
+def _text(content: bytes, name: str, argument: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise _refused(f"file {name}: argument {argument} takes a text, and this is none in UTF-8") from None
+
+
+def _refused(message: str) -> AttemptError:
+    return AttemptError("bad_arguments", message)
+
+
+async def _one(content: bytes) -> AsyncIterator[bytes]:
+    yield content

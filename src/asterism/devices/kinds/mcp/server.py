@@ -1,0 +1,230 @@
+"""Connections to MCP servers: programs over stdio, and URLs over HTTP. Loops and devices share them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import string
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from asterism.errors import InvalidInput, MissingExtra
+
+MAX_TOOLS = 500
+"""Maximum tools of one server."""
+CONNECT_S = 30.0
+"""Seconds allowed to connect to a server and list its tools."""
+READ_S = 300.0
+"""Seconds of silence allowed from a server over HTTP, as in the SDK."""
+
+MODE = "auto"
+"""The newest protocol that both sides speak; ``legacy`` for those before 2026-07-28."""
+
+_BY_NAME = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords of JSON Schema whose value has schemas by any names."""
+_DATA = frozenset({"const", "enum", "default", "examples"})
+"""Keywords whose value is data."""
+
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's messages go only to a configured log
+
+
+class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """How to reach an MCP server.
+
+    Attributes:
+        command: program and arguments of a server over stdio.
+        url: URL of a server over HTTP.
+        headers: headers of each request. ``$NAME`` in a value is an environment variable, read on
+            connection; ``$$`` is a dollar.
+        env: environment variables of the program, in addition to the few that are safe to inherit.
+        folder: working folder of the program; empty for the current one.
+    """
+
+    command: tuple[str, ...] = ()
+    url: str = ""
+    headers: dict[str, str] = {}
+    env: dict[str, str] = {}
+    folder: str = ""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Key of the connection that equal addresses share."""
+        return ("mcp", self.command, self.url, *(tuple(sorted(it.items())) for it in (self.headers, self.env)), self.folder)
+
+    @property
+    def shown(self) -> str:
+        """Return the program, or the URL without what may be secret in it."""
+        if not self.url:
+            return self.command[0]
+        parts = urlsplit(self.url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+class ConnectionEnding:
+    """Notes why a connection has ended.
+
+    Attributes:
+        reason: the reason, in words; empty while it has not ended.
+        wake: is set when it ends.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.wake = asyncio.Event()
+
+    def __call__(self, reason: str) -> None:
+        """Note a reason; the first one counts."""
+        self.reason = self.reason or reason
+        self.wake.set()
+
+
+def with_variables(values: Mapping[str, str], what: str) -> dict[str, str]:
+    """Return values with the environment variables that they name.
+
+    Raises:
+        InvalidInput: a variable is not set, or a value is malformed.
+    """
+    try:
+        return {name: string.Template(value).substitute(os.environ).strip() for name, value in values.items()}
+    except KeyError as missing:
+        raise InvalidInput(f"its {what}s need the environment variable {missing.args[0]}, which is not set") from None
+    except ValueError as error:
+        raise InvalidInput(f"invalid {what}: {error}; write $NAME for a variable and $$ for a dollar sign") from None
+
+
+@contextlib.asynccontextmanager
+async def open_client(
+    address: ServerAddress,
+    *,
+    log: logging.Logger,
+    needs: tuple[str, str],
+    ending: ConnectionEnding | None = None,
+    started: Callable[[int, str], contextlib.AbstractContextManager[None]] = lambda *_: contextlib.nullcontext(),
+    read_s: float = READ_S,
+    **callbacks: Any,
+) -> AsyncIterator[Any]:
+    """Connect to a server, and yield the client of the SDK.
+
+    Args:
+        address: the server.
+        log: log that receives the other output of a program, at level INFO.
+        needs: extra that has the SDK, and the feature that needs it.
+        ending: receives the reason why the connection has ended, as far as it is known.
+        started: notes the process group of a program.
+        read_s: seconds of silence allowed over HTTP.
+        callbacks: further arguments of the client.
+
+    Raises:
+        InvalidInput: a header is invalid, or names a variable that is not set.
+        MissingExtra: the SDK is not installed.
+        Exception: the server cannot be reached, or does not speak the protocol; also as a group.
+    """
+    try:
+        from mcp import Client  # noqa: PLC0415 - slow, and an extra
+
+        from asterism.devices.kinds.mcp.http import open_http  # noqa: PLC0415 - as above
+        from asterism.devices.kinds.mcp.process import open_process  # noqa: PLC0415 - as above
+    except ImportError:
+        raise MissingExtra(*needs) from None
+    ending = ending or ConnectionEnding()
+    if address.url:
+        http = open_http(address.url, _headers(address.headers), CONNECT_S, read_s)
+        async with Client(http, mode=MODE, **callbacks) as client:
+            yield client
+        return
+    with Path(os.devnull).open("w") as nowhere:  # noqa: ASYNC230 - does not block
+        # The server's other output goes to the log, and not to the screen of a run.
+        error_output = (sys.__stderr__ if log.isEnabledFor(logging.INFO) else None) or nowhere
+        process = open_process(
+            address.command,
+            env=address.env,
+            folder=address.folder,
+            error_output=error_output,
+            started=started,
+            ended=ending,
+        )
+        async with Client(process, mode=MODE, **callbacks) as client:
+            yield client
+
+
+async def listed_tools(client: Any) -> list[Any]:
+    """Return the tools of a server, ``MAX_TOOLS`` at most, without the patterns in their schemas.
+
+    The SDK would check results against the output schemas without a bound, so it gets empty ones.
+    """
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(MAX_TOOLS):
+        page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+        for tool in page.tools:
+            remove_patterns(tool.input_schema)
+            if tool.output_schema is not None:
+                theirs, tool.output_schema = tool.output_schema, dict(tool.output_schema)
+                theirs.clear()
+                remove_patterns(tool.output_schema)
+        found += page.tools
+        cursor = page.next_cursor
+        if not cursor or len(found) >= MAX_TOOLS:
+            break
+    return found[:MAX_TOOLS]
+
+
+def remove_patterns(schema: Any) -> None:
+    """Remove the regular expressions from a JSON Schema, in place, and ``$schema`` from the schemas in it.
+
+    The expressions of a server could take for ever to match, and block this process meanwhile. A
+    reference can make a schema of any data in the schema.
+    """
+    level = [(schema, False)]
+    referred: set[int] = set()
+    while level:
+        item, has_names = level.pop()
+        if isinstance(item, list):
+            level += [(each, False) for each in item]
+        if not isinstance(item, dict):
+            continue
+        if not has_names:
+            if isinstance(item.get("pattern"), str):
+                del item["pattern"]
+            if item.pop("patternProperties", None) is not None:
+                for rest in ("additionalProperties", "unevaluatedProperties"):  # they depend on the patterns
+                    item.pop(rest, None)
+            if item is not schema and isinstance(item.get("$schema"), str):
+                del item["$schema"]
+        for name in ("$ref", "$dynamicRef"):
+            target = _target(schema, item.get(name))
+            if isinstance(target, dict | list) and id(target) not in referred:
+                referred.add(id(target))
+                level.append((target, False))
+        level += [(value, not has_names and key in _BY_NAME) for key, value in item.items() if has_names or key not in _DATA]
+
+
+def _target(schema: Any, reference: object) -> Any:
+    """Return the part of a schema that a reference ``#/…`` points to, or None."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    found = schema
+    for part in unquote(reference[2:]).split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+            found = found[int(name)]
+        elif isinstance(found, dict):
+            found = found.get(name)
+        else:
+            return None
+    return found
+
+
+def _headers(given: Mapping[str, str]) -> dict[str, str]:
+    headers = with_variables(given, "header")
+    for name, value in headers.items():
+        if not (value.isascii() and value.isprintable()):  # the client's error would show the value
+            raise InvalidInput(f"its header {name} has an invalid character")
+    return headers

@@ -1,0 +1,1 @@
+"""Skills: functions and commands, and where they come from."""

@@ -1,0 +1,75 @@
+"""The guards of a run under every machine: how they begin, what a child run gets, and how an admin lifts one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from asterism.engine.control.children import StartChild
+from asterism.engine.control.run_control import FleetGuarded, GuardLifted, RunMemory
+from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, lifted, not_guarded, not_lifted, permit, with_device
+from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.permissions import Permission
+from asterism.errors import Refused
+
+
+def permit_work(
+    memory: RunMemory, device: str, skill: str, arguments: Mapping[str, Any], *, approval: bool, exempt: bool = False
+) -> Permit:
+    """Return what the guards say about a step, or a call of a tool; ``exempt`` is that of a step as it was written."""
+    return permit(memory.guards, GuardedWork(device=device, skill=skill, arguments=arguments, approval=approval, is_as_written=exempt))
+
+
+def begun(given: Guards, context: StepContext) -> Guards:
+    """Return the guards of a new run; a child's come with it.
+
+    In a root they are foreign unless a local user submits it, and what was lifted before holds again unless an admin does.
+    """
+    if given.submitter:
+        return given
+    given = given if Permission.ADMIN in context.permissions else not_lifted(given)
+    return msgspec.structs.replace(
+        given, submitter=context.actor, is_foreign=given.is_foreign or Permission.LOCAL not in context.permissions
+    )
+
+
+def start_child(memory: RunMemory, effect: StartChild, context: StepContext, guards: Guards | None = None) -> str:
+    """Start a child run with the guards of this run as they stand, or with these; return the effect's id.
+
+    By default the definition of the child is code of this computer, and nothing in it is foreign.
+    """
+    own = msgspec.structs.replace(memory.guards, is_foreign=False) if guards is None else guards
+    start = msgspec.structs.replace(effect.start, guards=own)
+    return context.schedule(msgspec.structs.replace(effect, start=start))
+
+
+def lift_guard(memory: RunMemory, event: GuardLifted, context: StepContext) -> StrEnum:
+    """Lift a guard that a plan has set.
+
+    Raises:
+        Refused: the sender is no admin, or there is no such guard.
+    """
+    if Permission.ADMIN not in context.permissions:
+        raise Refused("only an admin may lift a guard")
+    if why := not_guarded(memory.guards, event.name):
+        raise Refused(why)
+    memory.guards = lifted(memory.guards, event.name)
+    context.touch("run", "")
+    return context.state
+
+
+def take_fleet(memory: RunMemory, event: FleetGuarded, context: StepContext) -> StrEnum | None:
+    """Take what the present fleet guards more strictly than the run; no entry if there is nothing of that kind."""
+    guards = msgspec.structs.replace(
+        memory.guards, submitter_may_approve=memory.guards.submitter_may_approve and event.submitter_may_approve
+    )
+    for device, found in event.guards.items():
+        taken = with_device(guards, device, found)
+        guards = guards if taken.devices[device] == guards.devices.get(device, DeviceGuards()) else taken
+    if guards == memory.guards:
+        return None
+    memory.guards = guards
+    return context.state

@@ -1,0 +1,139 @@
+"""Questions to people, under every machine: asked, answered, expired, closed, and asked again after a fork.
+
+``RunMemory.inquiries`` has the open ones. This is the only place that schedules an ``AskPerson`` and checks an ``Answered``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.engine.control.run_control import (
+    Answered,
+    AskPerson,
+    CancelEffect,
+    OpenInquiry,
+    Risk,
+    RunMemory,
+    Verb,
+    check_sender,
+    check_verb,
+    needs_digest,
+    no_longer_open,
+    other_request,
+)
+from asterism.engine.kernel.data import MAX_BYTES
+from asterism.engine.kernel.guards import digest_of
+from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.permissions import Permission
+from asterism.errors import Refused
+
+INTERRUPTION = "interruption"
+"""Kind of a question about work that may have happened: run it again (approve), give its result (respond), or neither."""
+
+_VERBS: Mapping[str, tuple[Verb, ...]] = {
+    INTERRUPTION: ("approve", "respond", "reject"),
+    "question": ("respond", "reject"),
+    "later": ("respond", "reject"),
+}
+_APPROVAL: tuple[Verb, ...] = ("approve", "edit", "reject")
+"""Answers of every other kind of question, unless it is asked with others."""
+
+
+def open_inquiry(
+    memory: RunMemory,
+    kind: str,
+    prompt: str,
+    subject: dict[str, Any],
+    context: StepContext,
+    *,
+    about: str = "",
+    verbs: tuple[Verb, ...] | None = None,
+    schema: dict[str, Any] | None = None,
+    risk: Risk = "high",
+) -> str:
+    """Ask a person; return the id of the question. ``subject`` is exactly what an approval holds for."""
+    asked = AskPerson(
+        prompt=prompt, subject=subject, verbs=_VERBS.get(kind, _APPROVAL) if verbs is None else verbs, schema=schema or {}, risk=risk
+    )
+    return _ask(memory, OpenInquiry(kind=kind, about=about, asked=asked), context)
+
+
+def ask_again(memory: RunMemory, inquiry_id: str, context: StepContext) -> str:
+    """Ask a question that is open in the original of this fork, under an id of this run; return the id."""
+    inquiry = memory.inquiries[inquiry_id]
+    close_inquiry(memory, inquiry_id, context)
+    return _ask(memory, inquiry, context)
+
+
+def _ask(memory: RunMemory, inquiry: OpenInquiry, context: StepContext) -> str:
+    limit_s = memory.inquiry_limit_s(inquiry.kind)
+    asked = msgspec.structs.replace(inquiry.asked, expires_at=0.0 if limit_s is None else context.at + limit_s)
+    inquiry_id = context.schedule(asked)
+    memory.inquiries[inquiry_id] = msgspec.structs.replace(inquiry, asked=asked)
+    if asked.expires_at:
+        memory.wake_up_at(asked.expires_at)
+    return inquiry_id
+
+
+def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, verbs: bool = True, kind: str = "") -> OpenInquiry:
+    """Return the question that an answer is for, which stays open.
+
+    ``verbs`` as False accepts every kind of answer; ``kind`` is the question's for ``check_sender``, if that is another.
+
+    Raises:
+        Refused: the question is not open, does not accept this answer, or shows another request than
+            the answer names; or its sender may not give it.
+    """
+    inquiry = memory.inquiries.get(event.effect_id)
+    if inquiry is None:
+        raise no_longer_open(event)
+    if verbs:
+        check_verb(event, inquiry.asked.verbs)
+    guards = memory.guards
+    if guards.submitter and not event.cancelled:  # else the run has begun under earlier rules, or nobody has sent it
+        check_sender(event, kind or inquiry.kind, context, submitter=guards.submitter, submitter_may_approve=guards.submitter_may_approve)
+    check_digest(memory, event.effect_id, event.verb, event.digest, context)
+    if event.verb == "edit" and not isinstance(event.value, dict):
+        raise Refused("an edit must be the changes, as a JSON object")
+    return inquiry
+
+
+def check_digest(memory: RunMemory, inquiry_id: str, verb: Verb, digest: str, context: StepContext) -> None:
+    """Check that an answer to an open question names what it shows, if it must.
+
+    Raises:
+        Refused: it names nothing, or another request, or one that is too large to be shown; the question stays open.
+    """
+    asked = memory.inquiries[inquiry_id].asked
+    is_bound = needs_digest(verb, asked.verbs) and (verb != "respond" or Permission.LOCAL not in context.permissions)
+    if memory.guards.submitter and is_bound and digest != digest_of(asked.subject):
+        raise other_request(inquiry_id)
+    if is_bound and memory.guards.submitter and len(msgspec.json.encode(asked.subject)) > MAX_BYTES:
+        raise Refused(
+            f"{inquiry_id} is about a request of more than {MAX_BYTES:,} bytes, which is not shown whole; "
+            "reject it, and hand over a file in place of the long value"
+        )
+
+
+def is_expired(memory: RunMemory, inquiry_id: str, context: StepContext) -> bool:
+    """Return True if a question is open and its time is over."""
+    inquiry = memory.inquiries.get(inquiry_id)
+    return inquiry is not None and 0 < inquiry.asked.expires_at <= context.at
+
+
+def close_inquiry(memory: RunMemory, inquiry_id: str, context: StepContext) -> None:
+    """Close a question without an answer, if it is open."""
+    if memory.inquiries.pop(inquiry_id, None) is not None:
+        context.schedule(CancelEffect(effect_id=inquiry_id))
+        context.abandon(inquiry_id)
+
+
+def postpone(memory: RunMemory, by_s: float) -> None:
+    """Let all open questions expire later."""
+    for inquiry_id, inquiry in memory.inquiries.items():
+        if inquiry.asked.expires_at:
+            asked = msgspec.structs.replace(inquiry.asked, expires_at=inquiry.asked.expires_at + by_s)
+            memory.inquiries[inquiry_id] = msgspec.structs.replace(inquiry, asked=asked)

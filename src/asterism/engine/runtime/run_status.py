@@ -1,0 +1,77 @@
+"""The status of a run (active, waiting for people, paused, ended), and its inquiries, as rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from asterism.engine.control.run_control import Answered, AskPerson, Cancel, GuardLifted, Pause, TransitionFailed, Unpause
+from asterism.engine.kernel.journal import Entry
+from asterism.engine.kernel.machine import kind_of
+from asterism.engine.kernel.run import Run
+from asterism.engine.ports.store import InquiryRow, RunStatus
+
+_CONTROLS = frozenset({Pause, Unpause, Cancel, GuardLifted, Answered})
+"""Commands that every machine accepts. A run that only these could reach is stuck: without anything
+outstanding they can at most end it."""
+
+
+def status_of(run: Run[Any]) -> RunStatus:
+    """Return the status of a run; of the machine's state it uses only whether that is terminal."""
+    if run.ended:
+        return "ended"
+    if run.memory.paused:
+        return "paused"
+    outstanding, blocked = run.outstanding, run.memory.blocked_children
+    busy = any(effect.performed_outside and effect_id not in blocked for effect_id, effect in outstanding.items())
+    return "waiting" if outstanding and not busy and not run.memory.has_pending_work() else "active"
+
+
+def is_stuck(run: Run[Any]) -> bool:
+    """Return True if nothing can advance a run: no effect, wake-up time, answer or command."""
+    memory = run.memory
+    if run.outstanding or run.ended or memory.paused or memory.has_pending_work() or memory.wake_at() is not None:
+        return False
+    return not any(kind.from_outside and kind not in _CONTROLS for kind in run.machine.table[run.state])
+
+
+# -- inquiries that an entry opens and closes, as rows of a store ----------------------------------
+
+
+def opened_inquiries(entry: Entry) -> list[InquiryRow]:
+    """Return the inquiries that an entry opens."""
+    if not entry.effects:
+        return []
+    return [
+        InquiryRow(
+            inquiry_id=effect_id,
+            run_id=entry.run_id,
+            prompt=effect.prompt,
+            verbs=effect.verbs,
+            subject=msgspec.json.encode(effect.subject).decode(),
+            schema=msgspec.json.encode(effect.schema).decode() if effect.schema else "",
+            risk=effect.risk,
+            asked_at=entry.at,
+            expires_at=effect.expires_at,
+        )
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True)
+        if isinstance(effect, AskPerson)
+    ]
+
+
+CANCELLED = "withdrawn"
+"""The answer in the row of an inquiry that was cancelled or has expired."""
+
+
+def closed_inquiries(entry: Entry) -> list[tuple[str, str]]:
+    """Return the inquiries that an entry closes, as (id, answer and actor, or ``CANCELLED``)."""
+    if entry.note:
+        return []
+    match entry.event:
+        case Answered() as answer:
+            return [(answer.effect_id, CANCELLED if answer.cancelled else f"{answer.verb} by {entry.actor}")]
+        case TransitionFailed() as failed if failed.event == kind_of(Answered):  # the answer ended its run
+            return [(failed.effect_id, CANCELLED)]
+        case _:
+            return []

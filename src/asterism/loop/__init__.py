@@ -1,0 +1,1 @@
+"""Orchestration loops: their machine, view and Python API."""

@@ -1,0 +1,177 @@
+"""Questions to people about steps and tool calls, and their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from asterism.engine.control.guarding import permit_work
+from asterism.engine.control.inquiries import INTERRUPTION, check_answer, close_inquiry, is_expired, open_inquiry
+from asterism.engine.control.run_control import Answered, Risk
+from asterism.engine.kernel.guards import digest_of
+from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.profile import JSON_TYPES, has_json_type
+from asterism.errors import Refused
+from asterism.loop.machine.memory import GUARDED, Activity, Call, LoopMemory
+from asterism.loop.machine.model import Finding, Step, ToolCall
+
+
+def ask_about(memory: LoopMemory, activity: Activity, kind: str, prompt: str, context: StepContext, *, awaits: str = "") -> None:
+    """Ask a person about a step, or wait for a program: ``awaits`` is the key of a result that comes later.
+
+    The approved subject is everything that the worker will see.
+    """
+    step = activity.step
+    subject = shown(memory, activity, kind, context) | ({"awaits": awaits} if awaits else {})
+    risk: Risk = "low" if kind in ("later", "question") else "high"
+    activity.inquiry_id = open_inquiry(memory, kind, prompt, subject, context, about=step.step_id, risk=risk)
+
+
+def shown(memory: LoopMemory, activity: Activity, kind: str, context: StepContext) -> dict[str, Any]:
+    """Return what a person decides about: all that the worker gets."""
+    step = activity.step
+    subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
+    is_whole = kind == "approval" or (kind == INTERRUPTION and context.rules >= GUARDED)
+    return {**subject, "artifacts": memory.handoff(activity).artifacts} if is_whole and step.uses else subject
+
+
+def approved(memory: LoopMemory, activity: Activity, context: StepContext) -> str:
+    """Return what ``Activity.approved`` has after an approval of the step as it would begin now."""
+    return digest_of(shown(memory, activity, "approval", context)) if context.rules >= GUARDED else "approved"
+
+
+def ask_about_call(memory: LoopMemory, activity: Activity, call: Call, prompt: str, context: StepContext, *, kind: str) -> None:
+    """Ask a person about a tool call; the subject is exactly the call."""
+    subject = {"tool": call.asked.tool, "arguments": call.asked.arguments}
+    call.inquiry_id = open_inquiry(memory, kind, prompt, subject, context, about=activity.step.step_id)
+
+
+def take_answer(memory: LoopMemory, event: Answered, context: StepContext) -> None:
+    """Apply an answer.
+
+    Raises:
+        Refused: the question is not open, or does not accept this answer; nothing has changed.
+    """
+    inquiry = check_answer(memory, event, context)
+    activity = memory.active[inquiry.about]
+    call = next((call for call in activity.calls if call.inquiry_id == event.effect_id), None)
+    if call is None:
+        _about_step(memory, activity, inquiry.kind, event, context)
+    else:
+        _about_call(memory, activity, call, event, context)
+    del memory.inquiries[event.effect_id]
+    context.touch("task", inquiry.about)
+
+
+def _about_step(memory: LoopMemory, activity: Activity, kind: str, event: Answered, context: StepContext) -> None:
+    activity.step = _edited(activity.step, event.value) if event.verb == "edit" else activity.step
+    activity.inquiry_id = ""
+    if event.verb in ("approve", "edit"):
+        activity.approved = approved(memory, activity, context)
+        if kind == INTERRUPTION:
+            activity.attempt += 1
+    elif event.verb == "respond":
+        _settle(memory, activity, Finding(output=event.value), context)
+    else:
+        denial = Finding(status="denied", reason=_why_not(kind, f"{context.actor} said no"), feedback=event.reason)
+        _settle(memory, activity, denial, context)
+
+
+def _settle(memory: LoopMemory, activity: Activity, finding: Finding, context: StepContext) -> None:
+    """Settle a step, and close the questions about its calls: a fork may have asked about both."""
+    for call in activity.calls:
+        close_inquiry(memory, call.inquiry_id, context)
+        call.inquiry_id = ""
+    activity.settle(finding)
+
+
+def _edited(step: Step, given: dict[str, Any]) -> Step:
+    """Return the step with an edited ``intent`` or ``context``.
+
+    Other names are items of the context.
+    """
+    fixed = [name for name in ("step_id", "worker", "artifacts") if name in given]
+    if fixed:
+        raise Refused(f"an edit of {step.step_id} can change its intent and context, not {', '.join(fixed)}")
+    intent, context = given.get("intent", step.intent), given.get("context", {})
+    if not isinstance(intent, str) or not isinstance(context, dict):
+        raise Refused(f"an edit of {step.step_id} must give the intent as text and the context as a JSON object")
+    more = {name: value for name, value in given.items() if name not in ("intent", "context")}
+    return msgspec.structs.replace(step, intent=intent, context={**step.context, **context, **more})
+
+
+def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered, context: StepContext) -> None:
+    always = event.verb == "approve" and isinstance(event.value, dict) and event.value.get("always") is True
+    arguments = {**call.asked.arguments, **event.value} if event.verb == "edit" else call.asked.arguments
+    permitted = permit_work(memory, activity.worker, call.asked.tool, arguments, approval=False)
+    if event.verb == "edit":
+        _check_arguments(call.asked, event.value)
+        if permitted.refusal:
+            raise Refused(permitted.refusal)
+    if always and permitted.approval:
+        raise Refused(f"{call.asked.tool} is guarded: each call needs an approval of its own")
+    call.inquiry_id = ""
+    if event.verb in ("approve", "edit"):
+        if event.verb == "edit":
+            call.asked = msgspec.structs.replace(call.asked, arguments=arguments)
+        elif always:
+            memory.trusted[activity.tool(call)] = None
+        call.confirmed = True
+    elif event.verb == "respond":
+        call.done, call.result = True, event.value
+    else:
+        call.done, call.result = True, _not_called(memory.inquiries[event.effect_id].kind, f"{context.actor} said no", event.reason)
+
+
+def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
+    """Check the arguments that a person gives, because many servers ignore unknown ones."""
+    known = asked.parameters.get("properties")
+    if not isinstance(known, dict):
+        return
+    unknown = [name for name in given if name not in known]
+    if unknown and not asked.parameters.get("additionalProperties"):
+        raise Refused(f"{asked.tool} has no argument {', '.join(unknown)}; it has {', '.join(known)}")
+    for name, value in given.items():
+        kind = known[name].get("type") if isinstance(known.get(name), dict) else None
+        if isinstance(kind, str) and kind in JSON_TYPES and not has_json_type(value, kind):
+            raise Refused(f"argument {name} of {asked.tool} must be of type {kind}")
+
+
+def denied(reason: str, feedback: str = "") -> dict[str, str]:
+    """Return the result of a denied call, for the model."""
+    return {"status": "denied", "reason": reason, "feedback": feedback}
+
+
+def _not_called(kind: str, why: str, feedback: str = "") -> dict[str, str]:
+    # An interrupted call may have been made
+    result = denied(_why_not(kind, why), feedback)
+    return {**result, "status": "interrupted"} if kind == INTERRUPTION else result
+
+
+def _why_not(kind: str, why: str) -> str:
+    return f"it was interrupted, may have been carried out, and is not repeated: {why}" if kind == INTERRUPTION else why
+
+
+def expire(memory: LoopMemory, context: StepContext) -> bool:
+    """Handle expired questions like rejected ones; return True if there were any."""
+    changed = False
+    for activity in memory.active.values():
+        for inquiry_id in tuple(activity.questions()):
+            if is_expired(memory, inquiry_id, context):
+                _expired(memory, activity, inquiry_id, context)
+                changed = True
+    return changed
+
+
+def _expired(memory: LoopMemory, activity: Activity, inquiry_id: str, context: StepContext) -> None:
+    kind, why = memory.inquiries[inquiry_id].kind, "nobody answered in time"
+    close_inquiry(memory, inquiry_id, context)
+    context.touch("task", activity.step.step_id)
+    if activity.inquiry_id == inquiry_id:
+        activity.inquiry_id = ""
+        _settle(memory, activity, Finding(status="timeout" if kind == "later" else "denied", reason=_why_not(kind, why)), context)
+    for call in activity.calls:
+        if call.inquiry_id == inquiry_id:
+            call.inquiry_id = ""
+            call.done, call.result = True, _not_called(kind, why)

@@ -1,0 +1,1 @@
+"""A loop run as rows and lines. Pure."""

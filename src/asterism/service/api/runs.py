@@ -1,0 +1,196 @@
+"""The resource /runs: submit, search, one run with its tree."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Header, Query, Response
+
+from asterism.constellation.machine.events import ConstellationSubmitted, RunOptions
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.python.goal import Goal, params_of
+from asterism.constellation.python.handle import result_of
+from asterism.constellation.python.resumption import first_event_of
+from asterism.constellation.python.rounds import submit
+from asterism.devices.kinds.plan_functions import sources_of
+from asterism.engine.ports.cursors import run_cursor
+from asterism.engine.ports.store import RunQuery, RunRow, RunStatus
+from asterism.engine.ports.tokens import TokenRow
+from asterism.errors import InvalidInput, RunNotFound
+from asterism.service.api.context import ApiContext, Context
+from asterism.service.api.identity import Reader, Submitter, actor_of, owner_of
+from asterism.service.api.models import ResultModel, RunDetails, RunList, RunModel, Submission, inquiry_model, run_model
+from asterism.service.api.origins import origin_of
+from asterism.service.api.problems import Problem, documented
+from asterism.service.api.uploads import add_files, files_for
+from asterism.views.words import plain
+
+router = APIRouter(tags=["runs"])
+
+MAX_TREE = 1000
+"""Runs of a tree that are returned."""
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="The same key with the same body, of the same token, is the same request: it is carried out once.",
+    ),
+]
+
+
+@router.post(
+    "/runs", status_code=201, responses={200: {"model": RunModel, "description": "Submitted before."}, **documented(409, 413, 422)}
+)
+async def submit_run(
+    given: Submission, context: Context, sender: Submitter, response: Response, idempotency_key: IdempotencyKey = None
+) -> RunModel:
+    """Submit a run; the server drives it."""
+    context.limits.submissions.count(owner_of(sender))
+    goal = goal_from(given.request, given.plan, given.params, given.title)
+    options = options_from(given.options)
+    run_id = run_id_from(sender, "submit", idempotency_key) if idempotency_key else ""
+    files = await files_for(context, sender.tenant, run_id, [given.plan, given.params])
+    if run_id and (row := await _submitted_before(context, run_id, goal, options)):
+        response.status_code = 200
+        return run_model(row)
+    if files:
+        run_id = run_id or context.clock.new_id()
+        await add_files(context, files, run_id)
+    try:
+        actor, tenant, client = actor_of(sender), sender.tenant, context.acting_as(sender)
+        run_id = await submit(client, goal, options=options, model=context.model, actor=actor, tenant=tenant, run_id=run_id)
+    except InvalidInput:  # the same request may have come twice at once
+        if not run_id or not (row := await _submitted_before(context, run_id, goal, options)):
+            raise
+        response.status_code = 200
+        return run_model(row)
+    return run_model(await context.store.run(run_id))
+
+
+@router.get("/runs", responses=documented(422))
+async def list_runs(
+    context: Context,
+    sender: Reader,
+    q: Annotated[str, Query(max_length=200, description="Part of the title, or the beginning of the id.")] = "",
+    status: RunStatus | None = None,
+    outcome: Annotated[str, Query(max_length=100, description="How they have ended, such as `failed`.")] = "",
+    machine: Annotated[str, Query(max_length=100)] = "",
+    actor: Annotated[str, Query(max_length=200, description="Who has started them, such as `ada@operator` or `schedule nightly`.")] = "",
+    created_from: Annotated[float | None, Query(allow_inf_nan=False)] = None,
+    created_before: Annotated[float | None, Query(allow_inf_nan=False)] = None,
+    children: Annotated[bool, Query(description="Also the runs that other runs have started.")] = False,  # noqa: FBT002 - a query
+    after: Annotated[str, Query(max_length=200, description="`next` of the page before.")] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> RunList:
+    """Search the runs, newest first."""
+    query = RunQuery(
+        text=q,
+        status=status,
+        outcome=outcome,
+        machine=machine,
+        tenant=sender.tenant,
+        actor=actor,
+        created_from=created_from,
+        created_before=created_before,
+        roots_only=not children,
+    )
+    return await page_of_runs(context, query, after, limit)
+
+
+@router.get("/runs/{run_id}", responses=documented(404, 422))
+async def read_run(run_id: str, context: Context, sender: Reader) -> RunDetails:
+    """Return a run, what it was copied from, the runs of its tree, and their open questions."""
+    row = await context.run(run_id, sender.tenant)
+    tree = await context.store.runs(root=row.root, limit=MAX_TREE)
+    asked = await context.store.inquiries(root=row.root, tenant=sender.tenant)
+    return RunDetails(
+        run=run_model(row),
+        origin=await origin_of(context.store, row),
+        tree=[run_model(it) for it in tree],
+        inquiries=[inquiry_model(it) for it in asked],
+    )
+
+
+@router.get("/runs/{run_id}/result", responses=documented(404, 409, 422))
+async def read_result(run_id: str, context: Context, sender: Reader) -> ResultModel:
+    """Return the result of a run that has ended, is paused, or waits for a person."""
+    row = await context.run(run_id, sender.tenant)
+    if row.status == "active":
+        raise Problem(409, f"run {run_id} has no result yet")
+    data = msgspec.structs.asdict(await result_of(context.client, row))
+    asked = [inquiry_model(it) for it in data.pop("inquiries")]
+    return ResultModel.model_validate({**msgspec.to_builtins(data), "inquiries": asked})
+
+
+async def page_of_runs(context: ApiContext, query: RunQuery, after: str, limit: int) -> RunList:
+    """Return a page of the runs that match a query. Raises InvalidInput if ``after`` is no cursor."""
+    rows = await context.store.find_runs(query, after=after, limit=limit)
+    return RunList(runs=[run_model(row) for row in rows], next=run_cursor(rows[-1]) if len(rows) == limit else None)
+
+
+def goal_from(request: str | None, plan: dict[str, Any] | None, params: dict[str, Any], title: str | None = None) -> Goal:
+    """Return the goal of a submission. Nothing in it names a file or a function of this computer.
+
+    Raises:
+        InvalidInput: it is neither a request nor a plan, or the plan cannot be used.
+    """
+    if (request is None) == (plan is None):
+        raise InvalidInput("give either a request or a plan")
+    if request is not None:
+        if params:
+            raise InvalidInput("a request in words has no parameters; write their values into the request")
+        return Goal(title=plain(title or request, 200), request=request)
+    try:
+        document = parse_plan(plan)
+        functions = list(sources_of(document))
+    except RecursionError:
+        raise InvalidInput("plan: lists and objects are nested too deeply") from None
+    if functions:
+        raise InvalidInput(
+            f"plan: {functions[0]!r} is a function of the server's computer; such tasks cannot be submitted over the network"
+        )
+    for name, param in document.params.items():
+        if param.type == "file" and name in params and not isinstance(params[name], dict):
+            raise InvalidInput(f"params: {name!r} is a file, and a path would name one of the server's computer")
+    named = document.name or "plan"
+    return Goal(title=plain(title or named, 200), request=named, plan=document, params=params)
+
+
+def run_id_from(sender: TokenRow, action: str, key: str) -> str:
+    """Return the id of the run that an idempotency key of a token names."""
+    text = msgspec.json.encode([sender.tenant, owner_of(sender), action, key])
+    return f"key-{hashlib.sha256(text).hexdigest()[:24]}"
+
+
+def options_from(given: dict[str, Any]) -> RunOptions:
+    """Return the options of a run from JSON. Raises InvalidInput if they cannot be used."""
+    try:
+        return msgspec.convert(given, RunOptions)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"options: {error}") from None
+
+
+async def _submitted_before(context: ApiContext, run_id: str, goal: Goal, options: RunOptions) -> RunRow | None:
+    """Return the run with this id; None if there is none. Raises Problem if it was submitted with another body."""
+    try:
+        row = await context.store.run(run_id)
+    except RunNotFound:
+        return None
+    first = await first_event_of(context.client, row)
+    same = isinstance(first, ConstellationSubmitted) and (
+        (row.title, first.request, first.options) == (goal.title, goal.request, options)
+        and _text(first.plan) == _text(goal.plan)
+        and _text(first.params) == _text(params_of(goal))
+    )
+    if not same:
+        raise Problem(422, "this Idempotency-Key was used with another body; use a new key for a new run")
+    return row
+
+
+def _text(value: object) -> bytes:
+    return msgspec.json.encode(value, order="sorted")

@@ -1,0 +1,74 @@
+"""The state of the database and of its servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from asterism.engine.ports.work import WorkKind
+from asterism.engine.runtime.database_status import read_status
+from asterism.service.api.context import Context
+from asterism.service.api.identity import Reader, is_of_server
+from asterism.service.api.models import RunModel, run_model
+from asterism.service.api.problems import Problem, documented
+
+router = APIRouter(tags=["health"])
+
+
+class ProcessModel(BaseModel):
+    """A process that serves a fleet or drives runs."""
+
+    description: str
+    serves: bool
+    fleet: str
+    fleet_file: str
+    url: str
+    since: float = Field(description="When it began to serve; 0 if it does not serve.")
+    version: str
+
+
+class WorkModel(BaseModel):
+    """The unfinished root runs in numbers, and the messages to people."""
+
+    counts: dict[WorkKind, int]
+    driven_by: dict[str, int] = Field(description="Driven runs by the description of a process.")
+    oldest: dict[WorkKind, list[str]] = Field(description="Runs whose last entries are the oldest.")
+    unrouted: int = Field(description="Notices for which no server has chosen channels.")
+    unsent: int
+    failed: int
+    error: str
+
+
+class DueScheduleModel(BaseModel):
+    """A schedule and its next due time."""
+
+    tenant: str
+    name: str
+    next_at: float
+    problem: str = Field(description="Why its last run could not be started; empty if it was.")
+
+
+class StatusModel(BaseModel):
+    """The state of the database and of its servers."""
+
+    at: float
+    processes: list[ProcessModel]
+    work: WorkModel
+    runs: dict[WorkKind, list[RunModel]]
+    schedules: list[DueScheduleModel]
+
+
+@router.get("/status", responses=documented())
+async def status(context: Context, sender: Reader) -> StatusModel:
+    """Return which servers there are, and what is driven, due, stuck or waiting, to a token without a tenant.
+
+    The numbers are of all tenants. Runs and schedules are named only to an administrator, and to others if they have no tenant.
+    """
+    if sender.tenant:
+        raise Problem(403, "the status counts the runs of all tenants; use a token without a tenant")
+    found = await read_status(context.store, context.clock.now(), tenant=None if is_of_server(sender) else "")
+    data: dict[str, Any] = msgspec.to_builtins(found)
+    return StatusModel.model_validate({**data, "runs": {kind: [run_model(it) for it in rows] for kind, rows in found.runs.items()}})

@@ -1,0 +1,159 @@
+"""The checker: evaluates the invariants of a world after every durable entry.
+
+It replays each journal, entry by entry from the packed records, and therefore checks the state that a recovery
+would see. The world stops at the first violation. The checks of one run are in ``run_checks``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.machine import Machine
+from asterism.engine.kernel.run import Run
+from asterism.engine.ports.store import Commit, RunRow
+from asterism.engine.runtime.registration import Registration
+from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.stores.memory import Memory
+from asterism.testing.checks.constellation_checks import ConstellationChecks
+from asterism.testing.checks.flow_checks import FlowChecks
+from asterism.testing.checks.loop_checks import LoopChecks
+from asterism.testing.checks.run_checks import RunChecks, TableChecks
+from asterism.testing.checks.view_checks import VIEWS_CHECKED_EVERY, ViewChecker
+from asterism.testing.device import Performance, PerformanceLog
+from asterism.testing.invariants import InvariantViolated
+from asterism.testing.remote import RemoteJob
+from asterism.views.view import RunView
+
+MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
+"""The machines that every world has, by name."""
+RUN_CHECKS: Mapping[str, type[RunChecks[Any]]] = {
+    CONSTELLATION_AGENT.name: ConstellationChecks,
+    ORCHESTRATION_LOOP.name: LoopChecks,
+    FLOW_AGENT.name: FlowChecks,
+}
+"""Checks for the runs of a machine, by its name; ``TableChecks`` for all other machines."""
+MIN_SECRET_CHARS = 9
+"""Minimum length of a secret that is searched for. Shorter words occur by chance, as does a supervisor's ``continue``."""
+
+
+class Checker:
+    """Checks every run of a world.
+
+    Args:
+        now: seconds since the epoch.
+        machines: machines of the world by name.
+        views: views of registered machines, by the machine's name; None to check no view rows.
+
+    Attributes:
+        violation: the first one found.
+        released: processes that have released their run; a device that ignores its cancel may continue there for a while.
+        max_store_outage_s: seconds for which a process may not know whether its write succeeded.
+        secrets: texts that were sent as secrets.
+        entries: number of checked entries.
+    """
+
+    def __init__(
+        self, now: Callable[[], float], machines: Mapping[str, Machine[Any]] = MACHINES, views: Mapping[str, type[RunView]] | None = None
+    ) -> None:
+        self._now = now
+        self._views = views
+        self._machines = machines
+        self._runs: dict[str, RunChecks[Any]] = {}
+        self._is_fenced = False
+        self.violation: InvariantViolated | None = None
+        self.released: set[str] = set()
+        self.max_store_outage_s = 0.0
+        self.secrets: set[str] = set()
+        self.entries = 0
+
+    # -- notifications -----------------------------------------------------------------------------
+
+    def submitted(self, row: RunRow, *records: Record) -> None:
+        """Check the first records of a new run."""
+        if row.run_id in self._runs:
+            self._fail(self._runs[row.run_id].fail(6, f"{row.run_id} was started twice"))
+        watched = RUN_CHECKS.get(row.machine, TableChecks)
+        it = self._runs[row.run_id] = watched(self._machines[row.machine], row.run_id, self._now)
+        it.is_fenced = self._is_fenced
+        it.view_checker = None if self._views is None else ViewChecker(it.machine, row.run_id, self._views)
+        self.entries += len(records)
+        self._record(lambda: it.add(records))
+
+    def committed(self, writer: str, commit: Commit, live: Run[Any] | None) -> None:
+        """Check a commit that has become durable.
+
+        Args:
+            writer: the process that wrote it.
+            commit: the commit.
+            live: the writer's live state of the run.
+        """
+        self.entries += len(commit.records)
+        self._record(lambda: self._runs[commit.run_id].check_commit(writer, commit, live))
+
+    def performance_started(self, performance: Performance, log: PerformanceLog) -> None:
+        """Check a performance that has just started."""
+        it = self._runs[performance.run_id]
+        self._record(lambda: it.check_performance(performance, log, max_store_outage_s=self.max_store_outage_s, released=self.released))
+
+    def remote_started(self, job: RemoteJob) -> None:
+        """Check a job that has just started on the far side of a remote device."""
+        it = self._runs[job.attempt.run_id]
+        self._record(lambda: it.remote_started(job))
+
+    def check_quiet(self, row: RunRow, process: str, live: Run[Any] | None) -> None:
+        """Check a run of a process that has written nothing for a while. Before it owns the run, nothing is checked."""
+        it = self._runs.get(row.run_id)  # an imported run is not driven
+        if live is None or it is None or it.writer != process or live.ended:
+            return
+        if row.epoch != it.epoch:  # the same process has acquired the run again, and has not recorded that
+            return
+        waits = bool(live.outstanding or live.memory.paused)
+        late = "" if it.is_fenced else it.overdue()  # a fenced owner releases the run as soon as its devices have stopped
+        if why := late or ("" if waits else it.unexplained_wait(live)):
+            self._fail(it.fail(8, why))
+
+    def history(self, run_id: str) -> list[str]:
+        """Return the last entries of a run, one line each."""
+        return self._runs[run_id].replayed.history
+
+    def fence(self) -> None:
+        """Note that a living owner was declared dead, so that two processes may perform at once for a while."""
+        self._is_fenced = True
+        for it in self._runs.values():
+            it.is_fenced = True
+
+    def check_end(self, store: Memory, log: PerformanceLog, jobs: Sequence[RemoteJob] = ()) -> None:
+        """Check the final state of all runs, after the last process has ended."""
+        for run in self._runs:
+            self._record(functools.partial(self._runs[run].check_end, store, log))
+            self._record(functools.partial(self._runs[run].check_children, store))
+            self._record(functools.partial(self._runs[run].check_jobs, [job for job in jobs if job.attempt.run_id == run]))
+        self._record(lambda: self._check_secrets(store))
+
+    def _check_secrets(self, store: Memory) -> None:
+        """Check that no secret was written."""
+        for run, records in store.records.items():
+            written = [record.body for record in records]
+            written += [row.body for row in store.inbox.values() if row.run_id == run]
+            written += [inquiry.prompt + inquiry.subject for inquiry in store.inquiries.values() if inquiry.run_id == run]
+            if any(secret in text for secret in self.secrets if len(secret) >= MIN_SECRET_CHARS for text in written):
+                raise self._runs[run].fail(11, "a secret was written")
+
+    def _record(self, check: Callable[[], object]) -> None:
+        try:
+            check()
+        except InvariantViolated as violated:
+            self._fail(violated)
+
+    def _fail(self, violated: InvariantViolated) -> None:
+        self.violation = self.violation or violated
+
+
+def checked_views(seed: int, registrations: Iterable[Registration]) -> Mapping[str, type[RunView]] | None:
+    """Return the views of registered machines, by the machine's name; None for worlds whose view rows are not checked."""
+    return None if seed % VIEWS_CHECKED_EVERY else {it.machine.name: it.view for it in registrations if it.view is not None}

@@ -1,0 +1,354 @@
+"""Guards of a constellation: nothing but an admin's lift weakens one, and an approval covers one request (findings A1 to A4, A7, A8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from asterism.constellation.machine.definition import first_event
+from asterism.constellation.machine.events import ConstellationSubmitted, DeviceFound, Edited, Retry
+from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.model.edits import EditRefused
+from asterism.engine.control.children import StartChild
+from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
+from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard
+from asterism.engine.kernel.permissions import ALL, LOWEST, Permission, Permissions
+from asterism.engine.kernel.profile import AgentProfile
+from asterism.errors import Refused
+from tests.support.constellation_harness import FLEET, Agent
+from tests.support.constellations import action
+from tests.support.machine_harness import MachineHarness
+
+
+def task(task_id: str = "a", **more: Any) -> dict[str, Any]:
+    return {"task_id": task_id, "device": "s", "skill": "once", "inputs": {"x": 1}, **more}
+
+
+def plan(*tasks: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"tasks": list(tasks), **more}
+
+
+def guarded_fleet(**skills: SkillGuard) -> tuple[AgentProfile, ...]:
+    return tuple(msgspec.structs.replace(it, guards=DeviceGuards(skills=skills)) if it.device_id == "s" else it for it in FLEET)
+
+
+def behind(first: dict[str, Any], then: dict[str, Any], **options: Any) -> Agent:
+    """A run in which ``then`` waits for the task ``first``, and the planner is asked when that has ended."""
+    lines = [{"from": first["task_id"], "to": then["task_id"]}]
+    return Agent(plan(first, then, dependencies=lines), replan="always", **options)
+
+
+def starts(agent: Agent, task_id: str) -> bool:
+    return agent.task(task_id).attempts > 0
+
+
+# -- what may not weaken a guard -------------------------------------------------------------------
+
+
+def test_a_planner_that_drops_the_flag_of_a_task_drops_no_approval() -> None:
+    """A1."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.ends("a")
+    agent.plans(action("update_task", task_id="wipe", requires_approval=False))
+    assert not starts(agent, "wipe")
+    assert agent.inquiry().subject["task_id"] == "wipe"
+
+
+@pytest.mark.parametrize("device", ["s", "s2"])
+def test_a_planner_that_puts_another_task_in_the_place_of_a_guarded_one_is_asked_about_it(device: str) -> None:
+    """A1."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.ends("a")
+    agent.plans(action("remove_task", task_id="wipe"), action("add_task", **task("wipe2", device=device)))
+    assert not starts(agent, "wipe2")
+    assert agent.inquiry().subject["task_id"] == "wipe2"
+
+
+def test_a_new_generation_is_asked_about_what_the_first_plan_guarded() -> None:
+    """A1."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True), max_restarts=1)
+    agent.ends("a")
+    agent.plans(status="START")
+    agent.plans(plan=plan(task("b")))
+    assert not starts(agent, "b")
+    assert agent.inquiry().subject["task_id"] == "b"
+
+
+def test_an_edit_from_outside_that_drops_the_flag_drops_no_approval() -> None:
+    """A2."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.take(Edited(actions=(action("update_task", task_id="wipe", requires_approval=False),)))
+    agent.ends("a")
+    agent.plans()
+    assert not starts(agent, "wipe")
+
+
+def test_a_task_that_the_submission_wrote_without_the_flag_stays_as_written_until_it_is_changed() -> None:
+    assert starts(Agent(plan(task("a", requires_approval=True), task("b"))), "b")
+
+
+def test_a_changed_task_is_asked_about_as_a_new_one_is() -> None:
+    agent = Agent(
+        plan(task("first", skill="again"), task("wipe", requires_approval=True), task("b"), dependencies=[{"from": "first", "to": "b"}])
+    )
+    agent.take(Edited(actions=(action("update_task", task_id="b", description="other"),)))
+    agent.ends("first")
+    assert not starts(agent, "b")
+
+
+def test_a_guard_of_the_fleet_asks_whatever_the_plan_says() -> None:
+    agent = Agent(plan(task("a")), fleet=guarded_fleet(once=SkillGuard(approval=True)))
+    assert not starts(agent, "a")
+    agent.answers("approve")
+    assert agent.attempt("a").approval
+
+
+def test_a_device_that_reports_weaker_guards_weakens_none() -> None:
+    agent = behind(task("a", skill="again"), task("b"), fleet=guarded_fleet(once=SkillGuard(approval=True)))
+    agent.batch(DeviceFound(device="s", profile=FLEET[2]))
+    agent.ends("a")
+    agent.plans()
+    assert not starts(agent, "b")
+
+
+def test_a_device_that_reports_stricter_guards_is_asked_about() -> None:
+    agent = behind(task("a", skill="again"), task("b"))
+    agent.batch(DeviceFound(device="s", profile=guarded_fleet(once=SkillGuard(approval=True))[2]))
+    agent.ends("a")
+    agent.plans()
+    assert not starts(agent, "b")
+
+
+def test_a_nested_plan_gets_the_guards_as_they_stand() -> None:
+    nested = {"task_id": "n", "constellation": plan(task("inner"))}
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.ends("a")
+    agent.plans(action("add_task", **nested))
+    (start,) = agent.outstanding(StartChild).values()
+    assert start.start.guards.plan_skills == ("once",)
+    below = Agent.__new__(Agent)
+
+    MachineHarness.__init__(below, Agent.machine, first_event(start.start), 1000.0)
+    assert not starts(below, "inner")
+
+
+def test_only_an_admin_lifts_a_guard_of_a_plan() -> None:
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    lift = GuardLifted(name="once", reason="checked")
+    with pytest.raises(Refused, match="only an admin"):
+        agent.take(lift, permissions=(Permission.VIEW, Permission.EDIT))
+    agent.take(lift, permissions=ALL)
+    agent.ends("a")
+    agent.plans()
+    assert starts(agent, "wipe")
+
+
+@pytest.mark.parametrize("may", [(Permission.VIEW, Permission.COMMAND), ALL])
+def test_a_fork_by_somebody_who_is_no_admin_has_the_guards_that_were_lifted(may: Permissions) -> None:
+    """A4, A5: an operator gains nothing by a copy of what an admin has lifted, nor for what was written under the lift."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.take(GuardLifted(name="once", reason="checked"), permissions=ALL)
+    agent.take(Edited(actions=(action("add_task", task_id="late", device="s", skill="once"),)))
+    agent.take(Edited(actions=(action("add_dependency", **{"from": "a", "to": "late"}),)))
+    agent.take(Forked(origin="r0", seq=agent.run.seq, idle_s=0.0), actor="bob", permissions=may)
+    agent.finish_cancellations()
+    agent.ends("a")
+    agent.plans()
+    is_admin = Permission.ADMIN in may
+    assert [bool(starts(agent, it)) for it in ("wipe", "late")] == [is_admin, is_admin]
+
+
+def test_a_follow_up_by_somebody_who_is_no_admin_has_the_guards_that_were_lifted() -> None:
+    """A5."""
+    before = Guards(lifted=("once",), exempts_submission=False)
+    first = ConstellationSubmitted(request="do it", fleet=FLEET, plan=parse_plan(plan(task())), guards=before)
+    for permissions, is_asked in ((LOWEST, True), (ALL, False)):
+        agent = Agent.__new__(Agent)
+        MachineHarness.__init__(agent, Agent.machine, first, 1000.0, permissions)
+        assert bool(agent.outstanding(AskPerson)) is is_asked
+
+
+# -- what is foreign -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"env": {"TAR_OPTIONS": "--checkpoint=1"}}, {"folder": "/"}, {"inputs": {"x": "${secret.KEY}"}}, {"env": {"A": "${secret.KEY}"}}],
+)
+def test_variables_folders_and_secrets_that_the_fleet_does_not_list_are_refused_to_models_and_clients(more: dict[str, Any]) -> None:
+    """A3, A7."""
+    with pytest.raises(EditRefused) as refused:
+        Agent(plan(task(**more)), permissions=LOWEST)  # it came over the network
+    assert refused.value.refusal.code == "guarded"
+    agent = behind(task("a", skill="again"), task("b"))
+    with pytest.raises(EditRefused, match="fleet file"):
+        agent.take(Edited(actions=(action("update_task", task_id="b", **more),)), permissions=LOWEST)
+    agent.ends("a")
+    agent.plans(action("update_task", task_id="b", **more))
+    assert agent.question() is not None, "the planner is told why"
+    agent.plans(status="CONTINUE")
+    assert agent.task("b").env == {}
+
+
+def test_a_local_user_names_variables_folders_and_secrets_as_before() -> None:
+    agent = behind(task("a", skill="again"), task("b"))
+    agent.take(Edited(actions=(action("update_task", task_id="b", env={"TAR_OPTIONS": "-v"}, folder="x"),)))
+    agent.ends("a")
+    agent.plans()
+    assert agent.attempt("b").env == {"TAR_OPTIONS": "-v"}
+
+
+def test_what_the_fleet_lists_is_allowed_to_foreign_tasks() -> None:
+    fleet = guarded_fleet(once=SkillGuard(task_env=("APP_*",), secrets=("KEY",), task_folder=True))
+    agent = Agent(plan(task(env={"APP_MODE": "x"}, folder="f", inputs={"x": "${secret.KEY}"})), fleet=fleet, permissions=LOWEST)
+    assert agent.attempt("a").env == {"APP_MODE": "x"}
+
+
+def test_resolved_arguments_beyond_their_bounds_fail_the_task() -> None:
+    fleet = guarded_fleet(once=SkillGuard(no_options=("x",)))
+    first, then = task("a", skill="again"), task("b", inputs={"x": "${a.text}"})
+    agent = Agent(plan(first, then, dependencies=[{"from": "a", "to": "b"}]), fleet=fleet)
+    agent.ends("a", {"text": "--exec=sh"})
+    assert (agent.task("b").status, agent.task("b").error and agent.task("b").error.code) == ("FAILED", "guarded")  # type: ignore[union-attr]
+
+
+def test_an_edit_in_an_answer_stays_within_the_bounds() -> None:
+    fleet = guarded_fleet(once=SkillGuard(approval=True, no_options=("x",)))
+    agent = Agent(plan(task()), fleet=fleet)
+    with pytest.raises(Refused, match="begins with -"):
+        agent.answers("edit", {"x": "--force"})
+    agent.answers("edit", {"x": "force"})
+    assert agent.attempt("a").arguments == {"x": "force"}
+
+
+# -- what an approval covers -----------------------------------------------------------------------
+
+
+def test_an_approval_covers_the_instruction() -> None:
+    """A8."""
+    agent = Agent(plan(task(requires_approval=True, description="Summarize the inbox", retry={"max_attempts": 3, "backoff_s": 1})))
+    assert agent.inquiry().subject["description"] == "Summarize the inbox"
+    agent.answers("approve")
+    agent.ends("a", error="raised")
+    agent.take(Edited(actions=(action("update_task", task_id="a", description="Delete the inbox"),)))
+    agent.wait_until(agent.now + 60)
+    assert agent.task("a").attempts == 1
+    assert agent.inquiry().subject["description"] == "Delete the inbox"
+
+
+def test_an_approval_covers_the_results_that_are_handed_over() -> None:
+    """A8."""
+    first, then = task("a", skill="again"), {"task_id": "b", "device": "d", "description": "send it", "requires_approval": True}
+    agent = Agent(plan(first, then, dependencies=[{"from": "a", "to": "b"}]))
+    agent.ends("a", {"text": "hello"})
+    assert agent.inquiry().subject["results"] == {"a": {"text": "hello"}}
+
+
+def test_an_approval_covers_the_retries_of_its_own_policy() -> None:
+    agent = Agent(plan(task(requires_approval=True, retry={"max_attempts": 2, "backoff_s": 1})))
+    agent.answers("approve")
+    agent.ends("a", error="raised")
+    agent.wait_until(agent.now + 60)
+    assert agent.task("a").attempts == 2
+
+
+def test_a_retry_that_a_person_commands_asks_again() -> None:
+    agent = Agent(plan(task(requires_approval=True), task("z", device="d", skill="")))
+    agent.answers("approve")
+    agent.ends("a", error="raised")
+    agent.batch(Retry(tasks=("a",)))
+    assert agent.task("a").attempts == 0
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_a_fork_asks_again_for_an_approval_whose_work_has_not_begun() -> None:
+    """A4."""
+    agent = Agent(plan(task(requires_approval=True)))
+    agent.take(agent.answer("approve"))  # the entry of the approval, before anything has begun
+    agent.batch(Forked(origin="r0", seq=agent.run.seq, idle_s=0.0))
+    assert not starts(agent, "a")
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_an_import_asks_again_for_an_approval_whose_work_has_not_begun() -> None:
+    """A4: nothing lifts a guard, not an import."""
+    agent = Agent(plan(task(requires_approval=True)))
+    agent.take(agent.answer("approve"))
+    agent.batch(Imported())
+    assert not starts(agent, "a")
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_an_import_leaves_the_approval_of_an_attempt_that_has_begun() -> None:
+    agent = Agent(plan(task(requires_approval=True)))
+    agent.batch(agent.answer("approve"))
+    agent.batch(Imported())
+    assert not agent.outstanding(AskPerson)
+    agent.ends("a")
+    assert agent.state == "FINISH"
+
+
+def test_an_import_voids_the_lift_of_a_guard() -> None:
+    """A4: only the admin of this database lifts a guard here."""
+    agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
+    agent.take(GuardLifted(name="once", reason="checked"), permissions=ALL)
+    agent.batch(Imported())
+    assert (agent.memory.guards.lifted, "once" in agent.memory.guards.plan_skills) == ((), True)
+
+
+def test_a_fork_takes_the_guards_of_the_present_fleet() -> None:
+    agent = behind(task("a", skill="again"), task("b"))
+    agent.batch(Forked(origin="r0", seq=agent.run.seq, idle_s=0.0, guards={"s": DeviceGuards(every=SkillGuard(approval=True))}))
+    agent.finish_cancellations()
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_an_approval_names_what_was_shown() -> None:
+    agent = Agent(plan(task(requires_approval=True)))
+    asked = next(iter(agent.outstanding(AskPerson)))
+    with pytest.raises(Refused, match="another request"):
+        agent.take(Answered(effect_id=asked, verb="approve", digest="0" * 64))
+    with pytest.raises(Refused, match="another request"):
+        agent.run.take(Answered(effect_id=asked, verb="approve"), at=agent.now, actor="me", permissions=ALL)
+    assert not starts(agent, "a")
+
+
+def test_the_next_run_of_a_session_inherits_the_guards_of_its_plan() -> None:
+    first = ConstellationSubmitted(request="go on", fleet=FLEET, plan=None, guards=Guards(plan_skills=("once",), exempts_submission=False))
+
+    agent = Agent.__new__(Agent)
+    MachineHarness.__init__(agent, Agent.machine, msgspec.structs.replace(first, plan=parse_plan(plan(task("a")))), 1000.0)
+    assert not starts(agent, "a")
+
+
+def test_a_run_under_way_is_asked_about_what_the_present_fleet_file_guards() -> None:
+    """A3: the fleet file became stricter while the run was killed."""
+    agent = behind(task("a", skill="again"), task("b"))
+    agent.batch(FleetGuarded(guards={"s": DeviceGuards(skills={"once": SkillGuard(approval=True)})}))
+    agent.ends("a")
+    agent.plans()
+    assert not starts(agent, "b")
+    assert agent.inquiry().subject["task_id"] == "b"
+
+
+def test_a_present_fleet_file_with_weaker_guards_weakens_none_of_a_run_under_way() -> None:
+    """A3."""
+    agent = behind(task("a", skill="again"), task("b"), fleet=guarded_fleet(once=SkillGuard(approval=True)))
+    before = agent.memory.guards
+    agent.batch(FleetGuarded(guards={"s": DeviceGuards()}))
+    assert agent.memory.guards == before
+
+
+def test_a_fleet_may_bar_the_submitter_from_approving_also_in_a_run_under_way() -> None:
+    """A6: the key of the fleet file reaches each run when a driver acquires it."""
+    agent = behind(task("a", skill="again"), task("b", requires_approval=True))
+    agent.batch(FleetGuarded(guards={}, submitter_may_approve=False))
+    agent.ends("a")
+    agent.plans()
+    submitter = agent.run.submitters[0]
+    with pytest.raises(Refused, match="has submitted this run and may not approve"):
+        agent.run.take(agent.answer("approve"), at=agent.now, actor=submitter, permissions=ALL)
+    agent.batch(FleetGuarded(guards={}))
+    assert not agent.memory.guards.submitter_may_approve

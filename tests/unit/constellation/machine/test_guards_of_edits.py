@@ -1,0 +1,295 @@
+"""Edits against guards and approvals: what an edit affects is asked about again, and gets no secret of others (A1, A7, A8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from asterism.constellation.machine.events import DeviceLost, Dispatch, Edited, Retry
+from asterism.constellation.model.edits import EditRefused
+from asterism.engine.control.children import StartChild
+from asterism.engine.control.run_control import Pause, Unpause
+from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
+from asterism.engine.kernel.permissions import ALL_BUT_LOCAL
+from asterism.errors import Refused
+from tests.support.constellation_harness import FLEET, Agent, retried
+from tests.support.constellations import action
+
+RETRY = {"max_attempts": 6, "backoff_s": 0, "on": ["raised"]}
+
+
+def task(task_id: str = "a", **more: Any) -> dict[str, Any]:
+    return {"task_id": task_id, "device": "s", "skill": "once", "inputs": {"x": 1}, **more}
+
+
+def plan(*tasks: dict[str, Any], after: str = "", **more: Any) -> dict[str, Any]:
+    """Tasks; ``after`` has dependencies, such as ``a>b b>c``."""
+    lines = [dict(zip(("from", "to"), line.split(">"), strict=True)) for line in after.split()]
+    return {"tasks": list(tasks), "dependencies": lines, **more}
+
+
+def edits(agent: Agent, *actions: dict[str, Any], **more: Any) -> None:
+    agent.take(Edited(actions=actions), **more)
+    agent.batch()
+
+
+def depends(source: str, target: str) -> dict[str, Any]:
+    return action("add_dependency", **{"from": source, "to": target})
+
+
+def approved_and_paused(**more: Any) -> Agent:
+    agent = Agent(plan(task(requires_approval=True, **more)))
+    agent.take(Pause())
+    agent.answers("approve")
+    return agent
+
+
+# -- one yes, one request --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [{"retry": RETRY}, {"priority": 7}, {"timeout_s": 5}])
+def test_an_edit_of_an_approved_task_voids_its_approval(change: dict[str, Any]) -> None:
+    """A8: the question shows no retry policy, so the yes holds for the one that the task had."""
+    agent = approved_and_paused()
+    edits(agent, action("update_task", task_id="a", **change))
+    agent.batch(Unpause())
+    assert agent.task("a").attempts == 0
+    agent.answers("approve")
+    assert agent.task("a").attempts == 1
+
+
+@pytest.mark.parametrize("by_planner", [False, True])
+def test_an_edit_during_the_backoff_of_an_approved_task_voids_its_approval(*, by_planner: bool) -> None:
+    """A8."""
+    first = task(requires_approval=True, retry={"max_attempts": 2, "backoff_s": 60})
+    agent = Agent(plan(first, task("other", skill="again")), replan="always", hold="none")
+    agent.answers("approve")
+    agent.ends("a", error="raised")
+    longer = action("update_task", task_id="a", retry=RETRY)
+    if by_planner:
+        agent.ends("other")
+        agent.plans(longer)
+    else:
+        edits(agent, longer)
+    agent.wait_until(agent.now + 120)
+    assert agent.task("a").attempts == 1
+    assert agent.inquiry().prompt.startswith("Run a"), "it has failed, and was not interrupted"
+
+
+def test_data_that_was_approved_is_no_approval_of_the_secret_that_it_looks_like() -> None:
+    """A8: both are shown alike."""
+    agent = Agent(
+        plan(task(inputs={"x": "${params.t}"}, requires_approval=True), params={"t": {"type": "str", "default": "${secret.KEY}"}})
+    )
+    agent.take(Pause())
+    agent.answers("approve")
+    edits(agent, action("update_task", task_id="a", inputs={"x": "${secret.KEY}"}))
+    agent.batch(Unpause())
+    assert agent.task("a").attempts == 0
+
+
+def test_a_yes_is_to_the_results_that_the_question_showed_and_not_to_those_of_a_retry_since() -> None:
+    """A8; found by the search (imports of gates, seed 40001675)."""
+    agent = Agent({
+        "tasks": [task("a"), task("b", requires_approval=True)],
+        "dependencies": [{"from": "a", "to": "b", "type": "COMPLETION_ONLY"}],
+    })  # fmt: skip
+    agent.ends("a", error="raised")
+    assert "results" not in agent.inquiry().subject
+    agent.batch(Retry(tasks=("a",)))
+    agent.ends("a", {"found": "something else"})
+    agent.answers("approve")
+    assert agent.task("b").attempts == 0
+    assert agent.inquiry().subject["results"] == {"a": {"found": "something else"}}
+    agent.answers("approve")
+    assert agent.task("b").attempts == 1
+
+
+def test_after_a_no_to_another_device_a_retry_asks_again_about_work_that_may_have_finished() -> None:
+    """A8; found by the search (forks of gates, seed 51001182)."""
+    agent = Agent(plan(task("a")))
+    agent.ends("a", error="interrupted")
+    agent.take(DeviceLost(device="s"))
+    agent.answers("approve")
+    assert agent.inquiry().subject["device"] == "s2"
+    agent.answers("reject")
+    agent = retried(agent)
+    assert not agent.outstanding(Dispatch)
+    assert agent.inquiry().subject["device"] == "s2"
+
+
+def test_an_edit_that_changes_nothing_leaves_an_approval() -> None:
+    agent = approved_and_paused(priority=7)
+    edits(agent, action("update_task", task_id="a", priority=7))
+    agent.batch(Unpause())
+    assert agent.task("a").attempts == 1
+
+
+# -- what an edit of other tasks changes -----------------------------------------------------------
+
+
+def test_a_task_that_gets_other_arguments_by_a_dependency_is_asked_about_as_a_changed_one() -> None:
+    """A1: it takes its argument by name from the tasks before it."""
+    agent = Agent(plan(task("hold", skill="again"), task("later", inputs={}), task("flagged", requires_approval=True), after="hold>later"))
+    edits(agent, action("add_task", **task("zz", skill="again")), depends("zz", "later"))
+    agent.ends("zz", {"x": "EVIL"})
+    agent.ends("hold")
+    assert agent.task("later").attempts == 0
+
+
+def test_a_task_that_loses_a_dependency_is_asked_about_as_a_changed_one() -> None:
+    """A1: it would take the argument from another task."""
+    tasks = task("good", skill="again"), task("hold", skill="again"), task("later", inputs={}), task("flagged", requires_approval=True)
+    agent = Agent(plan(*tasks, after="good>later hold>later"))
+    edits(agent, action("remove_dependency", dependency_id="good->later"))
+    agent.ends("hold", {"x": "EVIL"})
+    assert agent.task("later").attempts == 0
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_task_is_asked_about_after_an_edit_of_one_whose_result_reaches_it(*, between: bool) -> None:
+    """A1: it refers to the changed task, also by one between them."""
+    tasks = [task("hold", skill="again"), task("src", skill="again"), task("flagged", requires_approval=True)]
+    tasks += [task("mid", skill="again", inputs={"x": "${src.x}"})] if between else []
+    source = "mid" if between else "src"
+    after = "hold>src src>mid mid>later" if between else "hold>src src>later"
+    agent = Agent(plan(*tasks, task("later", inputs={"x": f"${{{source}.x}}"}), after=after))
+    edits(agent, action("update_task", task_id="src", inputs={"x": "EVIL"}))
+    for ended in ("hold", "src", *(["mid"] if between else [])):
+        agent.ends(ended, {"x": "EVIL"})
+    assert agent.task("later").attempts == 0
+
+
+def test_a_handler_is_asked_about_after_an_edit_of_a_task_that_it_refers_to() -> None:
+    """A1: a handler has no dependency on it."""
+    handler = task("h", inputs={"x": "${src.x}"}, role="finally")
+    flagged = task("flagged", requires_approval=True)
+    agent = Agent(plan(task("hold", skill="again"), task("src", skill="again"), handler, flagged, after="hold>src"))
+    edits(agent, action("update_task", task_id="src", inputs={"x": "EVIL"}))
+    assert not agent.task("h").is_as_written
+
+
+def test_an_edit_elsewhere_leaves_a_task_as_it_was_written() -> None:
+    agent = Agent(plan(task("hold", skill="again"), task("later"), task("flagged", requires_approval=True), after="hold>later"))
+    edits(agent, action("add_task", **task("zz", skill="again")), depends("hold", "zz"))
+    agent.ends("hold")
+    assert agent.task("later").attempts == 1
+
+
+# -- foreign values next to a secret ---------------------------------------------------------------
+
+
+def test_an_edit_in_an_answer_from_another_computer_gets_no_secret_of_a_local_plan() -> None:
+    """A7."""
+    agent = Agent(plan(task(inputs={"x": "good.example", "y": "${secret.KEY}"}, requires_approval=True)))
+    to_evil = agent.answer("edit", {"x": "evil.example"})
+    with pytest.raises(Refused, match="the secret KEY"):
+        agent.take(to_evil, permissions=ALL_BUT_LOCAL)
+    agent.batch(to_evil)
+    assert agent.attempt("a").arguments["x"] == "evil.example", "a local user may"
+
+
+def test_an_edit_in_an_answer_from_another_computer_makes_the_task_foreign() -> None:
+    """A7."""
+    listed = tuple(msgspec.structs.replace(it, guards=DeviceGuards(every=SkillGuard(secrets=("KEY",)))) for it in FLEET)
+    agent = Agent(plan(task(inputs={"x": "good.example", "y": "${secret.KEY}"}, requires_approval=True)), fleet=listed)
+    agent.take(agent.answer("edit", {"x": "other.example"}), permissions=ALL_BUT_LOCAL)
+    assert agent.task("a").is_foreign
+
+
+def secret_behind_hold() -> Agent:
+    to_start = task("hold", skill="again"), task("a", inputs={"y": "${secret.KEY}"}), task("b", env={"MODE": "x"})
+    return Agent(plan(*to_start, after="hold>a hold>b"))
+
+
+ADDED = action("add_task", **task("zz", skill="again"))
+
+
+def test_a_client_gives_no_value_to_a_local_task_with_a_secret_by_a_dependency() -> None:
+    """A7: the task takes an argument by name from the tasks before it."""
+    agent = secret_behind_hold()
+    with pytest.raises(EditRefused, match="the secret KEY") as refused:
+        edits(agent, ADDED, depends("zz", "a"), permissions=ALL_BUT_LOCAL)
+    assert (refused.value.refusal.code, refused.value.refusal.what) == ("guarded", "a")
+    edits(agent, ADDED, depends("zz", "a"))
+    agent.ends("zz", {"x": "local.example"})
+    agent.ends("hold")
+    assert agent.attempt("a").arguments["x"] == "local.example", "a local user may"
+
+
+def test_a_model_gives_no_value_to_a_local_task_with_a_secret_by_a_dependency() -> None:
+    """A7."""
+    tasks = [task("hold", skill="again"), task("then", skill="again"), task("a", inputs={"y": "${secret.KEY}"})]
+    agent = Agent(plan(*tasks, after="hold>then then>a"), replan="always")
+    agent.ends("hold")
+    agent.plans(ADDED, depends("zz", "a"))
+    question = agent.question()
+    assert question is not None
+    assert question.feedback.startswith("a: it may not use the secret KEY")
+    assert "zz" not in agent.constellation.tasks
+
+
+def test_a_model_gives_values_to_a_local_task_without_a_secret() -> None:
+    """Its variables are the local user's, as before."""
+    agent = Agent(plan(task("hold", skill="again"), task("b", env={"MODE": "x"}), after="hold>b"), replan="always", hold="all")
+    agent.ends("hold")
+    agent.plans(ADDED, depends("zz", "b"))
+    assert not agent.task("b").is_foreign
+
+
+# -- nested plans ----------------------------------------------------------------------------------
+
+IN_WORDS = {"task_id": "in", "device": "s", "name": "once_more", "description": "does it once"}
+
+
+def nested(**more: Any) -> dict[str, Any]:
+    return {"task_id": "outer", "constellation": {"tasks": [{**IN_WORDS, **more}]}}
+
+
+def skills_of(agent: Agent) -> list[str]:
+    (start,) = agent.outstanding(StartChild).values()
+    return [it["skill"] for it in start.start.definition["plan"]["tasks"]]
+
+
+def test_a_nested_task_in_words_is_guarded_as_the_skill_that_it_resolves_to() -> None:
+    """A1."""
+    agent = Agent(plan(task("a", skill="again"), task("wipe", requires_approval=True)), replan="always")
+    agent.ends("a")
+    agent.plans(action("add_task", **nested()))
+    assert skills_of(agent) == ["once"]
+    assert not agent.task("outer").is_as_written
+
+
+def test_a_nested_task_in_words_that_asks_for_approval_guards_the_skill_that_it_resolves_to() -> None:
+    """A1."""
+    agent = Agent(replan="always")
+    agent.plans(plan=plan(task("a", skill="again"), nested(requires_approval=True)))
+    assert agent.memory.guards.plan_skills == ("once",)
+    agent.ends("a")
+    agent.plans(action("add_task", **task("b")))
+    assert agent.task("b").attempts == 0
+
+
+def test_a_question_about_a_plan_or_edits_shows_the_skills_of_nested_tasks() -> None:
+    """A8."""
+    agent = Agent(replan="always", approve_edits=True, approve_plan=True)
+    agent.plans(plan=plan(task("a", skill="again"), nested()))
+    (shown,) = [it["constellation"] for it in agent.inquiry().subject["plan"]["tasks"] if it["task_id"] == "outer"]
+    assert shown["tasks"][0]["skill"] == "once"
+    agent.answers("approve")
+    agent.ends("a")
+    agent.plans(action("add_task", **{**nested(), "task_id": "second"}))
+    (changed,) = agent.inquiry().subject["changes"]
+    assert changed["after"]["constellation"]["tasks"][0]["skill"] == "once"
+
+
+def test_a_planner_that_repeats_a_nested_task_in_words_changes_nothing() -> None:
+    agent = Agent(replan="always")
+    first = plan(task("a", skill="again"), nested())
+    agent.plans(plan=first)
+    agent.ends("a")
+    before = agent.constellation.version
+    agent.plans(plan=first)
+    assert (agent.question(), agent.constellation.version) == (None, before)

@@ -1,0 +1,204 @@
+"""Invalid registrations of a program's own machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+import asterism
+from asterism.app.bootstrap import MACHINES
+from asterism.engine.control import (
+    Effect,
+    EffectResult,
+    Event,
+    Machine,
+    RunControl,
+    RunMemory,
+    StartChild,
+    cancels_to,
+    define_machine,
+    fails_to,
+    row,
+)
+from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.registration import Registration, machine_of, registered
+from asterism.errors import InvalidInput
+from asterism.testing.invariants import InvariantViolated
+from asterism.testing.world import World
+from asterism.views import BaseView
+from asterism.views.registry import view_of
+from tests.support.ferry_machine import FERRY, Carry, Crew, Depart, Throw, registration
+from tests.support.kettle_machine import KETTLE
+
+
+class State(StrEnum):
+    IDLE = "IDLE"
+    DONE = "DONE"
+
+
+class Go(Event, tag="go", frozen=True, kw_only=True):
+    pass
+
+
+class Work(Effect, tag="work", frozen=True, kw_only=True):
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+        raise NotImplementedError
+
+
+class Vague(Effect, tag="vague", frozen=True, kw_only=True):
+    pass
+
+
+class Memory(RunMemory, kw_only=True):
+    def result(self) -> dict[str, Any]:
+        return {}
+
+
+class Silent(RunMemory, kw_only=True):
+    pass
+
+
+class Timed(Memory, kw_only=True):
+    wake_at: float | None = None  # type: ignore[assignment]
+
+
+def go(memory: Memory, event: Go, turn: object) -> State:
+    return State.DONE
+
+
+def machine(name: str = "own", *effects: type[Effect], memory: type[RunMemory] = Memory) -> Machine[Any]:
+    control = RunControl(cancel=cancels_to(State.DONE), defect=fails_to(State.DONE))
+    return define_machine(
+        name,
+        states=State,
+        initial=State.IDLE,
+        table={State.IDLE: {Go: row(go, State.DONE)}, State.DONE: {}},
+        effects=effects,
+        memory=memory,
+        control=control,
+    )
+
+
+class Nothing:
+    async def perform(self, effect_id: str, effect: Any, report: Any) -> EffectResult:
+        raise NotImplementedError
+
+
+NO_RUN_CONTROL = "it has no run control; make it with asterism.engine.control.define_machine(…), with a RunMemory as its memory"
+REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
+    "no performer": (machine("own", Work), {}, "machine 'own': effect Work has no performer; give one in performers={Work: …}"),
+    "no result when it is cancelled": (
+        machine("own", Vague),
+        {Vague: Nothing()},
+        "machine 'own': effect Vague has no method interrupted; define one that returns its result when it is cancelled",
+    ),
+    "an effect that is not declared": (
+        machine(),
+        {Work: Nothing()},
+        "machine 'own': there is a performer for Work, which is not one of its declared effects; leave it out",
+    ),
+    "an effect that needs none": (
+        machine(),
+        {StartChild: Nothing()},
+        "machine 'own': there is a performer for StartChild, which needs none; leave it out",
+    ),
+    "a class in place of an object": (
+        machine("own", Work),
+        {Work: Nothing},
+        f"machine 'own': the performer of Work is {Nothing!r}; give an object with a method perform",
+    ),
+    "no result": (
+        machine("own", memory=Silent),
+        {},
+        "machine 'own': its memory Silent has no method result; define one that returns the result of the run",
+    ),
+    "a field in place of a method": (
+        machine("own", memory=Timed),
+        {},
+        "machine 'own': wake_at of its memory Timed is not a method; the driver calls it",
+    ),
+    "a machine that cannot be driven": (
+        KETTLE,
+        {},
+        f"machine 'kettle': {NO_RUN_CONTROL}",
+    ),
+    "no machine": ("own", {}, "a registration needs a machine, made by asterism.engine.control.define_machine(…); not 'own'"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_an_invalid_registration_is_rejected_in_one_line(what: str) -> None:
+    given, performers, words = REFUSED[what]
+    with pytest.raises(InvalidInput) as refused:
+        Registration(given, performers)
+    assert str(refused.value) == words
+
+
+def test_a_machine_without_effects_of_its_own_needs_no_performer() -> None:
+    assert registered(MACHINES, [Registration(machine())])["own"].name == "own"
+
+
+@pytest.mark.parametrize("name", [*MACHINES, "own"])
+def test_a_duplicate_machine_name_is_rejected_before_anything_is_opened(name: str, tmp_path: Any) -> None:
+    machines = [Registration(machine("own")), Registration(machine(name))]
+
+    async def opened() -> None:
+        async with asterism.open(tmp_path / "a.db", machines=machines):
+            pass
+
+    with pytest.raises(InvalidInput, match=f"^machine '{name}': another machine has this name; choose another name$"):
+        asyncio.run(opened())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_machine_in_place_of_a_registration_is_rejected() -> None:
+    with pytest.raises(InvalidInput, match=r"machines\[0\]: .* is not a Registration; give Registration\(machine, performers=\{…\}\)"):
+        registered(MACHINES, [machine()])  # type: ignore[list-item]
+
+
+def test_the_error_for_an_unknown_machine_says_what_to_do() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        machine_of(RunRow(run_id="r", machine="ferry", title="t", state="DONE"), MACHINES)
+    words = "its machine 'ferry' is not known here; use the program that registers it, with asterism.open(machines=[Registration(…)])"
+    assert str(refused.value) == f"run r: {words}"
+
+
+def test_the_ferry_of_the_tests_is_sound() -> None:
+    assert registration().machine is FERRY
+    assert Registration(FERRY, {Carry: Crew(), Throw: Crew()}).performers.keys() == {Carry, Throw}
+
+
+class Manifest(BaseView):
+    def parts(self) -> Iterator[tuple[str, str]]:
+        yield from super().parts()
+        yield from (("parcel", name) for name in self.run.memory.seen.get("parcels", ()))
+
+    def row(self, kind: str, key: str) -> dict[str, Any] | None:
+        return {"over": True} if kind == "parcel" else super().row(kind, key)
+
+
+def test_a_view_that_cannot_show_runs_is_rejected() -> None:
+    with pytest.raises(InvalidInput, match=r"^machine 'ferry': its view is .*; give a class with the methods at and read"):
+        Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=Crew)
+
+
+def test_a_machine_of_ones_own_brings_its_view_or_has_the_default_one(tmp_path: Any) -> None:
+    async def shown(view: type[BaseView] | None) -> list[str]:
+        own = Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=view)
+        async with asterism.open(tmp_path / "a.db", machines=[own]) as runtime:
+            run = await runtime.submit(FERRY, Depart(parcels=("a", "b")), title="t", actor="me")
+            await runtime.drive(run)
+            return list(view_of(await runtime.load(run), runtime.driver.views).rows)
+
+    assert sorted(asyncio.run(shown(Manifest))) == ["parcel:a", "parcel:b", "run"]
+    assert asyncio.run(shown(None)) == ["run"]
+
+
+def test_a_simulation_finds_a_custom_move_that_does_not_declare_its_changes() -> None:
+    world = World(0, machines=[Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=Manifest)])
+    with pytest.raises(InvariantViolated, match=r"invariant 12 .* parcel:a is None by its deltas, but \{'over': True\} by its memory"):
+        world.run_machine(FERRY, Depart(parcels=("a",)))
