@@ -1,23 +1,18 @@
 """Asterism, a durable workflow engine: DAGs of tasks across devices, agent loops, conversations.
 
 A run is a state machine that writes each event into a journal, from which it continues after a
-crash. The packages in reading order; imports point to earlier lines only (``.importlinter``):
+crash. The rooms in reading order; ``.importlinter`` has the direction of their imports:
 
-    errors                                errors that users see
-    language                              pure: English without a model
-    reading                               values and wishes in a person's words
-    kernel                                pure: state machines, runs, journals, snapshots
-    constellation                         pure: DAGs of tasks, conditions, edits, checks
-    machines                              pure: the tables of the machines, and their moves
-    runtime                               the ports, and the driver that moves the runs
-    planner, devices, stores, telemetry   the adapters, which do not import each other
-    schedules, notifications              runs at their due times, and messages to people
-    views                                 pure: a journal as rows and lines for display
-    constellations, loops, flows          for each kind of run: its Python API, its performers
-    servers                               tokens, the HTTP API, and its client
-    simulation                            runs in virtual time, with seeded faults
-    settings, bootstrap, connection, cli  configuration, assembly, clients, commands
-    schemas                               JSON Schemas of the files that people write
+    errors              errors that users see
+    engine              machines and journals (pure: kernel, control), ports, client and driver
+    words               English without a model: requests, replies, plans
+    constellation       DAGs of tasks: model, machine, planner, view, Python API
+    loop, conversation  the other two forms of runs: machine, view, Python API
+    views               pure: a journal as rows and lines for display
+    devices, stores     what performs attempts, and what stores journals
+    console, service    the pages of a server, and its API, tokens, schedules, notices, telemetry
+    testing             runs in virtual time, with seeded faults
+    app, cli            configuration and assembly, and the commands
 
 The public names of all packages are available here, for example ``asterism.OrchestrationLoop``.
 Each is imported on first use, so ``import asterism`` itself is fast.

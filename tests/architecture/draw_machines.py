@@ -37,8 +37,8 @@ These names are public and do not change. The name of the class in Python may ch
 COMMON_HEAD = """## Common events and effects
 
 The constellation agent, the orchestration loop and the flow agent have these events and effects in
-common; the rows are in `asterism.engine.control.common_rows`. The section of a machine repeats a common
-event only if it can change the state there. *Live* states are those that are not terminal.
+common; the rows are in `asterism.engine.control.common_rows`. The section of a machine repeats a
+common event only if it can change the state there. *Live* states are those that are not terminal.
 """
 
 INTRODUCTIONS = {
@@ -59,9 +59,9 @@ INTRODUCTIONS = {
         "(`running_entered`, `handler_ended`), but only along these transitions."
     ),
     TASK_LIFECYCLE.name: (
-        "One task of a constellation. Its table is `asterism.constellation.machine.task_lifecycle`. How a task affects the\n"
-        "other tasks is another table: `COUPLING` in `asterism.constellation.machine.task_coupling`. The events of a task\n"
-        "are not journaled."
+        "One task of a constellation. Its table is `asterism.constellation.machine.task_lifecycle`. How a\n"
+        "task affects the other tasks is another table: `COUPLING` in\n"
+        "`asterism.constellation.machine.task_coupling`. The events of a task are not journaled."
     ),
 }
 

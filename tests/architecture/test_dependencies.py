@@ -37,7 +37,7 @@ EXTRAS = {
     "devices/kinds/ssh": ("ssh",),
     "conversation/python/models.py": ("llm",),
     "loop/python/conversation.py": ("llm",),
-    "notifications": ("notify",),
+    "service/notifications": ("notify",),
     "constellation/planner/editor.py": ("server",),
     "constellation/planner/model.py": ("llm",),
     "constellation/planner/model_conversation.py": ("llm",),

@@ -13,7 +13,7 @@ SECTION = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8").split("## Cons
 CLIENT = """
 import asyncio
 import asterism
-from asterism import constellations
+from asterism.constellation import python as constellations
 
 async def main():
     async with asterism.connect("runs.db", fleet="fleet.toml") as client:

@@ -16,8 +16,8 @@ from tests.journals.write import path_of as journal_of
 from tests.support.kettle_machine import KETTLE, TABLE, Kettle, Memory, make_kettle
 
 WHAT_TO_DO = """the form of journals is not the one that {file} records.
-Raise SCHEMA_VERSION in asterism.engine.kernel.journal, add a step to UPGRADES in asterism.engine.kernel.packing, and write the schema file of the
-new version with `python -m tests.journals.schema`. Never edit a schema file or a journal that is recorded. What differs:
+Raise SCHEMA_VERSION in asterism.engine.kernel.journal, add a step to UPGRADES in asterism.engine.kernel.packing, and write the
+schema file of the new version with `python -m tests.journals.schema`. Never edit a schema file or a journal that is recorded. What differs:
 {differences}"""
 
 

@@ -1,7 +1,7 @@
 """An A2A agent on the official SDK, for the tests: the first word of a message says what it does.
 
-Run as ``python -m tests.support.a2a_agent FOLDER [--legacy] [--silent] [--no-history] [--rest] [--mtls]``. With ``--mtls`` it takes only clients
-with a certificate of ``FOLDER/ca.pem``, and has that of ``FOLDER/server.pem``. It writes its address to ``FOLDER/url``,
+Run as ``python -m tests.support.a2a_agent FOLDER [--legacy] [--silent] [--no-history] [--rest] [--mtls]``. With ``--mtls`` it
+takes only clients with a certificate of ``FOLDER/ca.pem``, and has that of ``FOLDER/server.pem``. It writes its address to ``FOLDER/url``,
 the id of each message that it begins to work on to ``FOLDER/starts``, and the id of the first message of each task that is over to
 ``FOLDER/ends``. ``FOLDER/release`` ends ``held``, and ``FOLDER/continue`` ends ``continue``; ``FOLDER/forget``
 makes it forget every task.

@@ -14,7 +14,7 @@ from asterism.constellation.model.edits import Applied, parse_action
 from asterism.constellation.model.line import DependencyType, evaluate
 from asterism.constellation.model.task import TaskStatus
 
-SEEDS = Path(__file__).parent / "seeds"
+SEEDS = Path(__file__).parents[1] / "seeds"
 """Example replies in JSON."""
 SEVEN = (
     "build_constellation",

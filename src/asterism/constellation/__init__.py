@@ -1,1 +1,5 @@
-"""Constellations: their model, machine, planner, view and Python API."""
+"""Constellations: DAGs of tasks across devices.
+
+``model`` is the DAG as data, ``machine`` the agent that plans and replans it, ``planner`` asks models for plans, ``view`` shows a
+run, and ``python`` is the Python API with the performers.
+"""

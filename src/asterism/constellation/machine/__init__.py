@@ -10,4 +10,5 @@
   and ``device_question``: questions to people about them, and those of devices; ``stopping``:
   cancelling attempts; ``items``: the items of a task with ``for_each``; ``retry``: failed tasks
   again; ``child_runs``: attempts that child runs make; ``run_end``: the end of a run.
+- ``task_lifecycle``: the table of a task; ``task_coupling``: what its new status does to others.
 """

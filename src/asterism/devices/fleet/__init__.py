@@ -1,1 +1,6 @@
-"""The fleet: the file that lists devices, and the same in Python."""
+"""The fleet.
+
+``fleet_file`` reads the file that lists the devices, and ``python_fleet`` declares the same devices in a program.
+``fleet_addition`` adds a device to the file, ``credentials`` refuses passwords in it, and ``unopened`` is a device that
+cannot be opened.
+"""

@@ -1,1 +1,5 @@
-"""Skills: functions and commands, and where they come from."""
+"""Skills: plain functions and commands, with their parameters and results.
+
+``skill`` declares a function, ``command`` a program. ``source`` finds the functions of a file or module, and
+``function_source`` names a function so that a journal can. ``file_text`` reads text files.
+"""

@@ -388,7 +388,7 @@ def test_an_unknown_language_or_zone_is_refused(options: dict[str, str], named: 
         _ = words_of(options["language"]) if "language" in options else zone_of(options["time_zone"])
 
 
-ENGLISH = Path(__file__).parents[4] / "src" / "asterism" / "reading" / "en.toml"
+ENGLISH = Path(__file__).parents[4] / "src" / "asterism" / "words" / "reading" / "en.toml"
 
 
 def test_a_user_can_add_a_language_by_a_file(tmp_path: Path) -> None:

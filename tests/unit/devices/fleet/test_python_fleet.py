@@ -102,11 +102,11 @@ def test_a_fleet_in_code_without_a_name_shares_no_places(tmp_path: Path) -> None
 def test_a_device_in_code_has_variables_and_a_folder_that_counts_from_its_file(tmp_path: Path) -> None:
     where = {"name": "where", "argv": ["sh", "-c", "echo $(basename $PWD) $MODE $SHADE"]}
     fleet = Fleet(Device("shell", commands=[where], env={"MODE": "device", "SHADE": "device"}, folder=".."))
-    assert fleet.tables[0]["folder"] == f"{ROOT}/tests/unit/devices/.."
+    assert fleet.tables[0]["folder"] == f"{ROOT}/tests/unit/devices/fleet/.."
     plan = Constellation("office")
     plan.task("where", device="shell", env={"SHADE": "task"}, requires_approval=True)
     waiting = asterism.run(plan, database=tmp_path / "runs.db", fleet=fleet)
     answer = [sys.executable, "-m", "asterism.cli", "answer", waiting.inquiries[0].inquiry_id, "approve"]
     environment = {**os.environ, "ASTERISM_DATABASE": "runs.db"}
     done = subprocess.run(answer, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert "unit device task" in done.stdout, done.stderr
+    assert "devices device task" in done.stdout, done.stderr

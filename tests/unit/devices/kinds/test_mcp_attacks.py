@@ -161,7 +161,7 @@ asyncio.run(main())
 
 
 def test_the_next_owner_ends_the_server_of_a_killed_process(tmp_path: Path) -> None:
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], cwd=RAW.parents[1], stdout=subprocess.PIPE)
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], cwd=RAW.parents[2], stdout=subprocess.PIPE)
     try:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"open\n"
