@@ -11,11 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from asterism.app.bootstrap import MACHINES
 from asterism.engine.ports.cursors import inquiry_cursor, run_cursor
 from asterism.engine.ports.notices import STUCK_TRIES, Delivery, DeliveryStatus, Notice
 from asterism.engine.ports.store import InquiryRow, ProcessRow, RunQuery, RunRow, Store
 from asterism.engine.ports.work import WorkSummary
 from asterism.engine.runtime.problems import CRASHED
+from asterism.engine.runtime.registration import idle_kinds
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.stores import sqlite
 from asterism.stores.sqlite import SqliteStore
@@ -24,6 +26,7 @@ from tests.contracts.test_stores import Play, World, commit, inquiry, letter, pl
 __all__ = ["play"]
 NOW = 500.0
 ANY = ("",)
+IDLE_KINDS = idle_kinds(MACHINES.values())
 
 
 async def submit(store: Store, *names: str, **changes: object) -> None:
@@ -32,7 +35,7 @@ async def submit(store: Store, *names: str, **changes: object) -> None:
 
 
 async def due(store: Store, *, limit: int = 10, now: float = NOW) -> list[str]:
-    return [it.run_id for it in await store.acquire_due(limit, fleets=ANY, now=now)]
+    return [it.run_id for it in await store.acquire_due(limit, fleets=ANY, now=now, idle_kinds=IDLE_KINDS)]
 
 
 # -- when a run is due -------------------------------------------------------------------------------
@@ -42,7 +45,7 @@ def test_a_submitted_root_is_due_and_is_acquired_once_with_its_row(play: Play) -
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await submit(one, "r1")
-        (found,) = await other.acquire_due(10, fleets=ANY, now=NOW)
+        (found,) = await other.acquire_due(10, fleets=ANY, now=NOW, idle_kinds=IDLE_KINDS)
         assert found == await other.run("r1")
         assert (found.epoch, found.due_at) == (1, None)
         assert await due(one) == []
@@ -79,7 +82,7 @@ def test_a_released_run_is_due_at_the_given_time_and_never_without_one(play: Pla
     async def scenario(world: World) -> None:
         store = await world.open()
         await submit(store, "timed", "parked")
-        for found in await store.acquire_due(10, fleets=ANY, now=NOW):
+        for found in await store.acquire_due(10, fleets=ANY, now=NOW, idle_kinds=IDLE_KINDS):
             assert await store.release(found.run_id, found.epoch, due_at=NOW + 60 if found.run_id == "timed" else None)
         assert await due(store, now=NOW + 59) == []
         assert await due(store, now=NOW + 60) == ["timed"]
@@ -207,8 +210,8 @@ def test_only_runs_of_the_fleets_asked_for_are_acquired(play: Play) -> None:
         store = await world.open()
         for name, fleet in (("none", ""), ("ours", "digits"), ("theirs", "photos")):
             await submit(store, name, fleet=fleet)
-        assert {it.run_id for it in await store.acquire_due(9, fleets=("", "digits"), now=NOW)} == {"none", "ours"}
-        assert {it.run_id for it in await store.acquire_due(9, fleets=("photos",), now=NOW)} == {"theirs"}
+        assert {it.run_id for it in await store.acquire_due(9, fleets=("", "digits"), now=NOW, idle_kinds=IDLE_KINDS)} == {"none", "ours"}
+        assert {it.run_id for it in await store.acquire_due(9, fleets=("photos",), now=NOW, idle_kinds=IDLE_KINDS)} == {"theirs"}
 
     play(scenario)
 
@@ -602,11 +605,11 @@ def test_looking_for_work_in_an_idle_database_writes_nothing(tmp_path: Path, mon
         store = SqliteStore.open(tmp_path / "runs.db", create=True)
         try:
             await submit(store, "r1", due_at=NOW + 1)
-            await store.acquire_due(10, fleets=ANY, now=NOW)
+            await store.acquire_due(10, fleets=ANY, now=NOW, idle_kinds=IDLE_KINDS)
             log = tmp_path / "runs.db-wal"
             size, at = log.stat().st_size, time.time()
             for _ in range(20):
-                assert await store.acquire_due(10, fleets=ANY, now=NOW) == []
+                assert await store.acquire_due(10, fleets=ANY, now=NOW, idle_kinds=IDLE_KINDS) == []
                 await store.wait_for_work(0.002)
             assert log.stat().st_size == size
             assert log.stat().st_mtime <= at

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from asterism.constellation.machine import planning
-from asterism.constellation.model.edits import parse_actions, refusal_of
+from asterism.constellation.model.edits import parse_actions
 from asterism.engine.kernel.machine import kind_of
 from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.kernel.refusal import refusal_of
 from asterism.testing.device import Behaviour
 from asterism.testing.ending import Ending
 from asterism.testing.people import Answer, Crash, ScheduledEvent

@@ -38,6 +38,7 @@ from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.due_runs import DueRunsEngine
+from asterism.engine.runtime.registration import idle_kinds
 from asterism.engine.runtime.retention import Retention
 from asterism.errors import InvalidInput, RunNewer, UnknownMachine
 from asterism.loop.python.resumption import check_definitions
@@ -186,7 +187,8 @@ class Server:
     async def drive_due_runs(self) -> None:
         """Drive the due runs until this is cancelled; then release all, so that the next owner loses nothing."""
         app = self.app
-        engine = DueRunsEngine(app.store, app.clock, ("", app.fleet_name), functools.partial(app.driver.warn, ""))
+        warn, idle = functools.partial(app.driver.warn, ""), idle_kinds(app.driver.machines.values())
+        engine = DueRunsEngine(app.store, app.clock, ("", app.fleet_name), warn, idle_kinds=idle)
         drive = functools.partial(app.driver.drive_acquired, check=self._check, grace_s=lambda: self._grace_s)
         await engine.serve(drive, concurrency=self._options.concurrency)
 

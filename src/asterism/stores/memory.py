@@ -12,7 +12,7 @@ import collections
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -158,11 +158,11 @@ class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
         self.memory.acquired_at[row.run_id] = row.seq
         return owned
 
-    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
+    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]) -> list[RunRow]:
         await self._begin("claim")
         due: dict[str, list[RunRow]] = {}
         owned: collections.Counter[str] = collections.Counter()
-        self._free_dead(now)
+        self._free_dead(now, idle_kinds)
         for row in self.memory.runs.values():
             if row.root != row.run_id:
                 continue
@@ -173,11 +173,11 @@ class MemoryStore(MemoryFiles, MemoryTokens, MemorySchedules, MemoryNotices):
             rows.sort(key=lambda row: row.due_at or 0.0)
         return [self._own(row) for row in fair_share(due, owned, limit)]
 
-    def _free_dead(self, now: float) -> None:
+    def _free_dead(self, now: float, idle_kinds: Collection[str]) -> None:
         runs = self.memory.runs
         dead = [row for row in runs.values() if row.root == row.run_id and row.owner and row.owner not in self.memory.living]
         for row in dead:
-            progressed = has_progressed(row, runs, self.memory.records, self.memory.acquired_at)
+            progressed = has_progressed(row, runs, self.memory.records, self.memory.acquired_at, idle_kinds)
             runs[row.run_id] = free = freed(row, now, progressed=progressed, has_unread=self._has_unfolded(row.run_id))
             self.memory.notices.note_stuck(free, CRASHED if free.tries > row.tries else "")
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from asterism.engine.kernel.journal import Record
 from asterism.engine.ports.notices import STUCK_TRIES
 from asterism.engine.ports.store import RunRow
-from asterism.engine.runtime.problems import CRASHED, NO_PROGRESS_KINDS, retry_delay_s
+from asterism.engine.runtime.problems import CRASHED, retry_delay_s
 
 
 def has_progressed(
-    root: RunRow, runs: Mapping[str, RunRow], records: Mapping[str, Sequence[Record]], acquired_at: Mapping[str, int]
+    root: RunRow,
+    runs: Mapping[str, RunRow],
+    records: Mapping[str, Sequence[Record]],
+    acquired_at: Mapping[str, int],
+    idle_kinds: Collection[str],
 ) -> bool:
     """Return True if the owner of a root has recorded more than every new owner does; ``acquired_at`` has seqs by run id."""
     tree = [row.run_id for row in runs.values() if row.root == root.run_id and row.owner == root.owner]
-    return any(record.kind not in NO_PROGRESS_KINDS for run in tree for record in records[run][acquired_at.get(run, 0) :])
+    return any(record.kind not in idle_kinds for run in tree for record in records[run][acquired_at.get(run, 0) :])
 
 
 def freed(root: RunRow, now: float, *, progressed: bool, has_unread: bool) -> RunRow:

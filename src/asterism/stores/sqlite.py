@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -167,8 +168,9 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         connection.execute(ACQUIRE_RUN, (self._owners.enter(), run_id))
         return int(epoch) + 1
 
-    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
-        return await self._writer.write(lambda connection: acquire_due(connection, self._owners, limit, fleets, now))
+    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]) -> list[RunRow]:
+        acquire = functools.partial(acquire_due, owners=self._owners, limit=limit, fleets=fleets, now=now, idle_kinds=idle_kinds)
+        return await self._writer.write(acquire)
 
     async def wait_for_work(self, timeout_s: float) -> None:
         polls = max(1, math.ceil(timeout_s / WORK_POLL_S))

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from asterism.engine.ports.notices import STUCK_TRIES
 from asterism.engine.ports.store import RunRow
-from asterism.engine.runtime.problems import CRASHED, NO_PROGRESS_KINDS, retry_delay_s
+from asterism.engine.runtime.problems import CRASHED, retry_delay_s
 from asterism.stores.fair_share import fair_share
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_notices import note_stuck
@@ -65,12 +65,14 @@ ORDER BY due_at, rowid LIMIT ?"""
 _COUNT_OWNED = "SELECT tenant, count(*) FROM runs WHERE owner = ? AND owner <> '' AND root = run GROUP BY tenant"
 
 
-def acquire_due(connection: sqlite3.Connection, owners: Owners, limit: int, fleets: Sequence[str], now: float) -> list[RunRow]:
+def acquire_due(
+    connection: sqlite3.Connection, owners: Owners, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]
+) -> list[RunRow]:
     """Perform ``Store.acquire_due`` within a transaction."""
     me = owners.enter()
     for (owner,) in connection.execute(SELECT_OWNERS).fetchall():
         if not owners.live_owner(owner):
-            _free_runs(connection, owner, now)
+            _free_runs(connection, owner, now, idle_kinds)
     named = msgspec.json.encode(fleets).decode()
     tenants = [tenant for (tenant,) in connection.execute(_SELECT_DUE_TENANTS)]
     due = {tenant: rows_of(RunRow, connection.execute(_SELECT_DUE, (tenant, now, named, min(limit, MAX_INTEGER)))) for tenant in tenants}
@@ -79,9 +81,9 @@ def acquire_due(connection: sqlite3.Connection, owners: Owners, limit: int, flee
     return [msgspec.structs.replace(row, epoch=row.epoch + 1, owner=owners.live_owner(me), due_at=None) for row in share]
 
 
-def _free_runs(connection: sqlite3.Connection, owner: str, now: float) -> None:
+def _free_runs(connection: sqlite3.Connection, owner: str, now: float, idle_kinds: Collection[str]) -> None:
     """Free the runs of a dead process; those whose work may have ended it are due after a growing delay."""
-    connection.execute(_COUNT_CRASH, (owner, msgspec.json.encode(NO_PROGRESS_KINDS).decode()))
+    connection.execute(_COUNT_CRASH, (owner, msgspec.json.encode(list(idle_kinds)).decode()))
     for run_id, tries in connection.execute(_SELECT_CRASHED, (owner, STUCK_TRIES)).fetchall():
         connection.execute(_SET_CRASHED, (now + retry_delay_s(tries - STUCK_TRIES), CRASHED, run_id))
         note_stuck(connection, run_id, CRASHED)

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from asterism.constellation.machine.events import AskPlanner
@@ -32,7 +32,7 @@ from asterism.engine.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.engine.runtime.clock import Clock
 from asterism.engine.runtime.driver import Driver
 from asterism.engine.runtime.due_runs import DueRunsEngine
-from asterism.engine.runtime.registration import Registration
+from asterism.engine.runtime.registration import Registration, idle_kinds
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
 from asterism.loop.machine.requests import ModelCall, ToolUse, WorkerCall
 from asterism.loop.python.definition import open_performers
@@ -192,7 +192,7 @@ class Process:
     async def _serve(self, driver: Driver) -> ExitReason:
         """Drive what is due, until this server is stopped."""
         world, rng = self.world, random.Random(f"{self.name} serves")
-        engine = DueRunsEngine(self.store, world.clock, ("",), lambda _: None, look_s=LOOK_S)
+        engine = DueRunsEngine(self.store, world.clock, ("",), lambda _: None, idle_kinds=idle_kinds(MACHINES.values()), look_s=LOOK_S)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(rng.choice((None, 3.0, 20.0, 100.0))):
                 await engine.serve(functools.partial(self._drive_due, driver), concurrency=rng.choice((1, 10)))
@@ -268,9 +268,9 @@ class _StoreHandle(MemoryStore):
             self._process.store_failures += 1
             raise StoreUnavailable("simulated: the write succeeded but its reply was lost")
 
-    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
+    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]) -> list[RunRow]:
         await self._delay()
-        found = await super().acquire_due(limit, fleets=fleets, now=now)
+        found = await super().acquire_due(limit, fleets=fleets, now=now, idle_kinds=idle_kinds)
         await self._delay()
         return found
 

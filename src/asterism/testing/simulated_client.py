@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.events import Edited, RaiseLimits
-from asterism.constellation.model.edits import refusal_of
 from asterism.conversation.python.conversation import Conversation
 from asterism.conversation.python.secret_store import SecretStore
 from asterism.engine.control.run_control import Answered, Cancel, Pause, Unpause
 from asterism.engine.kernel.machine import Event, Machine, kind_of
 from asterism.engine.kernel.packing import event_body
+from asterism.engine.kernel.refusal import refusal_of
 from asterism.engine.ports.store import ACCEPTED, Commit, InboxRow, InquiryRow
 from asterism.engine.runtime.children import PARENT
 from asterism.engine.runtime.client import Client

@@ -208,6 +208,8 @@ class AttemptEnded(EffectResult, tag="attempt_ended", frozen=True, kw_only=True)
 class AttemptProgressed(Event, tag="attempt_progressed", frozen=True, kw_only=True):
     """A progress report of a running attempt."""
 
+    is_progress: ClassVar[bool] = False
+
     effect_id: str
     fraction: float | None = None
     message: str = ""
@@ -220,6 +222,8 @@ class AttemptBegun(Event, tag="attempt_begun", frozen=True, kw_only=True):
         of: id of the effect.
     """
 
+    is_progress: ClassVar[bool] = False
+
     of: str
 
 
@@ -231,6 +235,8 @@ class AttemptQueued(Event, tag="attempt_queued", frozen=True, kw_only=True):
         reason: that reason, in words; empty if other runs have the places.
     """
 
+    is_progress: ClassVar[bool] = False
+
     of: str
     reason: str = ""
 
@@ -241,6 +247,8 @@ class AttemptAttached(Event, tag="attempt_attached", frozen=True, kw_only=True):
     Attributes:
         of: id of the effect.
     """
+
+    is_progress: ClassVar[bool] = False
 
     of: str
     handle: str
@@ -273,6 +281,8 @@ class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
         reason: why, in words.
         removed: True if it has left the fleet.
     """
+
+    is_progress: ClassVar[bool] = False
 
     device: str
     reason: str = ""

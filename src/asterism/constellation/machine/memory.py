@@ -6,20 +6,22 @@ All of it can be converted to data, for snapshots.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from asterism.constellation.machine.answers import check_types, edited_arguments
 from asterism.constellation.machine.events import Dispatch, Planned, PlanningFailed, RunOptions, StopAttempt
 from asterism.constellation.machine.task_coupling import TaskSchedule
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import Refusal
 from asterism.constellation.model.fan_out import items_words
 from asterism.constellation.model.task import Role, TaskStar, TaskStatus
-from asterism.engine.control.run_control import RunMemory
+from asterism.engine.control.run_control import Answered, RunMemory
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
-from asterism.engine.kernel.profile import Fleet
+from asterism.engine.kernel.profile import Fleet, skill_of
 
 EXTENDED = 4
 """Rules from which on plans have reserved ids and ``${task.error}``, and live edits exact names."""
@@ -218,6 +220,19 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     def inquiry_limit_s(self, kind: str) -> float | None:
         """Return the seconds after which a question expires: nothing else bounds that of a handler."""
         return self.options.inquiry_timeout_s or (self.options.wall_limit_s if self.ending else None)
+
+    @staticmethod
+    def edit_of(subject: Mapping[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+        """Return an edit of a task's arguments without those that are shown as references to secrets."""
+        return edited_arguments(subject, value)
+
+    def check_values(self, given: Answered) -> None:
+        """Check an edit or a result against the types that the skill of the task declares."""
+        attempt = self.questions.get(given.effect_id)
+        if attempt is None or self.asked_by_device(given.effect_id):
+            return  # it is about a plan, or a device has asked and checks the answer; or it has just been closed
+        if skill := skill_of(self.fleet, attempt.device, attempt.skill):
+            check_types(attempt, skill, given)
 
     def asked_by_device(self, inquiry_id: str) -> Dispatch | None:
         """Return the attempt whose device has asked an open question; None for any other id."""

@@ -13,7 +13,8 @@ import msgspec
 from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
 from asterism.constellation.model.line import DependencyType
 from asterism.engine.kernel.data import check_encodable
-from asterism.errors import InvalidInput, Refused
+from asterism.engine.kernel.refusal import CodedRefusal
+from asterism.errors import InvalidInput
 
 RefusalCode = Literal[
     "cycle",
@@ -48,48 +49,16 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class BatchRefusal(Refusal, frozen=True, kw_only=True, omit_defaults=True):
-    """The refusal of a batch from outside, as its sender reads it.
-
-    Attributes:
-        index: index of the edit that causes the refusal, from 0; None for a single edit, and where no
-            single edit is the cause.
-    """
-
-    index: int | None = None
-
-    @property
-    def subject(self) -> str:
-        """Return the subject in words, with the place of the edit in its batch."""
-        return self.what if self.index is None else f"actions[{self.index}] {self.what}"
-
-
-class EditRefused(Refused):
+class EditRefused(CodedRefusal):
     """A batch of edits was refused, and none of them was applied.
 
     Attributes:
         refusal: the first refusal.
-        index: as in ``BatchRefusal``.
     """
 
     def __init__(self, code: RefusalCode, what: str, why: str, index: int | None = None) -> None:
         self.refusal = Refusal(code=code, what=what, why=why)
-        self.index = index
-        super().__init__(f"{BatchRefusal(code=code, what=what, why=why, index=index).subject}: {why}")
-
-    @property
-    def verdict(self) -> str:
-        """Return the refusal as JSON, so that a sender can read its code (:func:`refusal_of`)."""
-        found = self.refusal
-        return msgspec.json.encode(BatchRefusal(code=found.code, what=found.what, why=found.why, index=self.index)).decode()
-
-
-def refusal_of(verdict: str) -> BatchRefusal | None:
-    """Return the refusal in an inbox verdict; None if the verdict is in words only."""
-    try:
-        return msgspec.json.decode(verdict, type=BatchRefusal)
-    except msgspec.DecodeError:
-        return None
+        super().__init__(code, what, why, index)
 
 
 class BuildConstellation(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="build_constellation"):

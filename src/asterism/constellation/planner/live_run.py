@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from asterism.constellation.machine.events import Edited
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.edits import EditRefused, parse_actions, refusal_of
+from asterism.constellation.model.edits import EditRefused, RefusalCode, parse_actions
 from asterism.constellation.planner.draft import Accepted
 from asterism.engine.kernel.data import check_json
 from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.refusal import refusal_of
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import ACCEPTED
 from asterism.engine.runtime.client import VERDICT_POLL_S, Client
@@ -86,7 +87,7 @@ class LiveRun:
                 refusal = refusal_of(verdict)
                 if refusal is None:
                     raise EditRefused("unavailable", "run", verdict)
-                raise EditRefused(refusal.code, refusal.what, refusal.why, refusal.index)
+                raise EditRefused(cast("RefusalCode", refusal.code), refusal.what, refusal.why, refusal.index)
             await self._read_on()
             return msgspec.structs.replace(self._sent[key], constellation=self._read_so_far.memory.constellation)
         finally:

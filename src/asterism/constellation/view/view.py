@@ -31,7 +31,7 @@ from asterism.constellation.machine.events import (
 )
 from asterism.constellation.machine.memory import NAMED, ConstellationMemory
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.edits import parse_action, refusal_of
+from asterism.constellation.model.edits import parse_action
 from asterism.constellation.model.task import SETTLED, TaskStar, TaskStatus
 from asterism.constellation.view.device_words import device_words, dispatch_words, sign_words
 from asterism.constellation.view.fan_out import item_fields, moved_line
@@ -47,6 +47,7 @@ from asterism.engine.control.run_control import (
 )
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult, kind_of
+from asterism.engine.kernel.refusal import refusal_of
 from asterism.engine.kernel.run import Run
 from asterism.views.delta import LogLine, Weight, brief
 from asterism.views.view import BaseView, Settled

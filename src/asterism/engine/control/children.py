@@ -65,6 +65,8 @@ class ChildBlocked(Event, tag="child_blocked", frozen=True, kw_only=True):
         effect_id: id of the effect that started the child.
     """
 
+    is_progress: ClassVar[bool] = False
+
     effect_id: str
     blocked: bool
 

@@ -6,7 +6,7 @@ A run's ownership, pauses, cancellation, forks and questions to people are not s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -31,6 +31,7 @@ class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=Tr
     """
 
     adopts_rules: ClassVar[bool] = True
+    is_progress: ClassVar[bool] = False
 
     epoch: int
     owner: str
@@ -88,6 +89,8 @@ class FleetGuarded(Event, tag="fleet_guarded", frozen=True, kw_only=True):
         guards: by device id.
         submitter_may_approve: False if who has submitted the run may not approve in it.
     """
+
+    is_progress: ClassVar[bool] = False
 
     guards: dict[str, DeviceGuards]
     submitter_may_approve: bool = True
@@ -309,6 +312,22 @@ class RunMemory(msgspec.Struct, kw_only=True):
 
     def count_usage(self, event: EffectResult) -> None:
         """Count the usage that an effect result reports, even if no move handles the result."""
+
+    @staticmethod
+    def edit_of(subject: Mapping[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+        """Return the value of an answer ``edit`` as the run takes it; ``subject`` is what its question shows.
+
+        Raises:
+            InvalidInput: it changes what no answer may change.
+        """
+        return value
+
+    def check_values(self, given: Answered) -> None:
+        """Check the values of an answer that is not yet written, as far as the moves do not check them.
+
+        Raises:
+            InvalidInput: a value has another type than the question asks for.
+        """
 
     def outcome(self) -> str:
         """Return ``finished``, ``failed`` or ``cancelled``; empty while the run has not ended."""

@@ -53,6 +53,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     is ``Answered``."""
     adopts_rules: ClassVar[bool] = False
     """True for the acquisition of ownership and an import: from its entry on, the rules of who writes it apply."""
+    is_progress: ClassVar[bool] = True
+    """False for an event that each new owner of a run may cause, whether the run advances or not."""
     submits: ClassVar[bool] = False
     """True for an event whose sender submits the run, as that of the first entry does."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -226,19 +226,20 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, P
         """
         ...
 
-    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
+    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]) -> list[RunRow]:
         """Make the process of this store the owner of root runs that are due; return their rows.
 
         A root whose owner is dead is due, too, if it has not ended, or if something was sent to it
         that has no verdict. Its work may have ended that process: a run is due after a growing
         delay, with a problem, from the ``STUCK_TRIES``-th drive in a row on whose owner has died
-        and recorded only entries of ``NO_PROGRESS_KINDS``. Free places go to the tenants that have
+        and recorded only entries of ``idle_kinds``. Free places go to the tenants that have
         the fewest runs here, and of one tenant to the run that has been due for longest.
 
         Args:
             limit: the most runs to acquire.
             fleets: only runs of these fleets; ``""`` for runs of none.
             now: seconds since the epoch.
+            idle_kinds: kinds of events that are no progress of a run (``registration.idle_kinds``).
 
         Returns:
             The rows as they are now, with the new epochs. The driver of a run must check its version.

@@ -12,6 +12,6 @@
   machine.
 - ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids.
   ``private_files``: file modes. ``verdicts``: verdicts on commands, for their senders.
-  ``answer_values``: secrets and types in answers and edits. ``conformance``: values by a JSON Schema.
+  ``answer_values``: secrets and values in answers.
   ``database_status``: the servers and the work of a database. ``daemon_threads``: calls that may block for ever.
 """

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from asterism.constellation.model.edits import EditRefused
 from asterism.engine.control.children import ChildBlocked, ChildEnded, ChildRequest, ChildSignaled, SignalChild, StartChild, child_run_id
 from asterism.engine.kernel.machine import EffectResult, Machine, run_id_of
 from asterism.engine.kernel.run import Run
@@ -78,7 +77,7 @@ class ChildPerformer:
             for signal_id, signal in request.signals.items():  # first: a cancel sent earlier must prevent its work
                 await self._host.store.send(inbox_row(signal_id, signal, self._host.clock.now()))
             live = await self._host.drive_child(child, note_blocked)
-        except (EditRefused, Refused) as refused:  # it was never written
+        except Refused as refused:  # it was never written
             return ChildEnded(effect_id=effect_id, outcome="failed", reason=str(refused), code="refused")
         finally:
             del self._host.starters[child]

@@ -24,7 +24,7 @@ from asterism.engine.kernel.profile import Fleet
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.files import Files
 from asterism.engine.ports.store import ACCEPTED, InboxRow, InquiryRow, RunRow, RunStatus, Store
-from asterism.engine.runtime.answer_values import check_no_secret, check_types, edited_arguments
+from asterism.engine.runtime.answer_values import check_no_secret, check_values, edit_of
 from asterism.engine.runtime.clock import Clock
 from asterism.engine.runtime.journal_file import Journal, with_run_id
 from asterism.engine.runtime.registration import machine_of
@@ -328,7 +328,8 @@ class Client:
         if verb == "edit" and not isinstance(value, dict):
             raise InvalidInput(f"an edit of {inquiry_id} needs the new arguments as a JSON object")
         check_no_secret(asked, value)
-        value = edited_arguments(asked, value) if verb == "edit" else value
+        machine = self.machines.get((await self.store.run(asked.run_id)).machine)
+        value = edit_of(machine, asked, value) if verb == "edit" else value
         check_json([value, reason], f"the answer to {inquiry_id}")  # the journal must give back exactly what was approved
         if verb != "edit":
             as_json([value, reason], f"the answer to {inquiry_id}")
@@ -336,7 +337,7 @@ class Client:
             digest = asked.digest  # a local program sees the whole request where it sees the question
         event = Answered(effect_id=inquiry_id, verb=verb, value=value, reason=reason, digest=digest)
         if is_new:
-            await check_types(self.store, self.machines, asked.run_id, event)
+            await check_values(self.store, machine, asked.run_id, event)
         for number in range(1, MAX_ANSWERS + 1):
             default = inquiry_id if number == 1 else f"{inquiry_id}#{number}"
             row = self._row(asked.run_id, event, actor=actor, key=key or default)

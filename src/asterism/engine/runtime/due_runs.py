@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from asterism.engine.ports.engine import Drive
 from asterism.engine.ports.store import RunRow, Store
@@ -27,14 +27,25 @@ class DueRunsEngine:
         clock: says what is due.
         fleets: names of the fleets whose runs are driven; ``""`` for runs without one.
         warn: called with a problem of the store.
+        idle_kinds: as in ``Store.acquire_due``, of the machines that are driven here.
         look_s: the longest time between two looks at the store.
     """
 
-    def __init__(self, store: Store, clock: Clock, fleets: Sequence[str], warn: Callable[[str], None], *, look_s: float = LOOK_S) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        fleets: Sequence[str],
+        warn: Callable[[str], None],
+        *,
+        idle_kinds: Collection[str],
+        look_s: float = LOOK_S,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._fleets = fleets
         self._warn = warn
+        self._idle_kinds = idle_kinds
         self._look_s = look_s
 
     async def serve(self, drive: Drive, *, concurrency: int) -> None:
@@ -71,7 +82,7 @@ class DueRunsEngine:
 
     async def _acquired(self, limit: int) -> list[RunRow] | StoreUnavailable:
         try:
-            return await self._store.acquire_due(limit, fleets=self._fleets, now=self._clock.now())
+            return await self._store.acquire_due(limit, fleets=self._fleets, now=self._clock.now(), idle_kinds=self._idle_kinds)
         except StoreUnavailable as error:
             return error
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from asterism.constellation.machine.events import AttemptAttached, AttemptBegun, AttemptProgressed, AttemptQueued, DeviceLost
-from asterism.engine.control.children import ChildBlocked
-from asterism.engine.control.run_control import OwnershipAcquired
 from asterism.engine.kernel.data import error_text
 from asterism.engine.kernel.journal import JournalMismatch
-from asterism.engine.kernel.machine import kind_of
 from asterism.errors import AsterismError
 
 MAX_PROBLEM = 1000
@@ -20,11 +16,6 @@ CRASHED = (
     "the process that drives it ended again and again before it recorded any progress: the work of this run may use up its memory "
     "or end it; look at the last lines of its log, or cancel the run"
 )
-NO_PROGRESS_KINDS = tuple(
-    kind_of(event)
-    for event in (OwnershipAcquired, ChildBlocked, DeviceLost, AttemptAttached, AttemptBegun, AttemptProgressed, AttemptQueued)
-)
-"""Events that every new owner of a run may cause, whether the run advances or not."""
 
 
 def retry_delay_s(tries: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from asterism.engine.control.children import SignalChild, StartChild
 from asterism.engine.control.run_control import CancelEffect, OwnershipAcquired, RunMemory
 from asterism.engine.kernel.journal import check_known
-from asterism.engine.kernel.machine import Effect, Machine
+from asterism.engine.kernel.machine import Effect, Machine, kind_of
 from asterism.engine.ports.performer import Performer
 from asterism.engine.ports.store import RunRow
 from asterism.errors import InvalidInput, UnknownMachine
@@ -61,6 +61,11 @@ def registered(known: Mapping[str, Machine[Any]], registrations: Iterable[Regist
             raise InvalidInput(f"machine {machine.name!r}: another machine has this name; choose another name")
         found[machine.name] = machine
     return found
+
+
+def idle_kinds(machines: Iterable[Machine[Any]]) -> tuple[str, ...]:
+    """Return the kinds of the events of machines that are no progress of a run, for ``Store.acquire_due``."""
+    return tuple(sorted({kind_of(event) for machine in machines for event in machine.events if not event.is_progress}))
 
 
 def machine_of(row: RunRow, machines: Mapping[str, Machine[Any]]) -> Machine[Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from asterism.constellation.model.edits import EditRefused, refusal_of
 from asterism.engine.control.run_control import Answered
+from asterism.engine.kernel.refusal import CodedRefusal, refusal_of
 from asterism.engine.ports.store import ACCEPTED, InboxRow
 from asterism.errors import Refused
 
@@ -14,13 +14,14 @@ def accepted(verdict: str) -> str:
     """Return a verdict that is ``accepted``.
 
     Raises:
-        EditRefused: the run has refused edits; ``refusal`` has its code, ``index`` the place of the edit in its batch.
+        CodedRefusal: the run has refused edits; ``refusal`` has its code, ``index`` the place of the edit in its batch.
         Refused: the run has refused another command.
     """
-    if verdict != ACCEPTED:
-        refusal = refusal_of(verdict)
-        raise EditRefused(refusal.code, refusal.what, refusal.why, refusal.index) if refusal else Refused(verdict)
-    return verdict
+    if verdict == ACCEPTED:
+        return verdict
+    if refusal := refusal_of(verdict):
+        raise CodedRefusal(refusal.code, refusal.what, refusal.why, refusal.index)
+    raise Refused(verdict)
 
 
 def no_verdict(run_id: str, timeout_s: float) -> str:

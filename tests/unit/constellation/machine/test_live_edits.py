@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from asterism.constellation.machine.events import Edited
-from asterism.constellation.model.edits import BatchRefusal, EditRefused, Refusal, refusal_of
+from asterism.constellation.model.edits import EditRefused, Refusal
 from asterism.engine.control.run_control import Cancel, Pause, Unpause
+from asterism.engine.kernel.refusal import BatchRefusal, refusal_of
 from tests.support.constellation_harness import Agent, memory_of
 from tests.support.constellations import action, lines, plan, tasks
 
@@ -185,8 +186,8 @@ def test_a_planner_may_not_finish_over_a_task_that_was_added_meanwhile() -> None
 
 
 def test_a_verdict_contains_its_refusal() -> None:
-    for refusal in (BatchRefusal(code="cycle", what="a -> b -> a", why="no"), BatchRefusal(code="cycle", what="a", why="no", index=0)):
-        assert refusal_of(EditRefused(refusal.code, refusal.what, refusal.why, refusal.index).verdict) == refusal
+    for what, index in (("a -> b -> a", None), ("a", 0)):
+        assert refusal_of(EditRefused("cycle", what, "no", index).verdict) == BatchRefusal(code="cycle", what=what, why="no", index=index)
     assert refusal_of("constellation agent in START does not accept edited") is None
 
 

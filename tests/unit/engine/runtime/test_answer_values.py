@@ -1,64 +1,12 @@
-"""What an edit of arguments changes, which secrets an answer may not have, and which types its values have."""
+"""Which secrets an answer may not have."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from asterism.engine.control.run_control import Verb
-from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.ports.store import InquiryRow
-from asterism.engine.runtime.answer_values import check_no_secret, check_types_in, edited_arguments
+from asterism.engine.runtime.answer_values import check_no_secret
 from asterism.errors import InvalidInput
-from tests.support.constellation_harness import Agent
-
-REFERENCE = "${secret.SHOP_TOKEN}"
-
-ROW = {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]}
-PARAMETERS = {
-    "type": "object",
-    "properties": {
-        "prices": {"type": "array", "items": {"$ref": "#/$defs/Row"}},
-        "amount": {"type": "number"},
-        "day": {"type": "string", "format": "date"},
-        "note": {},
-    },
-    "$defs": {"Row": ROW},
-}
-
-
-def question(arguments: Any, **more: Any) -> InquiryRow:
-    subject = {"task_id": "publish", "arguments": arguments, **more}
-    return InquiryRow(inquiry_id="run:1.0", run_id="run", prompt="Run publish?", verbs=("approve", "edit"), subject=json.dumps(subject))
-
-
-def test_a_secret_that_an_edit_leaves_as_shown_stays_as_it_is() -> None:
-    asked = question({"price": 1050, "token": REFERENCE})
-    assert edited_arguments(asked, {"price": 1095, "token": REFERENCE}) == {"price": 1095}
-
-
-@pytest.mark.parametrize("shown", [REFERENCE, {"url": "shop", "token": REFERENCE}, [f"Bearer {REFERENCE}"]])
-def test_an_argument_with_a_secret_cannot_be_edited(shown: Any) -> None:
-    with pytest.raises(InvalidInput, match="argument token is a secret, and answers are journaled: leave it out"):
-        edited_arguments(question({"token": shown}), {"token": "sesame"})
-
-
-def test_an_edit_brings_no_references() -> None:
-    with pytest.raises(InvalidInput, match="only the arguments shown are approved: give a value, or leave it out"):
-        edited_arguments(question({"note": "x", "token": REFERENCE}), {"note": [f"see {REFERENCE}"]})
-
-
-def test_an_edit_of_other_things_than_the_arguments_of_a_task_is_not_changed() -> None:
-    asked = InquiryRow(
-        inquiry_id="run:1.0",
-        run_id="run",
-        prompt="Call it?",
-        verbs=("edit",),
-        subject='{"tool": "pay", "arguments": {"token": "${secret.X}"}}',
-    )
-    assert edited_arguments(asked, {"token": "${secret.X}"}) == {"token": "${secret.X}"}
 
 
 def test_an_answer_has_no_value_for_a_secret_field() -> None:
@@ -66,82 +14,3 @@ def test_an_answer_has_no_value_for_a_secret_field() -> None:
     with pytest.raises(InvalidInput, match=r"asks for a secret \(pin\)"):
         check_no_secret(asked, {"pin": "1234"})
     check_no_secret(asked, {"amount": 40})
-
-
-def asks(output: Any = None, *, requires_approval: bool) -> Agent:
-    """An agent that asks about a task."""
-    skill = Skill(name="publish", parameters=PARAMETERS, output=output)
-    task = {"task_id": "publish", "device": "s", "skill": "publish", "inputs": {"amount": "3"}, "requires_approval": requires_approval}
-    return Agent({"tasks": [task]}, fleet=(AgentProfile(device_id="s", skills=(skill,)),))
-
-
-def interrupted(output: Any) -> Agent:
-    """An agent that asks about a task that may have finished."""
-    agent = asks(output, requires_approval=False)
-    agent.ends("publish", error="interrupted")
-    return agent
-
-
-def refusal(agent: Agent, verb: Verb, value: Any) -> str:
-    with pytest.raises(InvalidInput) as refused:
-        check_types_in(agent.memory, agent.answer(verb, value))
-    return str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ({"amount": "x"}, "amount: publish takes number, not str"),
-        ({"amount": "4"}, "amount: publish takes number, not str"),
-        ({"amount": True}, "amount: publish takes number, not bool"),
-        ({"amount": None}, "amount: publish takes number, not null"),
-        ({"day": "tomorrow"}, 'day: publish takes date such as 2026-11-23, not "tomorrow"'),
-        ({"prices": [{"price": 1}, {"price": "2"}]}, "prices[1].price: publish takes number, not str"),
-        ({"prices": [{"cost": 1}]}, "prices[0]: publish takes an object with price; price is missing"),
-    ],
-)
-def test_an_edit_is_checked_to_its_innermost_values_before_the_approval_is_spent(value: dict[str, Any], told: str) -> None:
-    assert refusal(asks(requires_approval=True), "edit", value) == f"publish.inputs.{told}"
-
-
-def test_an_edit_of_the_declared_types_is_accepted() -> None:
-    value = {"prices": [{"price": 2, "more": "x"}], "amount": 2.5, "day": "2026-12-01", "note": [None]}
-    agent = asks(requires_approval=True)
-    answer = agent.answer("edit", value)
-    check_types_in(agent.memory, answer)
-    agent.batch(answer)
-    assert agent.attempt("publish").arguments == value
-
-
-def test_the_inputs_of_a_nested_plan_have_no_declared_types() -> None:
-    nested = {"tasks": [{"task_id": "b", "device": "s", "skill": "publish", "inputs": {"note": "${inputs.note}"}}]}
-    task = {"task_id": "a", "constellation": nested, "inputs": {"note": "x"}, "requires_approval": True}
-    agent = Agent({"tasks": [task]}, fleet=(AgentProfile(device_id="s", skills=(Skill(name="publish", parameters=PARAMETERS),)),))
-    check_types_in(agent.memory, agent.answer("edit", {"note": 3}))
-
-
-def test_an_argument_that_an_edit_leaves_as_shown_is_not_checked_as_it_would_be_in_an_approval() -> None:
-    agent = asks(requires_approval=True)
-    check_types_in(agent.memory, agent.answer("edit", {"amount": "3", "note": "new"}))
-
-
-@pytest.mark.parametrize(
-    ("output", "value", "told"),
-    [
-        ({"type": "integer"}, "six", "publish.result: publish returns integer, not str"),
-        ({"type": "null"}, "done", "publish.result: publish returns null, not str"),
-        ({"type": "array", "items": ROW}, [{"price": 1}, {"price": "2"}], "publish.result[1].price: publish returns number, not str"),
-        (ROW, {}, "publish.result: publish returns an object with price; price is missing"),
-    ],
-)
-def test_a_result_of_a_person_is_checked_against_the_declared_type(output: Any, value: Any, told: str) -> None:
-    assert refusal(interrupted(output), "respond", value) == told
-
-
-@pytest.mark.parametrize(("output", "value"), [({"type": "integer"}, 6), ({"type": "null"}, None), (None, "six"), (ROW, {"price": 1})])
-def test_a_result_of_a_person_that_fits_or_whose_type_is_not_declared_is_the_result(output: Any, value: Any) -> None:
-    agent = interrupted(output)
-    answer = agent.answer("respond", value)
-    check_types_in(agent.memory, answer)
-    agent.batch(answer)
-    assert agent.task("publish").result == value

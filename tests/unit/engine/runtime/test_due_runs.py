@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.driver import Driver
 from asterism.engine.runtime.due_runs import DueRunsEngine
 from asterism.engine.runtime.problems import CRASHED, retry_delay_s
+from asterism.engine.runtime.registration import idle_kinds
 from asterism.errors import InvalidInput, StoreUnavailable
 from asterism.stores.memory import Memory, MemoryStore
 from asterism.testing.clock import WorldClock
@@ -65,7 +66,7 @@ class Server:
         """Drive what is due while the body runs; then stop as a server stops."""
         performers: dict[type[Effect], Performer] = {Dispatch: self._hands}
         driver = Driver(store=self.store, clock=self.clock, machines=MACHINES, performers=performers, observers=[self])
-        engine = DueRunsEngine(self.store, self.clock, ("", "digits"), self.problems.append)
+        engine = DueRunsEngine(self.store, self.clock, ("", "digits"), self.problems.append, idle_kinds=idle_kinds(MACHINES.values()))
 
         async def drive(row: RunRow) -> None:
             await driver.drive_acquired(row, self.check, grace_s=lambda: self.grace_s)
@@ -248,8 +249,8 @@ def test_a_grace_period_that_is_shortened_meanwhile_ends_the_waiting() -> None:
 
 def test_stopping_while_a_run_is_being_acquired_releases_it() -> None:
     class Slow(MemoryStore):
-        async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
-            found = await super().acquire_due(limit, fleets=fleets, now=now)
+        async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]) -> list[RunRow]:
+            found = await super().acquire_due(limit, fleets=fleets, now=now, idle_kinds=idle_kinds)
             await asyncio.sleep(1)
             return found
 
@@ -447,11 +448,11 @@ def test_a_store_that_fails_is_asked_again_after_a_second() -> None:
     class Failing(MemoryStore):
         failures = 3
 
-        async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
+        async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]) -> list[RunRow]:
             if self.failures:
                 self.failures -= 1
                 raise StoreUnavailable("the disk is full")
-            return await super().acquire_due(limit, fleets=fleets, now=now)
+            return await super().acquire_due(limit, fleets=fleets, now=now, idle_kinds=idle_kinds)
 
     async def main() -> list[str]:
         memory = Memory()
@@ -469,9 +470,9 @@ def test_an_idle_server_looks_once_a_second_and_no_more(hours: float) -> None:
     class Counting(MemoryStore):
         looks = 0
 
-        async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float) -> list[RunRow]:
+        async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]) -> list[RunRow]:
             self.looks += 1
-            return await super().acquire_due(limit, fleets=fleets, now=now)
+            return await super().acquire_due(limit, fleets=fleets, now=now, idle_kinds=idle_kinds)
 
     async def main() -> int:
         memory = Memory()

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
+from asterism.constellation.model.conformance import mismatch
 from asterism.engine.kernel.file_value import FILE_SCHEMA
-from asterism.engine.runtime.conformance import mismatch
 
 
 class Size(enum.Enum):
