@@ -84,7 +84,7 @@ def test_the_wheel_has_every_file_of_the_package_its_license_and_its_types(dist:
         metadata = next(wheel.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
     listed = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert {name.removeprefix("src/") for name in listed} - names == set()
-    assert "asterism//py.typed" in names
+    assert "asterism/py.typed" in names
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     assert "License-Expression: Apache-2.0" in metadata
     assert f"Requires-Python: {PROJECT['requires-python']}" in metadata

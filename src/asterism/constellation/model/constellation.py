@@ -173,7 +173,9 @@ class TaskConstellation:
         self.unevaluated.pop(line_id, None)
 
     def inputs_changed(self, task_id: str) -> None:
-        """Update the task ids that the task's inputs refer to."""
+        """Update the task ids that the task's inputs refer to; for an item, those of its task hold."""
+        if self.tasks[task_id].item_of:
+            return
         values = with_items(self.tasks[task_id].inputs, self.tasks[task_id].for_each)
         self.referring.pop(task_id, None)
         if referred := frozenset(source for source, _ in references(values) if source != INPUTS):

@@ -149,7 +149,7 @@ def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
     [
         ("x = = 3", "not TOML: Invalid value (at line 1, column 5)"),
         ("", "devices: there are none; add a [[devices]] table with an id"),
-        ("nmae = 'x'", "unknown key 'nmae'; allowed: name, devices, notify"),
+        ("nmae = 'x'", "unknown key 'nmae'; allowed: name, submitter_may_approve, devices, notify"),
         ("[[notify]]\nname = 'ops'", "notify[0]: Object missing required field url"),
         ("[[notify]]\nname = 'o p s'\nurl = 'x'", "notify[0].name: Expected str matching regex '^[A-Za-z0-9_-]{1,40}$'"),
         (

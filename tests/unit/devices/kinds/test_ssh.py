@@ -252,7 +252,7 @@ def test_again_starts_an_attempt_that_never_started_but_not_one_whose_folder_is_
     async def scenario(server: SshServer, device: SshDevice) -> None:
         assert await device.perform(attempt("sh", again=True, script="echo 1"), Heard()) == text("1")
         heard = Heard()
-        end = await device.perform(attempt("sh", "r:2.0", again=True, handle="~/.asterism//x", script="echo 2"), heard)
+        end = await device.perform(attempt("sh", "r:2.0", again=True, handle="~/.asterism/x", script="echo 2"), heard)
         assert code(end) == "interrupted"
         assert server.starts == ["start"]
 
