@@ -11,7 +11,7 @@ from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.fan_out import item_id
-from asterism.constellation.model.nesting import nested_plan
+from asterism.constellation.model.nesting import nested_plan, reached
 from asterism.constellation.model.references import SECRET, references, secrets_of
 from asterism.constellation.model.specs import task_of
 from asterism.constellation.model.task import TaskStar
@@ -20,6 +20,7 @@ from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Per
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.profile import Fleet
+from asterism.errors import Refused
 
 GUARDED = 7
 """Rules from which on guards are asked, and an approval is bound to the whole request."""
@@ -113,6 +114,23 @@ def note_written(
         if task.approved not in ("", INTERRUPTED) and not task.settled:
             task.approved = VOID
     _add_approvals(memory, [tasks[task_id] for task_id in written])
+
+
+def note_edited(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bool) -> None:
+    """Mark the other tasks whose requests an edit of a task's arguments may change, as after an edit of the plan.
+
+    Raises:
+        Refused: such a task may not have the secrets that it uses any more; nothing has changed.
+    """
+    own, constellation = edited.item_of or edited.task_id, memory.constellation
+    also = [task_id for task_id in reached(constellation, [own]) if task_id != own]
+    for task in [constellation.tasks[task_id] for task_id in also]:
+        if not task.settled:
+            try:
+                check_written(memory.guards, task, is_foreign=is_foreign and marks_foreign(task, is_written=False))
+            except EditRefused as refused:
+                raise Refused(str(refused)) from None
+    note_written(memory, constellation, (), is_foreign=is_foreign, also=also)
 
 
 def _skill_of(task: TaskStar) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from asterism.constellation.machine.child_runs import child_for, is_child
 from asterism.constellation.machine.device_events import check_skill
 from asterism.constellation.machine.events import AttemptEnded, Dispatch
-from asterism.constellation.machine.guarding import GUARDED, guards_of_child, is_remote, permit_task
+from asterism.constellation.machine.guarding import GUARDED, guards_of_child, is_remote, note_edited, permit_task
 from asterism.constellation.machine.items import count, count_end, fan_out
 from asterism.constellation.machine.memory import (
     DEVICE,
@@ -220,6 +220,8 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     task = schedule.constellation.tasks[attempt.task_id]
     if event.verb == "edit" and kind != DEVICE:
         attempt = edited(memory, attempt, event.value, context)
+        if context.rules >= GUARDED:
+            note_edited(memory, task, is_foreign=is_remote(context))
         task.inputs = {**task.inputs, **event.value}  # a retry uses the approved arguments, too
         task.is_foreign = task.is_foreign or is_remote(context)
         schedule.constellation.inputs_changed(task.task_id)

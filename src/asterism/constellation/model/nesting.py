@@ -17,7 +17,7 @@ from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import MAX_NESTED, PlanDocument
 from asterism.constellation.model.edits import AddTask, Applied, BuildConstellation, Edit, EditRefused, UpdateTask
 from asterism.constellation.model.parameters import values_of
-from asterism.constellation.model.references import references
+from asterism.constellation.model.references import RUN, references
 from asterism.constellation.model.resolution import best_match, check_line, check_task, fields_of, skill_for
 from asterism.constellation.model.specs import task_of
 from asterism.constellation.model.task import TaskStar
@@ -58,18 +58,23 @@ def affected(applied: Applied, constellation: TaskConstellation) -> dict[str, No
     """Return the ids of the tasks whose requests a batch may change. O(n + e).
 
     These are the tasks that it wrote, those whose dependencies it changed, all after them, and the
-    handlers that refer to one of them.
+    handlers that refer to one of them, or to the end of the run: each task may change that.
     """
+    return reached(constellation, (*applied.tasks, *applied.targets), applied.removed_tasks)
+
+
+def reached(constellation: TaskConstellation, changed: Iterable[str], removed: Collection[str] = ()) -> dict[str, None]:
+    """Return the ids of changed tasks, and of those whose requests the change may change. O(n + e)."""
     found: dict[str, None] = {}
-    todo = [*applied.tasks, *applied.targets]
+    todo = [*changed]
     while todo:  # bounded by the number of tasks
         task_id = todo.pop()
         if task_id not in found:
             found[task_id] = None
             todo += constellation.successors(task_id)
         if not todo:
-            changed = {*found, *applied.removed_tasks}
-            todo = [it for it, named in constellation.referring.items() if it not in found and not named.isdisjoint(changed)]
+            sources = {RUN, *found, *removed}
+            todo = [it for it, named in constellation.referring.items() if it not in found and not named.isdisjoint(sources)]
     return found
 
 

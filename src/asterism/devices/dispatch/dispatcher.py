@@ -41,7 +41,7 @@ from asterism.devices.dispatch.places import LockedPlace, Places
 from asterism.devices.dispatch.remote_stop import LOST_S, STOP_TRY_S, stop_once, stop_until
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Continuing, Device, RemoteDevice
 from asterism.engine.kernel.data import texts_of
-from asterism.engine.kernel.guards import GuardedWork, Guards, is_within, permit
+from asterism.engine.kernel.guards import GuardedWork, Guards, is_within, permit, program_texts
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import how_to_write_there
 
@@ -379,7 +379,7 @@ def _outside(profile: AgentProfile, attempt: Attempt) -> str:
     """Return why a path of an attempt on this computer leaves its folder by a link; empty if none does."""
     bounds = profile.guards.of(attempt.skill).within if profile.kind == "local" else {}
     for name, folder in ((name, folder) for name, folders in bounds.items() for folder in folders):
-        for text in texts_of(attempt.arguments.get(name)):
+        for text in program_texts(attempt.arguments.get(name)):
             if not is_within(there := os.path.realpath(text), os.path.realpath(folder)):
                 return f"{name} {text!r:.80} is a link to {there!r:.80}, which is not within {folder}"
     return ""

@@ -160,23 +160,23 @@ def permit(guards: Guards, work: GuardedWork) -> Permit:
 
 def _out_of_bounds(guard: SkillGuard, work: GuardedWork) -> str:
     for name in work.arguments if EVERY in guard.no_options else guard.no_options:
-        if odd := next((text for text in _texts(work.arguments.get(name)) if text.startswith("-")), None):
+        if odd := next((text for text in program_texts(work.arguments.get(name)) if text.startswith("-")), None):
             return f"{name} {odd!r:.80} begins with -, and could be an option"
     for name, folder in ((name, folder) for name, folders in guard.within.items() for folder in folders):
-        if odd := next((text for text in _texts(work.arguments.get(name)) if not is_within(text, folder)), None):
+        if odd := next((text for text in program_texts(work.arguments.get(name)) if not is_within(text, folder)), None):
             return f"{name} {odd!r:.80} is not an absolute path within {folder}"
     return ""
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts, names and numbers of a JSON value, as a program would get them."""
+def program_texts(value: Any) -> Iterator[str]:
+    """Yield the texts, names and numbers of a JSON value, as a program would get them; each can be a path or an option."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield name
-            yield from _texts(item)
+            yield from program_texts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from program_texts(item)
     elif value is not None:
         yield value if isinstance(value, str) else str(value)
 

@@ -17,6 +17,7 @@ from asterism.errors import Refused
 from tests.support.constellation_harness import FLEET, Agent, retried
 from tests.support.constellations import action
 
+ADDED = action("add_task", task_id="zz", device="s", skill="again", inputs={"x": 1})
 RETRY = {"max_attempts": 6, "backoff_s": 0, "on": ["raised"]}
 
 
@@ -171,6 +172,34 @@ def test_a_handler_is_asked_about_after_an_edit_of_a_task_that_it_refers_to() ->
     assert not agent.task("h").is_as_written
 
 
+def test_a_task_is_asked_about_after_an_answer_that_edits_one_whose_result_reaches_it() -> None:
+    """A1: "for tasks that are added or changed after the submission"; the answer changes what ``later`` gets."""
+    first, later = task("g", skill="again", requires_approval=True), task("later", inputs={"x": "${g.x}"})
+    agent = Agent(plan(first, later, task("flagged", requires_approval=True), after="g>later"))
+    agent.batch(agent.answer("edit", {"x": "EVIL"}))
+    agent.ends("g", {"x": "EVIL"})
+    assert agent.task("later").attempts == 0
+    assert agent.inquiry().subject["task_id"] == "flagged"
+
+
+def test_an_answer_that_edits_an_item_changes_the_tasks_after_all_items() -> None:
+    """A1: "for tasks that are added or changed after the submission"; ``later`` gets the results of all items."""
+    each = task("g", inputs={"x": "${item}"}, for_each=[1, 2], requires_approval=True)
+    later = task("later", inputs={"x": "${g.0}"})
+    agent = Agent(plan(each, later, after="g>later"))
+    agent.batch(agent.answer("edit", {"x": "EVIL"}))
+    assert agent.inquiry().subject["task_id"] == "g[1]"
+    assert not agent.task("later").is_as_written
+
+
+def test_a_handler_that_refers_to_the_end_of_the_run_is_asked_about_after_every_edit() -> None:
+    """A1: "for tasks that are added or changed after the submission"; the text of the error comes from an added task."""
+    handler = task("h", inputs={"x": "${run.error}"}, role="on_failure")
+    agent = Agent(plan(task("hold", skill="again"), handler, task("flagged", requires_approval=True)))
+    edits(agent, ADDED)
+    assert not agent.task("h").is_as_written
+
+
 def test_an_edit_elsewhere_leaves_a_task_as_it_was_written() -> None:
     agent = Agent(plan(task("hold", skill="again"), task("later"), task("flagged", requires_approval=True), after="hold>later"))
     edits(agent, action("add_task", **task("zz", skill="again")), depends("hold", "zz"))
@@ -204,9 +233,6 @@ def secret_behind_hold() -> Agent:
     return Agent(plan(*to_start, after="hold>a hold>b"))
 
 
-ADDED = action("add_task", **task("zz", skill="again"))
-
-
 def test_a_client_gives_no_value_to_a_local_task_with_a_secret_by_a_dependency() -> None:
     """A7: the task takes an argument by name from the tasks before it."""
     agent = secret_behind_hold()
@@ -237,6 +263,29 @@ def test_a_model_gives_values_to_a_local_task_without_a_secret() -> None:
     agent.ends("hold")
     agent.plans(ADDED, depends("zz", "b"))
     assert not agent.task("b").is_foreign
+
+
+def test_an_answer_from_another_computer_gives_no_value_to_a_later_local_task_with_a_secret() -> None:
+    """A7: "No list of which skill or device may have which secret": the task refers to what the answer edits."""
+    first, then = task("g", skill="again", requires_approval=True), task("a", inputs={"x": "${g.x}", "y": "${secret.KEY}"})
+    agent = Agent(plan(first, then, after="g>a"))
+    to_evil = agent.answer("edit", {"x": "evil.example"})
+    with pytest.raises(Refused, match=r"a: .*the secret KEY"):
+        agent.take(to_evil, permissions=ALL_BUT_LOCAL)
+    assert agent.task("g").inputs == {"x": 1}
+    agent.batch(to_evil)
+    agent.ends("g", {"x": "local.example"})
+    assert agent.attempt("a").arguments["x"] == "local.example", "a local user may"
+
+
+def test_a_client_gives_no_value_to_a_local_handler_with_a_secret_by_the_end_of_the_run() -> None:
+    """A7: "No list of which skill or device may have which secret": the text of the error would go out with it."""
+    handler = task("h", inputs={"x": "${run.error}", "y": "${secret.KEY}"}, role="on_failure")
+    agent = Agent(plan(task("hold", skill="again"), handler))
+    with pytest.raises(EditRefused, match="the secret KEY"):
+        edits(agent, ADDED, permissions=ALL_BUT_LOCAL)
+    edits(agent, ADDED)
+    assert not agent.task("h").is_foreign, "a local user may"
 
 
 # -- nested plans ----------------------------------------------------------------------------------

@@ -463,9 +463,10 @@ def test_an_attempt_that_a_person_has_approved_begins_where_the_fleet_file_asks_
     assert [key for _, key in world.started()] == ["a"]
 
 
+@pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize(("path", "code"), [("out/secret", "guarded"), ("in", "completed"), ("in/new", "completed")])
-def test_a_link_leads_no_path_of_a_local_device_out_of_its_folder(tmp_path: Path, path: str, code: str) -> None:
-    """A6."""
+def test_a_link_leads_no_path_of_a_local_device_out_of_its_folder(tmp_path: Path, path: str, code: str, *, named: bool) -> None:
+    """A6, A1: "links are followed before an attempt begins", also of a path that is the name of a value."""
     (folder := tmp_path / "data").mkdir()
     (folder / "in").mkdir()
     (folder / "out").symlink_to(tmp_path)
@@ -473,7 +474,8 @@ def test_a_link_leads_no_path_of_a_local_device_out_of_its_folder(tmp_path: Path
     guards = DeviceGuards(every=SkillGuard(within={"path": (str(linked),)}))
     world = World()
     world.dispatcher = Dispatcher({"laptop": FakeDevice(AgentProfile(device_id="laptop", guards=guards), world.performance_log)}, clock)
-    live(world, begin(world, "a", arguments={"path": f"{linked}/{path}"}))
+    there = f"{linked}/{path}"
+    live(world, begin(world, "a", arguments={"path": {there: str(linked)} if named else there}))
     assert world.ended("a")[1] == code
 
 
