@@ -120,13 +120,16 @@ def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> St
     return context.state
 
 
-def void_approvals(memory: FlowMemory, state: AgentStatus) -> None:
-    """Void, in a fork, an answer that no handler has taken, and an approval for which ``on_running`` has not begun."""
+def void_approvals(memory: FlowMemory, state: AgentStatus, context: StepContext) -> None:
+    """Void the approval in a fork or an import, and an answer that no handler has taken; ``on_running`` asks before its next call."""
     if not memory.open_question:
         memory.last_question = ""  # a queued answer to it is dropped, and the question is asked again
-    is_next = state is RUNNING or RUNNING in memory.transitions
-    if (memory.requires_approval or memory.approved is not None) and is_next and memory.last_running in ("none", "again"):
-        memory.last_running, memory.prompt = "interrupted", INTERRUPTED_PROMPT
+    is_in_running = RUNNING in (memory.before if state is PAUSED else state, *memory.transitions)
+    if (memory.requires_approval or memory.approved is not None) and is_in_running and not memory.interrupted:
+        close_inquiry(memory, memory.open_question, context)
+        memory.last_running = "interrupted"
+        memory.prompt = INTERRUPTED_PROMPT if (memory.transitions or [state])[-1] is RUNNING else memory.prompt
+    memory.approved = None
 
 
 def request_cancel(memory: FlowMemory, reason: str, context: StepContext) -> None:

@@ -190,7 +190,7 @@ def _begin_again(memory: FlowMemory, context: StepContext) -> None:
         if was.handler not in (*ASIDE, "on_running"):  # on_running is called again for its state, with the same message
             memory.queue.insert(0, memory.message)
     if context.rules >= GUARDED and isinstance(memory.handler, NoHandler):
-        void_approvals(memory, AgentStatus(context.state))
+        void_approvals(memory, AgentStatus(context.state), context)
     if context.rules >= GUARDED and memory.open_question:
         memory.last_question = ask_again(memory, memory.open_question, context)
 

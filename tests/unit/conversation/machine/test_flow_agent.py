@@ -562,6 +562,31 @@ def test_an_import_drops_a_yes_for_which_nothing_has_begun() -> None:
     assert talk.memory.open_question not in ("", there)
 
 
+@pytest.mark.parametrize("way", ["to_input", "stayed", "paused"])
+@pytest.mark.parametrize("event", [Forked(origin="r0", seq=6, idle_s=5.0), Imported()])
+def test_a_copy_asks_again_after_a_body_that_was_approved_has_asked_something(way: str, event: Event) -> None:
+    """A4, "a retry that a person commands, a fork, and a copy ask again": wherever the yes would hold, it is void."""
+    talk = Talk(requires_approval=True)
+    talk.handled(S.WAITING_FOR_APPROVAL)
+    talk.answer("approve")
+    talk.entered(S.RUNNING)
+    talk.handled(*([S.WAITING_FOR_INPUT] if way == "to_input" else []), text="Which day?")
+    if way == "paused":
+        talk.take(Pause())
+        talk.handled(S.PAUSED)
+    talk.take(event)
+    assert talk.memory.approved is None
+    if way == "paused":
+        talk.take(Unpause())
+        talk.handled(S.RUNNING)
+    if way != "to_input":
+        assert "may have finished" in talk.question().prompt
+        return
+    talk.answer(value="Tuesday")
+    with pytest.raises(IllegalTransition, match="without an approval"):
+        talk.handled(S.RUNNING)
+
+
 def test_an_import_leaves_a_handler_that_has_entered_its_body() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
