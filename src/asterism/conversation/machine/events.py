@@ -186,6 +186,8 @@ class AgentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         defaults: values of fields that nobody has given; never of a secret field.
         secret_fields: names of the secret fields, whose values no inbox accepts.
         withheld_fields: secret fields that have a value, which only the owning process knows.
+        secret_ends: last characters of these values that people may see, by field.
+        secrets_changed: True if one of these values was given, changed or lost since the last handler.
         outputs: values of the output fields.
         metadata: sub-states, as the agent names them.
         flags: instance variables.
@@ -201,6 +203,8 @@ class AgentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
     secret_fields: tuple[str, ...] = ()
     withheld_fields: tuple[str, ...] = ()
+    secret_ends: dict[str, str] = msgspec.field(default_factory=dict)
+    secrets_changed: bool = False
     outputs: dict[str, Any] = msgspec.field(default_factory=dict)
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
     flags: dict[str, Any] = msgspec.field(default_factory=dict)

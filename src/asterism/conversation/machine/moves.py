@@ -146,14 +146,14 @@ def check_transitions(memory: FlowMemory, state: AgentStatus, path: Iterable[Age
 
     Where approval is required, a handler may enter RUNNING only if it was called with an answer to
     the approval question, the conversation was paused in RUNNING, or ``on_running`` has asked
-    something and the approved values are unchanged. The agent decides whether the answer is a yes.
+    something and the approved values and all secrets are unchanged. The agent decides whether the answer is a yes.
 
     Raises:
         IllegalTransition: one fails the check; nothing has changed.
     """
     handler = "on_running" if isinstance(memory.handler, NoHandler) else memory.handler.handler
     is_unapproved = memory.requires_approval and is_before_approval(handler, state, memory.before)
-    is_unapproved = is_unapproved and not (state is WAITING_FOR_INPUT and memory.approved == view.shown)
+    is_unapproved = is_unapproved and not (state is WAITING_FOR_INPUT and memory.approved == view.shown and not view.secrets_changed)
     for target in path:
         if target is RUNNING and is_unapproved:
             others = [other for other in STATE_TRANSITIONS[state] if other is not RUNNING]
@@ -194,7 +194,8 @@ def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -
 def take_view(memory: FlowMemory, view: AgentView, context: StepContext) -> None:
     """Replace the view of the agent by the one that a handler left."""
     context.touch("field", *memory.view.named, *view.named)
-    if view.shown != memory.view.shown:
+    memory.approved = None if view.secrets_changed else memory.approved
+    if view.shown != memory.view.shown or view.secrets_changed:
         memory.last_question = ""  # an answer that a pause holds is for other values; the question is asked again
     memory.view = view
 
@@ -342,6 +343,7 @@ def _call(memory: FlowMemory, handler: Handler, message: Message, context: StepC
 def _ask(memory: FlowMemory, state: AgentStatus, context: StepContext) -> None:
     approval = state is WAITING_FOR_APPROVAL
     verbs: tuple[Verb, ...] = ("respond",)
+    ends = {"secrets": memory.view.secret_ends} if approval and memory.view.secret_ends else {}
     if approval or memory.interrupted:
         verbs = ("approve", "edit", "reject", "respond") if approval else ("approve", "reject", "respond")
     elif memory.view.secret_expected:
@@ -350,7 +352,7 @@ def _ask(memory: FlowMemory, state: AgentStatus, context: StepContext) -> None:
         memory,
         "approval" if approval else INTERRUPTION if memory.interrupted else "question",
         memory.prompt or f"{memory.agent.rpartition(':')[2]} waits for you.",
-        {"agent": memory.agent, "fields": memory.view.shown},
+        {"agent": memory.agent, "fields": memory.view.shown, **ends},
         context,
         verbs=verbs,
         schema={"properties": dict.fromkeys(memory.view.secret_fields, False)} if memory.view.secret_fields else {},

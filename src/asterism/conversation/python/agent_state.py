@@ -96,6 +96,7 @@ class AgentState:
         from_model: True if the values of ``extract_fields`` come from a model.
         approval_required: True while nobody has approved a transition to RUNNING.
         approved: values of an approval that still holds; None without one.
+        secrets_before: secret field values before this handler; None for one that was lost with its process.
         before, before_prompt: status and prompt before a pause.
         depth: nesting depth in bodies of ``on_running`` (of the class and its parents).
         entered: True once a body of ``on_running`` was entered.
@@ -119,6 +120,7 @@ class AgentState:
         self.from_model = False
         self.approval_required = False
         self.approved: dict[str, Any] | None = None
+        self.secrets_before: dict[str, Any] = {}
         self.before = AgentStatus.INITIALIZING
         self.before_prompt = ""
         self.depth = 0
@@ -145,8 +147,9 @@ class AgentState:
         self.transitions.append(to)
 
     def is_approved(self, agent: Any) -> bool:
-        """Return True if an earlier approval covers the present values."""
-        return self.approved is not None and agent_view(agent).shown == self.approved
+        """Return True if an earlier approval covers the present values; it covers no secret that has changed since."""
+        view = agent_view(agent)
+        return self.approved is not None and view.shown == self.approved and not view.secrets_changed
 
     def take_transitions(self) -> tuple[AgentStatus, ...]:
         """Return the transitions since the last call, and clear them."""
@@ -178,6 +181,7 @@ def agent_view(agent: Any) -> AgentView:
     state: AgentState = agent._state
     fields: dict[str, Field] = fields_of(type(agent), Field)
     secret = {name for name, field in fields.items() if field.secret}
+    withheld = {name: state.fields[name] for name in sorted(secret & state.fields.keys())}
     hidden, names = secrets_of(agent), names_of(agent)
     flags = {name: value for name, value in vars(agent).items() if not name.startswith("_")}
     asked = fields.get(state.asked_field)
@@ -188,7 +192,9 @@ def agent_view(agent: Any) -> AgentView:
         fields=plain_data(answers, "collected_fields", long, names),
         defaults=plain_data(defaults, "the default of a field", long, names),
         secret_fields=tuple(sorted(secret)),
-        withheld_fields=tuple(sorted(secret & state.fields.keys())),
+        withheld_fields=tuple(withheld),
+        secret_ends={name: masked(fields[name], it) for name, it in withheld.items() if fields[name].show_last and it is not None},
+        secrets_changed=withheld != state.secrets_before,
         outputs=plain_data(state.outputs, "an output field", hidden, names),
         metadata=plain_data(state.metadata, "metadata", hidden),
         flags=plain_data(flags, "an instance variable (begin its name with _ to keep it out of the journal)", hidden, flags),
@@ -239,12 +245,20 @@ def restore_state(agent: Any, view: AgentView, secrets: dict[str, Any]) -> None:
             state.fields[name] = msgspec.convert(value, field.kind, strict=False) if field and value is not None else value
         except msgspec.ValidationError:
             state.fields[name] = value  # set by the agent's own code, without a check of its type
+    state.secrets_before = {name: secrets.get(name) for name in view.withheld_fields}
     state.fields |= {name: secrets[name] for name in view.withheld_fields if name in secrets}
     state.outputs, state.metadata = round_trip(view.outputs), round_trip(view.metadata)
     state.asked_field, state.retries = view.asked_field, view.retries
     state.pending, state.readings = round_trip(view.pending), round_trip(view.readings)
     state.pending |= {name: {"value": secrets[GUESS.format(name)], "text": ""} for name in fields if GUESS.format(name) in secrets}
     vars(agent).update(round_trip(view.flags))
+
+
+def masked(field: Field, value: Any) -> str:
+    """Return a secret with only its last characters, as many as the field allows; none of a short one."""
+    said = "".join(sign for sign in str(value) if sign.isalnum())
+    count = field.show_last if len(said) > 2 * field.show_last else 0
+    return f"{HIDDEN}{said[-count:]}" if count else HIDDEN
 
 
 def plain_data(value: dict[str, Any], what: str, hidden: list[str], names: Collection[str] = ()) -> dict[str, Any]:

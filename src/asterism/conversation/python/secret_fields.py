@@ -5,19 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from asterism.conversation.python.agent_state import HIDDEN
+from asterism.conversation.python.agent_state import masked
 from asterism.conversation.python.fields import PATTERN_TIMEOUT_S, Field
 from asterism.conversation.python.secret_store import PLACEHOLDER
 
 MAX_VALUES = 20
 """Values of one field that are looked for in a message at most; with more, all of it counts as secret."""
-
-
-def masked(field: Field, value: Any) -> str:
-    """Return a secret with only its last characters, as many as the field allows; none of a short one."""
-    said = "".join(sign for sign in str(value) if sign.isalnum())
-    count = field.show_last if len(said) > 2 * field.show_last else 0
-    return f"{HIDDEN}{said[-count:]}" if count else HIDDEN
 
 
 def masked_text(agent: Any, text: str) -> str:

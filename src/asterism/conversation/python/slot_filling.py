@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 
 from asterism.conversation.machine.events import AgentStatus, Message
-from asterism.conversation.python.agent_state import AgentResult, AgentState, hide
+from asterism.conversation.python.agent_state import AgentResult, AgentState, hide, masked
 from asterism.conversation.python.fields import MISSING, Field
 from asterism.conversation.python.parsing import converted, joined, parts_of, why_not
-from asterism.conversation.python.secret_fields import masked
 from asterism.words.reading.clauses import Trouble, Understanding
 from asterism.words.reading.scan import Wanted
 from asterism.words.reading.sense import understand

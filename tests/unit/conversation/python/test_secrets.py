@@ -25,6 +25,17 @@ class Login(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, f"In with {self.password}.", data={"used": self.password})
 
 
+class Wire(StandardAgent):
+    requires_approval = True
+    amount: int = InputField("How much?")
+    account: str = InputField("Account?", secret=True, show_last=4)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        if "Tuesday" in msg.text:
+            return self.make_result(AgentStatus.COMPLETED, "Sent.")
+        return self.make_result(AgentStatus.WAITING_FOR_INPUT, "Which day?")
+
+
 class Leaky(Login):
     requires_approval = False
 
@@ -253,6 +264,40 @@ def test_a_secret_is_asked_for_again_after_a_restart() -> None:
     turns = stage.play(play())
     assert [turn.status for turn in turns[2:]] == ["WAITING_FOR_APPROVAL", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "COMPLETED"]
     assert turns[3].raw_message == "Password?"
+
+
+@pytest.mark.parametrize(
+    ("said_then", "status"),
+    [
+        ({"account": "9999000000003000"}, "WAITING_FOR_APPROVAL"),  # with the same end
+        ({"account": "DE00000000003000"}, "WAITING_FOR_INPUT"),
+        ({"amount": 6}, "WAITING_FOR_APPROVAL"),
+        ("Tuesday", "COMPLETED"),
+    ],
+)
+def test_an_approval_holds_no_longer_when_a_secret_changes(said_then: Any, status: str) -> None:
+    """A6, "an approval names the digest of what was shown": a yes is to the secret that the agent had then."""
+    stage = Stage(Wire, forgetful=False)
+    turns = said(stage, {"amount": 5, "account": "DE00000000003000"}, "yes", said_then)
+    assert (turns[0].status, turns[1].raw_message, turns[2].status) == ("WAITING_FOR_APPROVAL", "Which day?", status)
+
+
+def test_an_approval_holds_no_longer_when_a_secret_is_lost_and_given_again() -> None:
+    """A6: nothing says that it is the same one."""
+    stage = Stage(Wire, forgetful=False)
+    said(stage, {"amount": 5, "account": "DE00000000003000"}, "yes")
+    stage.vault = SecretStore()
+    turns = said(stage, "Tuesday", "DE00000000003000")
+    assert [turn.status for turn in turns] == ["WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL"]
+
+
+def test_a_question_for_approval_shows_the_end_of_a_secret_that_its_prompt_shows() -> None:
+    """A8, "a question shows the request": an approval of one account is not one of another."""
+    stage = Stage(Wire, forgetful=False)
+    (turn,) = said(stage, {"amount": 5, "account": "DE00000000003000"})
+    (asked,) = stage.memory.inquiries.values()
+    assert "•••3000" in turn.raw_message
+    assert json.loads(asked.subject) | {"agent": ""} == {"agent": "", "fields": {"amount": 5}, "secrets": {"account": "•••3000"}}
 
 
 def test_a_secret_lost_with_its_process_is_asked_for_again_and_other_fields_stay() -> None:
