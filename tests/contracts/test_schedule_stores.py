@@ -29,7 +29,7 @@ NIGHTLY = Schedule(
 
 
 def firing(due_at: float, status: FiringStatus = "due", *, tenant: str = "", schedule: str = "nightly") -> Firing:
-    return Firing(tenant=tenant, schedule=schedule, due_at=due_at, run_id=f"run-{due_at}", status=status)
+    return Firing(tenant=tenant, schedule=schedule, due_at=due_at, run_id=f"run-{due_at}", status=status, actor="ada")
 
 
 def test_a_schedule_is_found_by_tenant_name_and_due_time(play: Play) -> None:

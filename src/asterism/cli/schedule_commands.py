@@ -252,7 +252,7 @@ async def _run(name: str, database: Path | None, *, follow: bool) -> int:
     async with connected(database) as client:
         store, schedule = client.store, await _found(client.store, name)
         await check_goal(schedule, client.clock.now())
-        firing = started(schedule, round(client.clock.now(), 3))
+        firing = started(schedule, round(client.clock.now(), 3), actor())
         if not await store.replace_schedule(schedule, before=schedule, firings=[firing]):
             raise InvalidInput(f"schedule {schedule.name} was changed at the same time; try again")
         if not await is_served(store, ""):

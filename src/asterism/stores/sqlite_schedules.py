@@ -21,15 +21,16 @@ SELECT {_COLUMNS} FROM schedules WHERE (?1 IS NULL OR tenant = ?1) AND (?2 IS NU
 AND (?3 IS NULL OR (NOT paused AND next_at <= ?3)) ORDER BY tenant, name"""  # noqa: S608 - our own names
 _DELETE = "DELETE FROM schedules WHERE tenant = ? AND name = ?"
 _DELETE_FIRINGS = "DELETE FROM firings WHERE tenant = ? AND schedule = ?"
-_INSERT_FIRING = "INSERT INTO firings (tenant, schedule, due_at, run, status, reason) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_FIRING = "tenant, schedule, due_at, run, status, reason, actor"
+_INSERT_FIRING = f"INSERT INTO firings ({_FIRING}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - our own names
 _SETTLE = """
-UPDATE firings SET run = ?4, status = ?5, reason = ?6 WHERE tenant = ?1 AND schedule = ?2 AND due_at = ?3 AND status = 'due'"""
-_SELECT_FIRINGS = """
-SELECT tenant, schedule, due_at, run, status, reason FROM firings WHERE (?1 IS NULL OR tenant = ?1)
-AND (?2 IS NULL OR schedule = ?2) AND (?3 IS NULL OR status = ?3) ORDER BY due_at DESC, tenant, schedule LIMIT ?4"""
+UPDATE firings SET run = ?4, status = ?5, reason = ?6, actor = ?7 WHERE tenant = ?1 AND schedule = ?2 AND due_at = ?3 AND status = 'due'"""
+_SELECT_FIRINGS = f"""
+SELECT {_FIRING} FROM firings WHERE (?1 IS NULL OR tenant = ?1)
+AND (?2 IS NULL OR schedule = ?2) AND (?3 IS NULL OR status = ?3) ORDER BY due_at DESC, tenant, schedule LIMIT ?4"""  # noqa: S608 - our own names
 _SELECT_DUE = _SELECT_FIRINGS.replace("WHERE", "WHERE status = 'due' AND", 1)
 _SELECT_LAST = """
-SELECT firings.tenant, schedule, firings.due_at, firings.run, firings.status, reason, coalesce(outcome, '') AS outcome
+SELECT firings.tenant, schedule, firings.due_at, firings.run, firings.status, reason, firings.actor, coalesce(outcome, '') AS outcome
 FROM schedules JOIN firings ON firings.tenant = schedules.tenant AND schedule = name AND firings.due_at = (
     SELECT due_at FROM firings WHERE tenant = schedules.tenant AND schedule = name AND status <> 'due' ORDER BY due_at DESC LIMIT 1)
 LEFT JOIN runs ON runs.run = firings.run WHERE ?1 IS NULL OR schedules.tenant = ?1 ORDER BY firings.tenant, schedule"""

@@ -19,6 +19,7 @@ from asterism.engine.kernel.permissions import ALL, permissions_of
 from asterism.engine.ports.tokens import ROLES
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.service.remote_app import open_remote
+from asterism.service.schedules.firing import started
 from asterism.service.schedules.scheduler import Scheduler
 from tests.support.api_server import Server, plan
 from tests.unit.service.test_resources import play
@@ -157,6 +158,24 @@ def test_the_runs_of_a_schedule_have_the_permissions_of_who_added_it(tmp_path: P
             await start_due(server)
             entry = packer(CONSTELLATION_AGENT).unpack((await server.store.records(run_id, limit=1))[0])
             assert (entry.permissions, (await server.store.run(run_id)).via) == (permissions_of(permissions), via)
+
+    play(tmp_path, scenario)
+
+
+def test_who_adds_a_schedule_and_who_commands_its_run_have_submitted_it(tmp_path: Path) -> None:
+    """A6, "an approval or an edit is refused if its sender has submitted the run": a schedule is no way around that."""
+
+    async def scenario(server: Server) -> None:
+        ada, bob = [await server.client("operator", name=name) for name in ("ada", "bob")]
+        assert (await ada.post("/api/schedules", json={**NIGHTLY, "plan": plan("a")})).status_code == 201
+        ran = (await bob.post("/api/schedules/nightly/commands", json={"command": "run"})).json()["run_id"]
+        await start_due(server)
+        (schedule,) = await server.store.schedules()
+        due = started(schedule, 0.0)
+        await submit_scheduled(server.runtime, schedule, due)
+        for run_id, submitters in ((ran, ("ada@operator", "bob@operator")), (due.run_id, ("ada@operator",))):
+            memory = (await server.runtime.load(run_id)).memory
+            assert (memory.guards.submitter, memory.guards.submitters) == ("schedule nightly", submitters)
 
     play(tmp_path, scenario)
 

@@ -16,7 +16,8 @@ from asterism.constellation.model.documents import PlanDocument, as_file, parse_
 from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.python.goal import Goal, goal_of, is_python, params_of, with_texts
 from asterism.constellation.python.goal_process import read_goal
-from asterism.constellation.python.rounds import submit
+from asterism.constellation.python.rounds import Round, submit
+from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.ports.schedules import Firing, Schedule
 from asterism.engine.runtime.client import NETWORKED, Client
@@ -89,7 +90,7 @@ def at_due_time(goal: Goal, zone: str, due_at: float) -> Goal:
 
 
 async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *, model: ModelChoice | None = None) -> None:
-    """Submit the run of a firing.
+    """Submit the run of a firing; who added its schedule, or commanded it, counts as its submitter.
 
     Args:
         client: client with the fleet.
@@ -104,9 +105,10 @@ async def submit_scheduled(client: Client, schedule: Schedule, firing: Firing, *
     goal = await _goal_at(schedule, firing.due_at)
     options = msgspec.convert(schedule.options, RunOptions)
     actor, client = f"schedule {schedule.name}", client.acting_with(schedule.permissions)
+    after = Round(guards=Guards(submitters=tuple(it for it in (schedule.actor, firing.actor) if it)))
     token = NETWORKED.set(Permission.LOCAL not in schedule.permissions)
     try:
-        await submit(client, goal, options=options, model=model, actor=actor, run_id=firing.run_id, tenant=schedule.tenant)
+        await submit(client, goal, options=options, model=model, after=after, actor=actor, run_id=firing.run_id, tenant=schedule.tenant)
     finally:
         NETWORKED.reset(token)
 

@@ -94,7 +94,8 @@ def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, ve
         check_verb(event, inquiry.asked.verbs)
     guards = memory.guards
     if guards.submitter and not event.cancelled:  # else the run has begun under earlier rules, or nobody has sent it
-        check_sender(event, kind or inquiry.kind, context, submitter=guards.submitter, submitter_may_approve=guards.submitter_may_approve)
+        who = (guards.submitter, *guards.submitters)
+        check_sender(event, kind or inquiry.kind, context, submitters=who, submitter_may_approve=guards.submitter_may_approve)
     check_digest(memory, event.effect_id, event.verb, event.digest, context)
     if event.verb == "edit" and not isinstance(event.value, dict):
         raise Refused("an edit must be the changes, as a JSON object")

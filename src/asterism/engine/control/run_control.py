@@ -246,7 +246,9 @@ def needed_for(verb: Verb, kind: str) -> Permissions:
     return (Permission.EDIT, Permission.ANSWER) if verb == "edit" and kind in ("plan", "edits") else (Permission.ANSWER,)
 
 
-def check_sender(event: Answered, kind: str, context: StepContext, *, submitter: str = "", submitter_may_approve: bool = True) -> None:
+def check_sender(
+    event: Answered, kind: str, context: StepContext, *, submitters: Sequence[str] = (), submitter_may_approve: bool = True
+) -> None:
     """Check that the sender of an answer may give it.
 
     Args:
@@ -254,15 +256,15 @@ def check_sender(event: Answered, kind: str, context: StepContext, *, submitter:
         kind: what is asked: ``plan`` or ``edits`` of a planner, ``conversation`` for the question of
             an agent to the person it talks with, or another word of the machine.
         context: has the sender, the permissions, and who has submitted or copied the run.
-        submitter: who has submitted the root of the tree.
-        submitter_may_approve: False if somebody else than the submitter must approve.
+        submitters: who has submitted the root of the tree.
+        submitter_may_approve: False if somebody else than a submitter must approve.
 
     Raises:
         Refused: the sender may not; the question stays open.
     """
     if missing := [it for it in needed_for(event.verb, kind) if it not in context.permissions]:
         raise Refused(f"{context.actor} may not {event.verb} {event.effect_id}: that takes the permission {' and '.join(missing)}")
-    is_submitter = _person(context.actor) in map(_person, (*context.submitters, submitter))
+    is_submitter = _person(context.actor) in map(_person, (*context.submitters, *submitters))
     if is_submitter and not submitter_may_approve and kind != "conversation" and event.verb in ("approve", "edit"):
         raise Refused(f"{context.actor} has submitted this run and may not {event.verb} {event.effect_id}; somebody else must")
 

@@ -93,7 +93,8 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         is_foreign: True if all that the submission wrote came over the network or from a model.
         submitter: who submitted the root of a tree of runs; empty in the root, whose first entry says
             it.
-        submitter_may_approve: False if that person may not approve.
+        submitters: who else counts as that: who added the schedule of the run, and who commanded it.
+        submitter_may_approve: False if none of them may approve.
     """
 
     devices: dict[str, DeviceGuards] = {}
@@ -103,6 +104,7 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exempts_submission: bool = True
     is_foreign: bool = False
     submitter: str = ""
+    submitters: tuple[str, ...] = ()
     submitter_may_approve: bool = True
 
     def of(self, device: str, skill: str) -> SkillGuard:

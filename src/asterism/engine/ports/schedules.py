@@ -62,6 +62,7 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
         run_id: id of the run; empty if none was started.
         status: ``due`` until the run is submitted.
         reason: why it was skipped or has failed.
+        actor: who commanded the run; empty at a due time.
     """
 
     tenant: str = ""
@@ -70,6 +71,7 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str = msgspec.field(default="", name="run")
     status: FiringStatus = "due"
     reason: str = ""
+    actor: str = ""
 
 
 class LastFiring(Firing, frozen=True, kw_only=True):

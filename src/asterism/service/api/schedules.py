@@ -194,7 +194,7 @@ async def command_schedule(
     elif given.command == "resume" and schedule.paused:
         changed = resumed(schedule, now)
     elif given.command == "run":
-        firing = started(schedule, now)
+        firing = started(schedule, now, actor_of(sender))
         if idempotency_key:
             digest = hashlib.sha256(run_id_from(sender, f"schedule {name}", idempotency_key).encode()).hexdigest()
             firing = msgspec.structs.replace(firing, run_id=f"{schedule.name}-{digest[:16]}")

@@ -87,11 +87,11 @@ def not_beyond(schedule: Schedule, now: float) -> Schedule:
     return schedule if following is None or following >= schedule.next_at else msgspec.structs.replace(schedule, next_at=following)
 
 
-def started(schedule: Schedule, due_at: float) -> Firing:
-    """Return the firing that starts a run for a due time. The same due time always has the same run."""
+def started(schedule: Schedule, due_at: float, actor: str = "") -> Firing:
+    """Return the firing that starts a run for a due time, or for a command. The same due time always has the same run."""
     digest = hashlib.sha256(f"{schedule.tenant}\n{schedule.name}\n{schedule.created_at}\n{due_at}".encode()).hexdigest()
     run_id = f"{schedule.name}-{_utc(due_at, '%Y%m%dT%H%M')}-{digest[:8]}"
-    return Firing(tenant=schedule.tenant, schedule=schedule.name, due_at=due_at, run_id=run_id)
+    return Firing(tenant=schedule.tenant, schedule=schedule.name, due_at=due_at, run_id=run_id, actor=actor)
 
 
 def failed(schedule: Schedule, due_at: float, reason: str) -> Firing:

@@ -9,7 +9,9 @@ import pytest
 
 from asterism.engine.control.inquiries import ask_again, check_answer, close_inquiry, is_expired, open_inquiry, postpone
 from asterism.engine.control.run_control import Answered, AskPerson, CancelEffect, RunMemory
+from asterism.engine.kernel.guards import Guards, digest_of
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.permissions import ALL
 from asterism.errors import Refused
 
 
@@ -24,7 +26,7 @@ class Patient(RunMemory, kw_only=True):
 
 
 def context(at: float = 100.0, seq: int = 2, **more: Any) -> StepContext:
-    return StepContext(run_id="r", seq=seq, at=at, actor="ann", state="S", **more)  # type: ignore[arg-type]
+    return StepContext(run_id="r", seq=seq, at=at, state="S", **{"actor": "ann"} | more)  # type: ignore[arg-type]
 
 
 def asked(memory: Patient, kind: str = "approval", seq: int = 2) -> str:
@@ -98,3 +100,14 @@ def test_open_questions_can_be_postponed() -> None:
     postpone(memory, 10.0)
     assert memory.inquiries[limited].asked.expires_at == 170.0
     assert memory.inquiries[endless].asked.expires_at == 0.0
+
+
+def test_who_counts_as_a_submitter_may_be_barred_from_approving() -> None:
+    """A6, "an approval or an edit is refused if its sender has submitted the run": also by a schedule, in child runs as well."""
+    memory = Patient(guards=Guards(submitter="schedule nightly", submitters=("ada@operator", "bob@operator"), submitter_may_approve=False))
+    inquiry = asked(memory)
+    answer = Answered(effect_id=inquiry, verb="approve", digest=digest_of({"what": "it"}))
+    for actor in ("ada@approver", "bob@operator"):
+        with pytest.raises(Refused, match=f"{actor} has submitted this run"):
+            check_answer(memory, answer, context(actor=actor, permissions=ALL))
+    check_answer(memory, answer, context(permissions=ALL))  # of ann
