@@ -122,15 +122,29 @@ def note_edited(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bo
     Raises:
         Refused: such a task may not have the secrets that it uses any more; nothing has changed.
     """
-    own, constellation = edited.item_of or edited.task_id, memory.constellation
-    also = [task_id for task_id in reached(constellation, [own]) if task_id != own]
-    for task in [constellation.tasks[task_id] for task_id in also]:
+    for task in [memory.constellation.tasks[task_id] for task_id in _behind(memory, edited)]:
         if not task.settled:
             try:
                 check_written(memory.guards, task, is_foreign=is_foreign and marks_foreign(task, is_written=False))
             except EditRefused as refused:
                 raise Refused(str(refused)) from None
-    note_written(memory, constellation, (), is_foreign=is_foreign, also=also)
+    note_edited_below(memory, edited, is_foreign=is_foreign)
+
+
+def note_edited_below(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bool) -> None:
+    """Mark them after an edit that cannot be refused any more, in a task's child run: an attempt without its secrets fails."""
+    note_written(memory, memory.constellation, (), is_foreign=is_foreign, also=_behind(memory, edited))
+    note_run_edited(memory, is_foreign=is_foreign)
+
+
+def note_run_edited(memory: ConstellationMemory, *, is_foreign: bool) -> None:
+    """Note that somebody has edited the run, for its parent."""
+    memory.edited = "foreign" if is_foreign or memory.edited == "foreign" else "local"
+
+
+def _behind(memory: ConstellationMemory, edited: TaskStar) -> list[str]:
+    own = edited.item_of or edited.task_id
+    return [task_id for task_id in reached(memory.constellation, [own]) if task_id != own]
 
 
 def _skill_of(task: TaskStar) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from asterism.constellation.machine.approval import ask_approval, decided, feedback_on
 from asterism.constellation.machine.events import ConstellationAgentStatus, Edited, Planned
-from asterism.constellation.machine.guarding import GUARDED, check_written, marks_foreign, note_submitted, note_written
+from asterism.constellation.machine.guarding import GUARDED, check_written, marks_foreign, note_run_edited, note_submitted, note_written
 from asterism.constellation.machine.memory import (
     EXTENDED,
     AwaitingApproval,
@@ -178,6 +178,8 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
                 lambda number: _rehearsed(memory, schedule.constellation, edits[:number], context, exact=exact, is_foreign=is_foreign),
             ) from None
         _change(memory, schedule, edits, context, exact=exact, is_foreign=is_foreign)
+        if context.rules >= GUARDED:
+            note_run_edited(memory, is_foreign=is_foreign)
     except EditRefused as refused:
         if event.base_version == now:
             raise
@@ -342,6 +344,8 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
                 drafted(memory, chosen.plan, context, is_foreign=is_foreign)
         except EditRefused as refused:
             raise Refused(f"this edit is invalid: {refused}") from None
+        if context.rules >= GUARDED:
+            note_run_edited(memory, is_foreign=is_edited)
     del memory.inquiries[event.effect_id]
     if event.cancelled or event.verb == "cancel":
         return not_approved(memory, f"{context.actor} called it off" + (f": {event.reason}" if event.reason else ""), context)

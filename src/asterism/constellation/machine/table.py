@@ -32,7 +32,7 @@ from asterism.constellation.machine.events import (
     StopAttempt,
 )
 from asterism.constellation.machine.forks import approve_again, ask_approval_again, decide_again, leave_to_original, void_approvals
-from asterism.constellation.machine.guarding import GUARDED, with_fleet
+from asterism.constellation.machine.guarding import GUARDED, note_edited_below, with_fleet
 from asterism.constellation.machine.memory import (
     Awaiting,
     AwaitingApproval,
@@ -240,7 +240,10 @@ def _not_edited(memory: ConstellationMemory, event: PlanningFailed, context: Ste
 
 def _task_ended(memory: ConstellationMemory, event: AttemptEnded | ChildEnded, context: StepContext) -> Status:
     if isinstance(event, ChildEnded):
-        event = as_task_end(event, memory.attempts[event.effect_id], context.at)
+        attempt = memory.attempts[event.effect_id]
+        if event.edited and context.rules >= GUARDED:
+            note_edited_below(memory, memory.constellation.tasks[attempt.task_id], is_foreign=event.edited == "foreign")
+        event = as_task_end(event, attempt, context.at)
     take_end(memory, _schedule(memory), event, context)
     return CONTINUE
 

@@ -44,18 +44,24 @@ class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
         return ChildEnded(effect_id=effect_id, outcome="failed", reason=why, code="interrupted")
 
 
+EditedBy = Literal["", "local", "foreign"]
+"""If a run has been edited while it was under way: by nobody, only by local users, or over the network, too."""
+
+
 class ChildEnded(EffectResult, tag="child_ended", frozen=True, kw_only=True):
     """A child run has ended.
 
     Attributes:
         result: report of the child's memory (see ``RunMemory.report``).
         reason, code: reason of a child that did not finish; empty for one that did.
+        edited: as ``RunMemory.edited``: what the child returns may be of another request than the parent's.
     """
 
     outcome: Literal["finished", "failed", "cancelled"]
     result: Any = None
     reason: str = ""
     code: str = ""
+    edited: EditedBy = ""
 
 
 class ChildBlocked(Event, tag="child_blocked", frozen=True, kw_only=True):

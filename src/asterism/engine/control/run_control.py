@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from asterism.engine.control.children import EditedBy
 from asterism.engine.kernel.guards import DeviceGuards, Guards
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, StepContext
 from asterism.engine.kernel.permissions import Permission, Permissions
@@ -284,6 +285,7 @@ class RunMemory(msgspec.Struct, kw_only=True):
             paused.
         code, reason: code and reason of the end; empty while the run has not ended.
         guards: its guards as they stand.
+        edited: if somebody has edited its plan or arguments, here or in a child run of it.
     """
 
     paused: bool = False
@@ -292,6 +294,7 @@ class RunMemory(msgspec.Struct, kw_only=True):
     code: str = ""
     reason: str = ""
     guards: Guards = Guards()
+    edited: EditedBy = ""
 
     def wake_at(self) -> float | None:
         """Return the epoch seconds at which a ``BatchEnded`` is due; None without a timer."""

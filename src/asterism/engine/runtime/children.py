@@ -88,6 +88,7 @@ class ChildPerformer:
             result=result,
             reason=result.get("reason", ""),
             code=result.get("code", ""),
+            edited=live.memory.edited,
         )
 
     async def _create(self, child_id: str, effect_id: str, effect: StartChild) -> None:

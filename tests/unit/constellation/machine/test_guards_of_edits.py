@@ -7,15 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from asterism.constellation.machine.definition import first_event
 from asterism.constellation.machine.events import DeviceLost, Dispatch, Edited, Retry
 from asterism.constellation.model.edits import EditRefused
-from asterism.engine.control.children import StartChild
+from asterism.engine.control.children import ChildEnded, EditedBy, StartChild
 from asterism.engine.control.run_control import Pause, Unpause
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
-from asterism.engine.kernel.permissions import ALL_BUT_LOCAL
+from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permissions
 from asterism.errors import Refused
 from tests.support.constellation_harness import FLEET, Agent, retried
 from tests.support.constellations import action
+from tests.support.machine_harness import MachineHarness
 
 ADDED = action("add_task", task_id="zz", device="s", skill="again", inputs={"x": 1})
 RETRY = {"max_attempts": 6, "backoff_s": 0, "on": ["raised"]}
@@ -286,6 +288,57 @@ def test_a_client_gives_no_value_to_a_local_handler_with_a_secret_by_the_end_of_
         edits(agent, ADDED, permissions=ALL_BUT_LOCAL)
     edits(agent, ADDED)
     assert not agent.task("h").is_foreign, "a local user may"
+
+
+def child_of(agent: Agent) -> Agent:
+    """The child run that the agent's only nested plan has started."""
+    (start,) = agent.outstanding(StartChild).values()
+    below = Agent.__new__(Agent)
+    MachineHarness.__init__(below, Agent.machine, first_event(start.start), 1000.0)
+    return below
+
+
+def child_ends(agent: Agent, edited: EditedBy) -> None:
+    (effect_id,) = agent.outstanding(StartChild)
+    agent.batch(ChildEnded(effect_id=effect_id, outcome="finished", result={"results": {"in": {"x": "EVIL"}}}, edited=edited))
+
+
+@pytest.mark.parametrize(("permissions", "edited"), [(ALL, "local"), (ALL_BUT_LOCAL, "foreign")])
+def test_a_child_run_reports_an_edit_of_its_plan_or_of_a_run_below(permissions: Permissions, edited: EditedBy) -> None:
+    """A1, A7."""
+    below = child_of(Agent(plan(nested())))
+    assert below.memory.edited == ""
+    edits(below, ADDED, permissions=permissions)
+    assert below.memory.edited == edited
+    above = Agent(plan(nested()))
+    child_ends(above, edited)
+    assert above.memory.edited == edited
+
+
+def test_a_child_run_reports_an_answer_that_edits_arguments() -> None:
+    """A7."""
+    below = child_of(Agent(plan(nested(requires_approval=True))))
+    below.take(below.answer("edit", {"x": "EVIL"}), permissions=ALL_BUT_LOCAL)
+    assert below.memory.edited == "foreign"
+
+
+@pytest.mark.parametrize("edited", ["", "local", "foreign"])
+def test_a_task_is_asked_about_after_an_edit_of_the_child_run_whose_result_reaches_it(edited: EditedBy) -> None:
+    """A1: "for tasks that are added or changed after the submission"."""
+    later = task("later", inputs={"x": "${outer.results.in.x}"})
+    agent = Agent(plan(nested(), later, task("flagged", requires_approval=True), after="outer>later"))
+    child_ends(agent, edited)
+    assert agent.task("later").attempts == (0 if edited else 1)
+
+
+@pytest.mark.parametrize("edited", ["", "local", "foreign"])
+def test_an_edit_of_a_child_run_over_the_network_gets_no_secret_of_a_local_task(edited: EditedBy) -> None:
+    """A7: "No list of which skill or device may have which secret"."""
+    later = task("later", inputs={"x": "${outer.results.in.x}", "y": "${secret.KEY}"})
+    agent = Agent(plan(nested(), later, after="outer>later"))
+    child_ends(agent, edited)
+    error = agent.task("later").error
+    assert (error.code if error else "") == ("guarded" if edited == "foreign" else "")
 
 
 # -- nested plans ----------------------------------------------------------------------------------

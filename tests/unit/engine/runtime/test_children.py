@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
-from asterism.engine.control.children import ChildRequest, ChildSignaled, SignalChild, StartChild, child_run_id, signal_child
+from asterism.engine.control.children import ChildEnded, ChildRequest, ChildSignaled, SignalChild, StartChild, child_run_id, signal_child
 from asterism.engine.control.run_control import Cancel
 from asterism.engine.kernel.machine import EffectResult
 from asterism.engine.kernel.packing import packer
@@ -89,6 +89,25 @@ def test_a_new_child_finds_the_commands_that_were_sent_before_it_existed() -> No
         known, waiting = await nursery()
         await begin(known, {"r:2.0": signal_child(START, Cancel())})
         assert waiting == [["r:2.0"]]
+
+    run_in_virtual_time(scene())
+
+
+def test_the_end_of_a_child_reports_its_edits() -> None:
+    """A1, A7."""
+
+    async def scene() -> None:
+        known, _ = await nursery()
+        ended = Agent(plan("a")).run
+        ended.memory.edited = "foreign"
+
+        async def drive_child(run_id: str, rested: object) -> Any:
+            return ended
+
+        known.drive_child = drive_child
+        result = await begin(known, {})
+        assert isinstance(result, ChildEnded)
+        assert result.edited == "foreign"
 
     run_in_virtual_time(scene())
 
