@@ -45,10 +45,15 @@ def adopt(memory: LoopMemory, steps: Sequence[Step], context: StepContext, *, is
     memory.again.clear()
     if context.rules >= GUARDED:
         exempt = is_given and memory.guards.exempts_submission
-        free = [step for step in steps if exempt or not permit_work(memory, step.worker, step.worker, {}, approval=False).approval]
-        memory.as_written = tuple(step for step in free if not step.requires_approval)
+        free = [step for step in steps if not step.requires_approval and (exempt or not _guarded(memory, step))]
+        memory.as_written = tuple(free)
         if guarded := {step.worker for step in steps if step.requires_approval}:
             memory.guards = with_approval(memory.guards, sorted(guarded))  # a later plan does not drop the approval
+
+
+def _guarded(memory: LoopMemory, step: Step) -> bool:
+    """Return True if guards concern a worker of a step, or one that may do it instead."""
+    return any(permit_work(memory, worker, worker, {}, approval=False).approval for worker in (step.worker, *step.alternatives))
 
 
 def problem(memory: LoopMemory, steps: Sequence[Step]) -> str:

@@ -14,7 +14,7 @@ from asterism.engine.kernel.profile import ChildSpec
 from asterism.errors import Refused
 from asterism.loop.machine.effects import CallTool, MakePlan, Reflect, RunWorker
 from asterism.loop.machine.events import WorkerEnded
-from asterism.loop.machine.model import Finding, Later, Step, ToolCall, WorkerProfile
+from asterism.loop.machine.model import Finding, Later, Step, Strategy, ToolCall, WorkerProfile
 from tests.support.loop_harness import Loop, steps
 
 # -- planning ----------------------------------------------------------------------------------------
@@ -331,6 +331,29 @@ def test_a_new_plan_does_not_drop_the_approval_that_the_first_plan_asked_for() -
     loop.says("replan")
     loop.plans(*steps("c"))
     assert [asked.subject["step_id"] for asked in loop.outstanding(AskPerson).values()] == ["c"]
+
+
+def test_a_new_plan_does_not_reach_a_guarded_worker_as_an_alternative() -> None:
+    """A1: "In a loop it guards the worker of its step", also for a later step that names it in ``alternatives``."""
+    loop = Loop(*steps("a", requires_approval=True))
+    loop.answers("approve")
+    loop.ends("a")
+    loop.says("replan")
+    loop.plans(*steps("x:once", alternatives=("w",)))
+    assert not loop.asked(), "once itself is not guarded"
+    loop.fails("x")
+    loop.says("continue", Strategy.RETRY_ELSEWHERE)
+    assert ([asked.subject["worker"] for asked in loop.asked()], loop.working()) == (["w"], [])
+    loop.answers("approve")
+    assert loop.working() == ["x"]
+    loop.assert_replays()
+
+
+def test_a_submission_that_guards_a_worker_leaves_its_other_steps_with_this_alternative_as_written() -> None:
+    loop = Loop(*steps("x:once", alternatives=("w",)), *steps("a", requires_approval=True))
+    loop.fails("x")
+    loop.says("continue", Strategy.RETRY_ELSEWHERE)
+    assert (loop.asked(), loop.working()) == ([], ["x"])
 
 
 @pytest.mark.parametrize("copied", [Forked(origin="r0", seq=2, idle_s=0.0), Imported()])
