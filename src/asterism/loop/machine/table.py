@@ -169,7 +169,7 @@ def decide_again(memory: LoopMemory, event: Forked, context: StepContext) -> Non
     new one.
     """
     memory.started_at += event.idle_s
-    memory.trusted.clear()  # tools were trusted for the rest of the original run only
+    _end_standing_approvals(memory, context)
     if memory.open_call:
         cancel_effect(memory.open_call, context)
         memory.open_call = ""
@@ -178,6 +178,13 @@ def decide_again(memory: LoopMemory, event: Forked, context: StepContext) -> Non
         for call in activity.calls:
             _decide_call_again(memory, activity, call, event, context)
         _decide_step_again(memory, activity, event, context)
+
+
+def _end_standing_approvals(memory: LoopMemory, context: StepContext) -> None:
+    """Forget the tools that are trusted, or need no second approval, in the original run only."""
+    memory.trusted.clear()
+    if context.rules >= GUARDED:
+        memory.used.clear()
 
 
 def _decide_step_again(memory: LoopMemory, activity: Activity, event: Forked, context: StepContext) -> None:
@@ -226,7 +233,7 @@ def _approve_call_again(memory: LoopMemory, activity: Activity, call: Call, when
 
 
 def _imported(memory: LoopMemory, event: Imported, context: StepContext) -> None:
-    memory.trusted.clear()
+    _end_standing_approvals(memory, context)
     context.touch("task", *memory.active)
     for activity in memory.active.values():
         for call in activity.calls:

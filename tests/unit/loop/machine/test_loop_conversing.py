@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.engine.control.run_control import Answered, AskPerson, Cancel, Forked
+from asterism.engine.control.run_control import Answered, AskPerson, Cancel, Forked, Imported
+from asterism.engine.kernel.machine import Event
 from asterism.errors import Refused
 from asterism.loop.machine.effects import AskModel, CallTool
 from asterism.loop.machine.events import ModelReplied
@@ -166,6 +167,23 @@ def test_a_first_call_is_confirmed_and_the_second_is_not() -> None:
     loop.returns("c1")
     loop.replies("", call("c2", "new", gate="first_time"))
     assert calling(loop) == ["c2"]
+
+
+@pytest.mark.parametrize("copied", [Forked(origin="o", seq=5, idle_s=0.0), Imported()])
+def test_a_copy_of_a_run_confirms_its_own_first_call(copied: Event) -> None:
+    """A4: the yes to the first call is of "a run" (docs/reference.md, gates), and a copy is another one."""
+    loop = conversing(call("c1", "new", gate="first_time"))
+    loop.answers("approve")
+    loop.returns("c1")
+    loop.batch(copied)
+    loop.finish_cancellations()
+    loop.replies("", call("c2", "new", gate="first_time"))
+    assert (loop.state, calling(loop)) == ("CONFIRMING", [])
+    loop.answers("approve")
+    loop.returns("c2")
+    loop.replies("", call("c3", "new", gate="first_time"))
+    assert calling(loop) == ["c3"]
+    loop.assert_replays()
 
 
 def test_calls_without_a_gate_go_on_while_others_await_confirmation() -> None:
