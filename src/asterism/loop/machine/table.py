@@ -191,8 +191,11 @@ def _decide_step_again(memory: LoopMemory, activity: Activity, event: Forked, co
     if activity.effect_id:
         if activity.effect_id not in context.abandoned:  # a child run's is cancelled already
             cancel_effect(activity.effect_id, context)
-        activity.effect_id, activity.approved = "", ""
+        activity.effect_id = ""
         profile = memory.workers[activity.worker]
+        if activity.rounds and context.rules >= GUARDED:  # a step that has begun does not ask by itself
+            _approve_step_again(memory, activity, f"when {event.origin} was forked", context)
+        activity.approved = ""
         if not profile.idempotent and not profile.converses:
             prompt = f"{activity.step.step_id} was under way when {event.origin} was forked, and may have finished. Run it here?"
             ask_about(memory, activity, "interruption", prompt, context)
@@ -219,7 +222,7 @@ def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event
 
 
 def _approve_step_again(memory: LoopMemory, activity: Activity, when: str, context: StepContext) -> None:
-    """Void the approval of a step that has not begun, and ask again."""
+    """Void the approval of a step of which nothing is under way, and ask again."""
     if activity.approved and not (activity.settled or activity.effect_id or activity.inquiry_id):
         activity.approved = ""
         ask_about(memory, activity, "approval", f"{activity.step.step_id} was approved {when}. Run it here?", context)

@@ -276,6 +276,30 @@ def test_a_fork_in_the_middle_of_a_confirmation_asks_again() -> None:
     assert calling(loop) == ["c1"]
 
 
+def test_a_fork_within_an_approved_conversation_asks_again_before_it_goes_on() -> None:
+    """A4: "a fork asks again" (docs/security.md, Approvals), also where the model was asked after the first call."""
+    loop = Loop(*steps("a:model", requires_approval=True))
+    loop.answers("approve")
+    loop.replies("", call("c1"))
+    loop.returns("c1")
+    for origin in ("o", "fork of o"):
+        loop.batch(Forked(origin=origin, seq=6, idle_s=0.0))
+        loop.finish_cancellations()
+        assert (loop.state, [it.subject["step_id"] for it in loop.asked()], list(loop.outstanding(AskModel))) == ("WAITING", ["a"], [])
+    loop.answers("approve")
+    loop.replies("", call("c2"))
+    assert calling(loop) == ["c2"]
+    loop.assert_replays()
+
+
+def test_a_fork_within_a_conversation_that_needed_no_approval_goes_on() -> None:
+    loop = conversing(call("c1"))
+    loop.returns("c1")
+    loop.batch(Forked(origin="o", seq=4, idle_s=0.0))
+    loop.finish_cancellations()
+    assert (loop.asked(), [effect.round for effect in loop.outstanding(AskModel).values()]) == ([], [2])
+
+
 def test_a_no_to_a_step_that_a_fork_asks_about_closes_the_question_about_its_call() -> None:
     """A4."""
     loop = Loop(*steps("a:model", requires_approval=True))
