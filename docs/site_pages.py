@@ -25,19 +25,20 @@ _MERMAID = re.compile(r"^```mermaid\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _PICTURE = re.compile(r'<picture>.*?<img alt="([^"]*)" src="([^"]*)">\s*</picture>', re.DOTALL)
 _EDGE = re.compile(r"^ *(\w+) --> (\w+)(?:: (.*))?$", re.MULTILINE)
 _SECTIONS = {
-    "bootstrap": "Open a database and run",
-    "connection": "Connect to a database or a server",
-    "servers": "The runs of a server",
-    "constellations": "Constellations",
-    "devices": "Skills and devices",
-    "constellation": "Plans as data",
-    "loops": "Loops",
-    "flows": "Conversations",
-    "machines": "Events and options",
-    "runtime": "The runtime",
-    "planner": "A planner of your own",
-    "errors": "Errors",
+    "Open a database and run": ("app.bootstrap",),
+    "Connect to a database or a server": ("app.connect",),
+    "The runs of a server": ("service",),
+    "Constellations": ("constellation.python",),
+    "Skills and devices": ("devices",),
+    "Plans as data": ("constellation.model", "engine.kernel"),
+    "Loops": ("loop.python",),
+    "Conversations": ("conversation.python",),
+    "Events and options": ("constellation.machine", "conversation.machine", "loop.machine"),
+    "The runtime": ("engine.runtime",),
+    "A planner of your own": ("constellation.planner",),
+    "Errors": ("errors",),
 }
+"""The sections of the public names, each with the packages or modules that it has."""
 _WIDTH, _HEIGHT, _GAP, _REACH, _SPAN = 190, 30, 26, 38, 230
 """Pixels of the diagrams: box width and height, distance of the boxes, reach of an arc by boxes passed, room beside the boxes."""
 
@@ -71,11 +72,13 @@ def _help(command: object, path: list[str]) -> Iterator[str]:
 
 
 def _names() -> str:
-    """Return the public names with their docstrings, by package."""
-    homes = {package: [it for it in asterism._HOME_OF if asterism._HOME_OF[it].split(".")[1] == package] for package in _SECTIONS}  # noqa: SLF001
-    return "\n".join(
-        f"\n## {_SECTIONS[package]}\n\n```{{eval-rst}}\n{''.join(map(_directive, names))}```" for package, names in homes.items() if names
-    )
+    """Return the public names with their docstrings, by section."""
+    public = asterism._HOME_OF  # noqa: SLF001
+    of = {
+        title: [it for it in public if f"{public[it]}.".startswith(tuple(f"asterism.{home}." for home in homes))]
+        for title, homes in _SECTIONS.items()
+    }
+    return "\n".join(f"\n## {title}\n\n```{{eval-rst}}\n{''.join(map(_directive, names))}```" for title, names in of.items() if names)
 
 
 def _directive(name: str) -> str:

@@ -19,7 +19,7 @@ from asterism.devices.port import Attempt, DeviceReply, RemoteDevice
 from tests.support.device_signs import Heard
 
 SDK = "a2a-sdk[http-server]==0.3.26"
-AGENT = Path(__file__).parents[1] / "a2a_legacy_agent.py"
+AGENT = Path(__file__).parents[1] / "support" / "a2a_legacy_agent.py"
 
 
 @pytest.fixture
