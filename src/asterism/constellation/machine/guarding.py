@@ -12,10 +12,9 @@ from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.fan_out import item_id
 from asterism.constellation.model.nesting import nested_plan, reached
-from asterism.constellation.model.references import SECRET, references, secrets_of
+from asterism.constellation.model.references import SECRET, references, secrets_in
 from asterism.constellation.model.specs import task_of
 from asterism.constellation.model.task import TaskStar
-from asterism.engine.kernel.data import texts_of
 from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, permit, with_approval, with_device
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
@@ -51,7 +50,7 @@ def permit_task(guards: Guards, task: TaskStar, arguments: dict[str, Any]) -> Pe
             device=task.device,
             skill=task.resolved_skill,
             arguments=arguments,
-            secrets=_secrets([task.inputs, task.env]) if task.is_foreign else (),
+            secrets=secrets_in([task.inputs, task.env]) if task.is_foreign else (),
             env=task.env,
             folder=task.folder,
             is_foreign=task.is_foreign,
@@ -61,13 +60,9 @@ def permit_task(guards: Guards, task: TaskStar, arguments: dict[str, Any]) -> Pe
     )
 
 
-def _secrets(value: Any) -> list[str]:
-    return [name for text in texts_of(value) for name in secrets_of(text)]
-
-
 def marks_foreign(task: TaskStar, *, is_written: bool) -> bool:
     """Return True if a foreign edit makes a task foreign: it wrote the task, or its values would stand next to secrets of it."""
-    return is_written or bool(_secrets([task.inputs, task.env, task.constellation]))
+    return is_written or bool(secrets_in([task.inputs, task.env, task.constellation]))
 
 
 def check_written(guards: Guards, task: TaskStar, *, is_foreign: bool) -> None:

@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from asterism.engine.kernel.data import texts_of
+
 INPUTS = "inputs"
 """Name that refers to the inputs of the task that a nested constellation carries out."""
 
@@ -53,6 +55,11 @@ def is_reference(text: str) -> bool:
 def secrets_of(text: str) -> list[str]:
     """Return the names of the secrets that a text refers to, in order."""
     return [path[1:] for source, path in _REFERENCE.findall(text) if source == SECRET]
+
+
+def secrets_in(value: Any) -> list[str]:
+    """Return the names of the secrets that the texts of a JSON value refer to."""
+    return [name for text in texts_of(value) for name in secrets_of(text)]
 
 
 def with_secrets(text: str, value_of: Callable[[str], str]) -> str:

@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.model.documents import PlanDocument, TaskSpec
-from asterism.constellation.model.references import SECRET, secrets_of, with_secrets
+from asterism.constellation.model.references import SECRET, secrets_in, with_secrets
 from asterism.constellation.model.task import TaskStar
 from asterism.devices.attempts.masking import found_in, masked
 from asterism.devices.port import Attempt
-from asterism.engine.kernel.data import texts_of
 from asterism.errors import InvalidInput, MissingExtra
 
 PREFIX = "ASTERISM_SECRET_"
@@ -98,8 +97,7 @@ def missing_for_tasks(tasks: Sequence[TaskSpec | TaskStar], devices: Mapping[str
         if task.constellation is not None:
             reasons |= dict.fromkeys(missing_secrets(msgspec.convert(task.constellation, PlanDocument), devices))
         environment = getattr(devices.get(task.device), "environment", os.environ)
-        texts = [] if refers_to_task else texts_of([task.inputs, task.env])
-        for name in (name for text in texts for name in secrets_of(text)):
+        for name in () if refers_to_task else secrets_in([task.inputs, task.env]):
             try:
                 secret(name, environment)
             except (InvalidInput, MissingExtra) as error:

@@ -32,7 +32,7 @@ from typing import Self
 
 import msgspec
 
-from asterism.constellation.model.references import secrets_of
+from asterism.constellation.model.references import secrets_in
 from asterism.constellation.model.task import ErrorCode, TaskError
 from asterism.devices.attempts.remote_secrets import DeviceFailed, perform_masked
 from asterism.devices.dispatch.device_lanes import DeviceLanes, new_lane
@@ -40,7 +40,6 @@ from asterism.devices.dispatch.lane import Lane, LaneItem
 from asterism.devices.dispatch.places import LockedPlace, Places
 from asterism.devices.dispatch.remote_stop import LOST_S, STOP_TRY_S, stop_once, stop_until
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Continuing, Device, RemoteDevice
-from asterism.engine.kernel.data import texts_of
 from asterism.engine.kernel.guards import GuardedWork, Guards, is_within, permit, program_texts
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import how_to_write_there
@@ -365,7 +364,7 @@ def _guarded(profile: AgentProfile, attempt: Attempt) -> str:
             device=attempt.device_id,
             skill=attempt.skill,
             arguments=attempt.arguments,
-            secrets=[name for text in texts_of([attempt.arguments if attempt.secrets else {}, attempt.env]) for name in secrets_of(text)],
+            secrets=secrets_in([attempt.arguments if attempt.secrets else {}, attempt.env]) if attempt.is_foreign else (),
             env=attempt.env,
             folder=attempt.task_folder,
             is_foreign=attempt.is_foreign,
