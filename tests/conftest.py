@@ -62,7 +62,7 @@ def pytest_timeout_cancel_timer(item: pytest.Item) -> None:
     faulthandler.cancel_dump_traceback_later()
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)  # pytest first removes the directories of earlier sessions, which may take minutes
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):  # xdist ends its workers itself, when the last one is ready
         _end_after(EXIT_S, session.config)  # a thread may still run
