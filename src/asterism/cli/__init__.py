@@ -1,20 +1,19 @@
 """The command line. Each command is a function in one of these modules, which is imported when the command is called.
 
-- ``run_commands``: run, follow, resume, pause, unpause, lift. ``cancel_command``: cancel.
-- ``plan_commands``: plan, fleet check, diagram. ``schema_command``: schema. ``completion_command``: completion.
-- ``fleet_commands``: fleet show. ``fleet_add``: fleet add.
-- ``show_commands``: runs, show, log. ``logs_command``: logs. ``files_command``: files. ``why_command``: why.
+- ``run_commands``: run, follow, resume, pause, unpause, lift, cancel, retry.
+- ``plan_commands``: plan, diagram, schema. ``completion_command``: completion.
+- ``fleet_commands``: fleet show, fleet check, fleet add.
+- ``show_commands``: runs, show, log, why. ``logs_command``: logs. ``files_command``: files.
 - ``inquiry_commands``: inbox, answer. ``edit_command``: mcp edit.
 - ``serve_command``: serve. ``status_command``: status. ``loop_command``: loop run. ``chat_command``: chat. ``flow_commands``: flow run.
 - ``schedule_commands``: schedule.
-- ``journal_commands``: fork, export, import, prune. ``backup_command``: backup.
-- ``retry_command``: retry.
+- ``journal_commands``: fork, export, import, prune, backup.
 - ``token_commands``: token create, token list, token revoke.
 
-Shared by the commands: ``options`` and ``api_options`` declare parameters, ``plan_values`` reads those of a plan,
+Shared by the commands: ``options`` declares parameters, ``plan_values`` reads those of a plan,
 ``run_access`` opens the database and reads a run, ``foreground`` drives a run and handles signals, ``served_runs``
 follows one that a server drives, ``remote_commands`` run, answer and cancel on a server, ``reporters`` show its
-progress, ``questions`` asks a person at the terminal, ``decisions`` reads yes and no, ``file_previews`` shows the files
+progress, ``questions`` asks a person at the terminal, and reads yes and no, ``file_previews`` shows the files
 of a question, ``keyboard`` reads input, ``chat`` reads messages and prints the answers of agents of this computer (``local_chat``) or of a
 server (``remote_chat``), ``time_zone`` is that of the machine, ``output`` prints lines of
 ``asterism.views.text``, ``server_variable`` refuses commands that know no servers, and ``exit_codes`` names the exit codes.
@@ -67,11 +66,11 @@ _WORK, _LOOK, _STEER, _JOURNALS, _SERVE = (
 _commands = Group("Commands")  # of the apps below; the first app's own are in the groups above
 _fleet = App(name="fleet", help="Show, check and add the devices of a fleet.", group=_LOOK, group_commands=_commands)
 _fleet.command("asterism.cli.fleet_commands:show", name="show", help="Show the devices of a fleet; the default.")
-_fleet.command("asterism.cli.plan_commands:check_fleet", name="check", help="Check a fleet file and list its devices and skills.")
+_fleet.command("asterism.cli.fleet_commands:check", name="check", help="Check a fleet file and list its devices and skills.")
 _add = App(name="add", help="Add a device to a fleet file, after asking it what it can do.", group_commands=_commands)
-_add.command("asterism.cli.fleet_add:mcp", name="mcp", help="Add an MCP server: -- COMMAND ARGUMENT…, or --url URL.")
-_add.command("asterism.cli.fleet_add:a2a", name="a2a", help="Add an A2A agent.")
-_add.command("asterism.cli.fleet_add:ssh", name="ssh", help="Add a host that SSH reaches.")
+_add.command("asterism.cli.fleet_commands:mcp", name="mcp", help="Add an MCP server: -- COMMAND ARGUMENT…, or --url URL.")
+_add.command("asterism.cli.fleet_commands:a2a", name="a2a", help="Add an A2A agent.")
+_add.command("asterism.cli.fleet_commands:ssh", name="ssh", help="Add a host that SSH reaches.")
 _fleet.command(_add)
 _mcp = App(name="mcp", help="Let MCP clients edit runs and plans.", group=_WORK, group_commands=_commands)
 _mcp.command("asterism.cli.edit_command:edit", name="edit", help="Serve an unfinished run, or a plan file, to MCP clients for editing.")
@@ -94,7 +93,7 @@ app.command("asterism.cli.plan_commands:plan", name="plan", help="Show the plan 
 app.command("asterism.cli.show_commands:runs", name="runs", help="List the runs, newest first.", group=_LOOK)
 app.command("asterism.cli.status_command:status", name="status", help="Show the servers of a database and their work.", group=_LOOK)
 app.command("asterism.cli.show_commands:show", name="show", help="Show a run: its plan, states, tasks and metrics.", group=_LOOK)
-app.command("asterism.cli.why_command:why", name="why", help="Explain why a task exists and what happened to it.", group=_LOOK)
+app.command("asterism.cli.show_commands:why", name="why", help="Explain why a task exists and what happened to it.", group=_LOOK)
 app.command("asterism.cli.show_commands:log", name="log", help="Print the journal of a run in words.", group=_LOOK)
 app.command("asterism.cli.logs_command:logs", name="logs", help="Print what the tasks of a run have printed.", group=_LOOK)
 app.command("asterism.cli.files_command:files", name="files", help="List the files of a run, or save them.", group=_LOOK)
@@ -105,7 +104,7 @@ app.command(
     help="Resume a run that was paused or interrupted.",
     group=_STEER,
 )
-app.command("asterism.cli.retry_command:retry", name="retry", help="Run the failed tasks of a run again.", group=_STEER)
+app.command("asterism.cli.run_commands:retry", name="retry", help="Run the failed tasks of a run again.", group=_STEER)
 app.command("asterism.cli.run_commands:follow", name="follow", help="Run the next round of a session after a run has ended.", group=_WORK)
 app.command(
     "asterism.cli.run_commands:pause",
@@ -121,7 +120,7 @@ app.command(
 )
 app.command("asterism.cli.run_commands:lift", name="lift", help="Lift a guard that the plan of a run has set.", group=_STEER)
 app.command(
-    "asterism.cli.cancel_command:cancel", name="cancel", help="Cancel a run: running tasks are killed, no new ones start.", group=_STEER
+    "asterism.cli.run_commands:cancel", name="cancel", help="Cancel a run: running tasks are killed, no new ones start.", group=_STEER
 )
 app.command("asterism.cli.inquiry_commands:inbox", name="inbox", help="List the open questions to people.", group=_STEER)
 app.command("asterism.cli.inquiry_commands:answer", name="answer", help="Answer a question and resume its run.", group=_STEER)
@@ -137,7 +136,7 @@ app.command(
 app.command(
     "asterism.cli.journal_commands:import_journal", name="import", help="Import a run from a file that export wrote.", group=_JOURNALS
 )
-app.command("asterism.cli.backup_command:backup", name="backup", help="Copy the database while processes use it.", group=_JOURNALS)
+app.command("asterism.cli.journal_commands:backup", name="backup", help="Copy the database while processes use it.", group=_JOURNALS)
 app.command(
     "asterism.cli.journal_commands:prune",
     name="prune",
@@ -171,7 +170,7 @@ app.command(_loop)
 app.command(_flow)
 app.command(_token)
 app.command("asterism.cli.chat_command:chat", name="chat", help="Chat with flow agents.", group=_WORK)
-app.command("asterism.cli.schema_command:schema", name="schema", help="Print the JSON Schema of a kind of file, for editors.", group=_LOOK)
+app.command("asterism.cli.plan_commands:schema", name="schema", help="Print the JSON Schema of a kind of file, for editors.", group=_LOOK)
 app.command("asterism.cli.completion_command:completion", name="completion", help="Print the completion script of a shell.", group=_LOOK)
 app.command("asterism.cli.plan_commands:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.", group=_LOOK)
 

@@ -12,11 +12,11 @@ from cyclopts import Parameter
 
 from asterism.app.bootstrap import MACHINES
 from asterism.app.settings import database_path, server_url
-from asterism.cli.decisions import AnswerVerb, TypedAnswer
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
 from asterism.cli.options import Database, Here, Json, JsonEvents, OtherFleet, ServerUrl
 from asterism.cli.output import local_time, message, put
+from asterism.cli.questions import AnswerVerb, TypedAnswer
 from asterism.cli.remote_commands import answer_remote, put_request, refuse_with_server
 from asterism.cli.run_access import actor, check_sendable, connected, reading, resume_hint
 from asterism.cli.run_commands import drive_unowned

@@ -1,4 +1,4 @@
-"""Commands on whole journals: fork, export, import, prune."""
+"""Commands on whole journals: fork, export, import, prune, backup."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from asterism.app.bootstrap import connect, run_files
-from asterism.app.settings import database_path
+from asterism.app.settings import database_path, files_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.foreground import write_atomically
 from asterism.cli.options import Database, EveryItem, Here, JsonEvents, OtherFleet, RunId
-from asterism.cli.output import local_time, put
+from asterism.cli.output import complain, local_time, put
 from asterism.cli.run_access import actor, connected, garbage_collection_off, machine_of, reading
 from asterism.cli.run_commands import drive_unowned
 from asterism.console.export import LogTails, PageRun, machine_data, run_page
@@ -29,6 +29,7 @@ from asterism.engine.runtime.lookup import find_run
 from asterism.engine.runtime.retention import all_are_old
 from asterism.engine.runtime.runtime import RESERVED_S
 from asterism.errors import InvalidInput, Refused
+from asterism.stores.backup import back_up
 from asterism.views.registry import unread_view
 from asterism.views.text.history import MOMENT
 from asterism.views.words import count, plain
@@ -187,4 +188,19 @@ async def _prune(
         deleted = await store.prune(before=before, outcomes=outcomes, keep_bytes=keep_bytes)
         await run_files(store, database_path(database)).forget([])
     put(f"{count(deleted, 'run')} deleted")
+    return FINISHED
+
+
+def backup(
+    file: Annotated[Path, Parameter(name="FILE", help="Database file to write; it must not exist.")], /, *, database: Database = None
+) -> int:
+    """Copy the database, with the files of its runs, while processes use it."""
+    path, elsewhere = database_path(database), files_url()
+    done = back_up(path, file, with_files=not elsewhere)
+    files = f", and {count(done.files, 'file')} in {plain(file.name)}.files" if done.files else ""
+    put(f"{plain(path, 1000)}: {done.bytes / MEGABYTE:.1f} MB in {plain(file, 1000)}{files}")
+    if elsewhere:
+        put("the files of its runs are in another storage, and not in this copy")
+    if done.lost:
+        complain(f"{count(done.lost, 'file')} of its runs cannot be copied: the contents are not beside the database")
     return FINISHED

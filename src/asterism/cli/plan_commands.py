@@ -1,15 +1,17 @@
-"""Commands that need no run: plan, fleet check, diagram."""
+"""Commands that need no run: plan, diagram, schema."""
 
 from __future__ import annotations
 
 import asyncio
+import json as json_text
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from asterism.app.bootstrap import open_devices, open_planner, read_fleet
+from asterism.app.bootstrap import open_devices, open_planner
+from asterism.app.schemas import FileKind, schema_of
 from asterism.app.settings import model_choice
 from asterism.cli.exit_codes import FINISHED, UNUSABLE
 from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model, WhatToRun
@@ -29,21 +31,14 @@ from asterism.constellation.python.resumption import check_constellation, first_
 from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.constellation.view.task_lines import plan_lines
 from asterism.conversation.machine.table import FLOW_AGENT
-from asterism.conversation.python.plans import check_on_fleet
-from asterism.conversation.python.registry import agent_class
-from asterism.devices.attempts.secrets import missing_secrets, secret
-from asterism.devices.fleet.fleet_file import read_channels
+from asterism.devices.attempts.secrets import missing_secrets
 from asterism.devices.kinds.here import here_of
 from asterism.devices.kinds.plan_functions import rebase_plan
 from asterism.engine.kernel.diagram import mermaid as mermaid_diagram
 from asterism.engine.kernel.machine import Machine
-from asterism.engine.kernel.profile import AgentProfile, Fleet
 from asterism.engine.runtime.lookup import find_run
 from asterism.errors import InvalidInput
 from asterism.loop.machine.table import ORCHESTRATION_LOOP
-from asterism.service.notifications.sending import check_channel
-from asterism.views.text.styled_line import StyledLine
-from asterism.views.words import count, plain
 
 _MACHINES: Mapping[str, Machine[Any]] = {
     "constellation-agent": CONSTELLATION_AGENT,
@@ -92,31 +87,6 @@ async def _planned(goal: Goal, fleet_file: Path | None, choice: ModelChoice | No
     return document, constellation, missing_secrets(document, devices)
 
 
-def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")], /) -> int:
-    """Check a fleet file and list its devices and skills."""
-    fleet = asyncio.run(_checked_fleet(file))
-    out = console()
-    for profile in fleet.values():
-        for line in device_lines(profile):
-            put_line(out, line)
-        out.print()
-    for channel in read_channels(file):
-        check_channel(channel, secret)
-        put_line(out, StyledLine(f"notify {channel.name}: {', '.join(channel.on)}", "dim"))
-    skills = sum(len(profile.skills) for profile in fleet.values())
-    out.print(f"{count(len(fleet), 'device')}, {count(skills, 'skill')}: {plain(file)} is valid")
-    return FINISHED
-
-
-async def _checked_fleet(file: Path) -> Fleet:
-    """Return the profiles of a fleet file. Raises InvalidInput, also for a plan of a flow agent that cannot run on it."""
-    fleet = await read_fleet(file, every=True)
-    for profile in fleet.values():
-        if profile.child is not None and profile.child.machine == FLOW_AGENT.name:
-            await check_on_fleet(agent_class(profile.child.definition["agent"]), fleet, None)
-    return fleet
-
-
 def diagram(
     machine: Annotated[
         Literal["constellation-agent", "orchestration-loop", "flow-agent", "task"],
@@ -129,27 +99,14 @@ def diagram(
     return FINISHED
 
 
-def device_lines(profile: AgentProfile) -> list[StyledLine]:
-    """Return the lines that describe a device and its skills."""
-    head = StyledLine(plain(profile.device_id), "bold").append(f"  {plain(profile.description)}" if profile.description else "", "dim")
-    lines = [head]
-    known_as = ", ".join(plain(alias) for alias in profile.aliases)
-    able = ", ".join(plain(word) for word in profile.capabilities)
-    more = [f"kind {profile.kind}", f"{profile.concurrency} at a time"]
-    more += [f"also called {known_as}"] if known_as else []
-    more += [f"good at {able}"] if able else []
-    lines.append(StyledLine(f"  {'; '.join(more)}", "dim"))
-    for skill in profile.skills:
-        required = skill.required_names()
-        parameters = ", ".join(plain(name) if name in required else f"[{plain(name)}]" for name in skill.parameter_names())
-        fields = skill.output_fields()
-        gives = f" → {', '.join(plain(name) for name in skill.output['properties'])}" if fields and skill.output else ""
-        line = StyledLine("  ").append(plain(skill.name), "cyan").append(f"({parameters}){gives}")
-        lines.append(line.append("  idempotent" if skill.idempotent else "", "green"))
-        lines.append(StyledLine(f"      {plain(skill.description)}", "dim"))
-        if untyped := [plain(name) for name, it in skill.parameters.get("properties", {}).items() if not it.keys() - {"default"}]:
-            lines.append(StyledLine(f"      without a type, so any value is accepted: {', '.join(untyped)}", "yellow"))
-    return lines
+def schema(kind: Annotated[FileKind, Parameter(name="KIND", help="Kind of file.")], /) -> int:
+    """Print the JSON Schema of a kind of file, for editors.
+
+    Store it beside the file and name it in the first line. YAML: `# yaml-language-server: $schema=plan.schema.json`.
+    TOML: `#:schema ./fleet.schema.json`. JSON: `"$schema": "plan.schema.json"`.
+    """
+    put(json_text.dumps(schema_of(kind), indent=2, ensure_ascii=False))
+    return FINISHED
 
 
 async def plan_of_run(named: str, database: Path | None) -> str:

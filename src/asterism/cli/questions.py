@@ -13,11 +13,10 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from asterism.cli.decisions import DECISIONS
 from asterism.cli.file_previews import file_lines
 from asterism.cli.keyboard import discard_typed_ahead, terminal_line
 from asterism.cli.output import complain, message, put
@@ -26,7 +25,7 @@ from asterism.constellation.view.proposals import ALWAYS, editable_of, subject_l
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python.conversation import Conversation
 from asterism.conversation.python.registry import agent_class
-from asterism.engine.control.run_control import Verb
+from asterism.engine.control.run_control import Answered, Verb
 from asterism.engine.ports.store import ACCEPTED, InquiryRow
 from asterism.engine.runtime.client import VERDICT_POLL_S, polls
 from asterism.engine.runtime.runtime import Runtime
@@ -297,3 +296,33 @@ def _value(given: str, schema: str) -> Any:
         return json.loads(given)
     except (ValueError, RecursionError):
         return given
+
+
+AnswerVerb = Literal["approve", "reject", "edit", "respond", "yes", "no"]
+"""The words that ``asterism answer`` takes."""
+DECISIONS: Mapping[str, Verb] = {"yes": "approve", "no": "reject"}
+
+
+class TypedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that was typed, to one or more questions.
+
+    Attributes:
+        word: the word that was typed for the verb.
+        value: the value of an edit or a response.
+        reason: the reason, for the journal.
+    """
+
+    word: AnswerVerb
+    value: Any = None
+    reason: str = ""
+
+    @property
+    def verb(self) -> Verb:
+        """Return the verb; approve or reject for a yes or no."""
+        return DECISIONS[self.word] if self.word == "yes" or self.word == "no" else self.word  # noqa: PLR1714 - mypy narrows only these
+
+    def to(self, asked: InquiryRow) -> Answered:
+        """Return the answer to a question: a yes or no is a response in that word if the question lacks the verb."""
+        if self.word not in DECISIONS or self.verb in asked.verbs or "respond" not in asked.verbs:
+            return Answered(effect_id=asked.inquiry_id, verb=self.verb, value=self.value, reason=self.reason)
+        return Answered(effect_id=asked.inquiry_id, verb="respond", value=self.word, reason=self.reason)

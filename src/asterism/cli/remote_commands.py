@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from asterism.app.bootstrap import MACHINES
-from asterism.cli.decisions import TypedAnswer
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.output import put
+from asterism.cli.questions import TypedAnswer
 from asterism.cli.run_access import remote_runs
 from asterism.cli.served_runs import follow_served
 from asterism.constellation.machine.events import RunOptions

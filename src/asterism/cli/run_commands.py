@@ -1,8 +1,10 @@
-"""Commands that drive a run, or signal the process that drives it: run, follow, resume, pause, unpause."""
+"""Commands that drive a run, or signal the process that drives it: run, follow, resume, pause, unpause, lift, cancel, retry."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -33,28 +35,29 @@ from asterism.cli.options import (
     WhatToRun,
     raised_limits,
 )
-from asterism.cli.output import put
+from asterism.cli.output import message, put
 from asterism.cli.plan_values import Values, with_values
-from asterism.cli.remote_commands import refuse_with_server, run_remote
+from asterism.cli.remote_commands import cancel_remote, refuse_with_server, run_remote
 from asterism.cli.run_access import actor, check_database, check_sendable, connected, resume_hint
-from asterism.cli.served_runs import follow_served, is_served, make_due, served_fleet
-from asterism.constellation.machine.events import RaiseLimits, RunOptions
+from asterism.cli.served_runs import follow_served, is_served, make_due, reserved, served_fleet
+from asterism.constellation.machine.events import RaiseLimits, Retry, RunOptions
 from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.python.early_check import check_before_opening, needed_devices
 from asterism.constellation.python.goal import Goal, check_fleet_given, fleet_for, goal_of, needs_fleet, rehearse
-from asterism.constellation.python.resumption import declared_fleet, first_event_of, fleet_file_of
+from asterism.constellation.python.resumption import declared_fleet, first_event_of, fleet_file_of, has_finally_tasks, stops_elsewhere
+from asterism.constellation.python.retrying import retry_ended
 from asterism.constellation.python.rounds import round_after, submit
 from asterism.devices.attempts.secrets import check_secrets_set
 from asterism.devices.fleet.fleet_file import check_channels
 from asterism.devices.kinds.here import here_of
-from asterism.engine.control.run_control import GuardLifted, Pause, Unpause
+from asterism.engine.control.run_control import Cancel, GuardLifted, Pause, Unpause
 from asterism.engine.kernel.guards import not_guarded
 from asterism.engine.kernel.machine import Event, kind_of
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.lookup import find_run, unowned_runs
-from asterism.engine.runtime.runtime import Runtime
-from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
+from asterism.engine.runtime.runtime import RESERVED_S, Runtime
+from asterism.errors import InvalidInput, MissingExtra, Refused, RunOwned, UnknownMachine
 from asterism.views.words import count, plain
 
 WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
@@ -426,3 +429,109 @@ async def unfinished_run(client: Client, named: str) -> RunRow:
 async def post_event(client: Client, row: RunRow, event: Event) -> None:
     """Put an event of the user into the inbox of a run."""
     await client.post(row.run_id, event, actor=actor(), key=client.clock.new_id())
+
+
+def retry(
+    named: RunId,
+    /,
+    *tasks: Annotated[str, Parameter(name="TASK", help="Id of a failed task, or of an item such as transform[3] [default: all].")],
+    no_drive: Annotated[bool, Parameter(negative=(), help="Do not drive the run.")] = False,
+    fleet: OtherFleet = None,
+    database: Database = None,
+    json: JsonEvents = False,
+    every_item: EveryItem = False,
+    here: Here = False,
+) -> int:
+    """Run failed and cancelled tasks again, and what was skipped because of them.
+
+    A run that has ended does not change: a copy of it, with the results of its completed tasks, goes on.
+    """
+    return asyncio.run(_retry(named, tasks, fleet, database, drive_on=not no_drive, as_json=json, every_item=every_item, here=here))
+
+
+async def _retry(
+    named: str,
+    tasks: tuple[str, ...],
+    fleet: Path | None,
+    database: Path | None,
+    *,
+    drive_on: bool,
+    as_json: bool,
+    every_item: bool,
+    here: bool,
+) -> int:
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
+        if row.status == "ended":
+            client.reserved_s = RESERVED_S if here or fleet else 0.0
+            new = await retry_ended(client, row.run_id, tasks, actor=actor())
+            if not as_json:
+                above = f"run {row.parent}, which started {row.run_id}, does not get the new result\n" if row.parent else ""
+                put(f"run {new}  retries {row.run_id}\n{above}")
+            row = await client.describe(new)
+        else:
+            async with reserved(client, await client.describe(row.root), here=here):
+                await client.post(row.run_id, Retry(tasks=tasks), actor=actor(), key=client.clock.new_id())
+        root = await client.describe(row.root)
+        if not drive_on or (root.owner and not await is_served(client.store, root.fleet)):
+            return FINISHED
+        return await drive_unowned(client, row, database_path(database), fleet, as_json=as_json, every_item=every_item, here=here)
+
+
+def cancel(
+    named: RunId,
+    /,
+    *,
+    reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "",
+    database: Database = None,
+    server: ServerUrl = None,
+) -> int:
+    """Cancel a run: its work in progress is stopped, and nothing new starts. A cancelled run cannot be resumed."""
+    if url := server_url(server, database):
+        return asyncio.run(cancel_remote(url, named, reason))
+    return asyncio.run(_cancel(named, reason, database))
+
+
+async def _cancel(named: str, reason: str, database: Path | None) -> int:
+    async with connected(database) as client:
+        row = await unfinished_run(client, named)
+        path = database_path(database)
+        is_unowned, goes_on = not (await client.describe(row.root)).owner, await has_finally_tasks(client, row)
+        if await is_served(client.store, row.fleet):
+            await client.send(row.run_id, Cancel(reason=reason), actor=actor())
+            put(_cancel_words(await client.store.run(row.run_id), goes_on=goes_on))
+            return FINISHED
+        if is_unowned and (row.parent or goes_on):  # the rest of its tree, and these, need devices
+            await post_event(client, row, Cancel(reason=reason))
+            return await drive_unowned(client, row, path, None, unpause=False)
+        key, stops = client.clock.new_id(), is_unowned and await stops_elsewhere(client, row)
+        if stops:  # before its devices are opened: a run that is to be cancelled may lack its folder and its secrets
+            await client.post(row.run_id, Cancel(reason=reason), actor=actor(), key=key)
+        async with _open_to_cancel(client, row, path, stops=stops) as runtime:
+            await runtime.send(row.run_id, Cancel(reason=reason), actor=actor(), key=key)
+        put(_cancel_words(await client.store.run(row.run_id), goes_on=goes_on))
+        return FINISHED
+
+
+@contextlib.asynccontextmanager
+async def _open_to_cancel(client: Client, row: RunRow, path: Path, *, stops: bool) -> AsyncIterator[Runtime]:
+    """Open a runtime that drives a run without an owner to its end; with devices only if it has to stop an attempt there."""
+    async with contextlib.AsyncExitStack() as stack:
+        runtime: Runtime | None = None
+        if stops:
+            put(f"stopping the work of run {row.run_id} on its devices; Ctrl-C leaves the rest to: {resume_hint(row)}")
+            try:
+                runtime = await stack.enter_async_context(open_driver_for(client, row, path))
+            except (InvalidInput, MissingExtra) as error:
+                put(message(f"nothing is stopped on the devices of run {row.run_id}, which cannot be opened: {error}"))
+        if runtime is None:
+            runtime = await stack.enter_async_context(open_runtime(client.store, {}, path))
+        yield runtime
+
+
+def _cancel_words(row: RunRow, *, goes_on: bool) -> str:
+    """Return the effect of a cancel so far; ``goes_on``: the run has ``finally`` tasks."""
+    if row.status == "ended":
+        return f"run {row.run_id} is cancelled" if row.outcome == "cancelled" else f"run {row.run_id} has ended ({row.outcome})"
+    rest = "its finally tasks run now; cancel it again to end it at once" if goes_on else "its process stops the work under way"
+    return f"run {row.run_id} is being cancelled: {rest}"

@@ -1,4 +1,4 @@
-"""Commands that show runs and their journals: runs, show, log."""
+"""Commands that show runs and their journals: runs, show, log, why."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from asterism.cli.options import Database, Json, Mermaid, RunId, ServerUrl
 from asterism.cli.output import console, json_line, local_time, put, put_line, put_paged
 from asterism.cli.run_access import garbage_collection_off, machine_of, read_run, reading
 from asterism.constellation.view.graph import mermaid_flowchart
+from asterism.constellation.view.why import part_status_words, task_events, why_lines
+from asterism.engine.control.children import child_run_id
 from asterism.engine.kernel.journal import JournalMismatch
 from asterism.engine.kernel.packing import packer
 from asterism.engine.ports.store import RunRow, Store
@@ -169,4 +171,43 @@ async def _log(named: str, database: Path | None, after: int, *, follow: bool, a
                 if it.entry.seq > after:
                     number = StyledLine(f"{it.entry.seq:>5}  ", "dim").append_line(log_line(history, it, local_time))
                     put_line(out, number.append(f"  ({plain(it.entry.actor)})", "dim"))
+    return FINISHED
+
+
+def why(
+    named: RunId,
+    task_id: Annotated[
+        str,
+        Parameter(
+            name="TASK",
+            help="Id of a task (also of a removed task, or of an earlier plan); for a conversation, the name of a field.",
+        ),
+    ],
+    /,
+    *,
+    database: Database = None,
+    json: Json = False,
+) -> int:
+    """Explain who added a task, what changed it since, and why it ran, failed, was skipped or waits."""
+    return asyncio.run(_why(named, task_id, database, as_json=json))
+
+
+async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool) -> int:
+    async with reading(database) as store:
+        row = await find_run(store, named)
+        history, lines = await read_run(store, row)
+    reasons = task_events(task_id, history, lines)
+    if not reasons:
+        known = ", ".join(list(history.part_status())[:10]) or "none yet"
+        below = "".join(
+            f"; the tasks of {plain(own)} are in run {child_run_id(effect)}" for effect, own in list(history.children.items())[:10]
+        )
+        raise InvalidInput(f"run {row.run_id} never had a {history.part_noun} {task_id!r}; it has {known}{below}")
+    status = part_status_words(history, task_id)
+    if as_json:
+        put(json_text.dumps({"task_id": task_id, "standing": status, "reasons": msgspec.to_builtins(reasons)}, indent=2))
+        return FINISHED
+    out = console()
+    for line in why_lines(task_id, status, reasons, local_time):
+        put_line(out, line)
     return FINISHED

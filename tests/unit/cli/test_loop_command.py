@@ -15,8 +15,7 @@ from asterism.app.bootstrap import open_runtime, open_store
 from asterism.cli import inquiry_commands, loop_command
 from asterism.cli.journal_commands import fork
 from asterism.cli.run_commands import resume
-from asterism.cli.show_commands import log
-from asterism.cli.why_command import why
+from asterism.cli.show_commands import log, why
 from asterism.constellation.view.proposals import proposal_lines
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.lookup import find_inquiries

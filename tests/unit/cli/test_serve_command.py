@@ -1,4 +1,4 @@
-"""How a server stops: its signals."""
+"""The command serve: how it stops at a signal, and the page that ``--open`` names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any, cast
 import pytest
 
 from asterism.app.serve import Server
-from asterism.cli.serve_command import _until_stopped
+from asterism.cli.serve_command import _until_stopped, page_of
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.engine.ports.store import RunRow
 
 
 class Waiting:
@@ -52,3 +55,8 @@ def test_a_signal_at_the_moment_when_a_time_limit_expires_stops_the_server(
     assert asyncio.run(main()).hurried == 1
     said = capsys.readouterr().err.splitlines()
     assert [line.partition(":")[2].partition(":")[0] for line in said] == [" SIGTERM", " SIGINT again"]
+
+
+@pytest.mark.parametrize(("machine", "page"), [(CONSTELLATION_AGENT.name, "/runs/r1"), (FLOW_AGENT.name, "/conversations/r1")])
+def test_a_conversation_has_a_page_of_its_own(machine: str, page: str) -> None:
+    assert page_of(RunRow(run_id="r1", machine=machine, title="t", state="START")) == page

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.cli.decisions import AnswerVerb, TypedAnswer
-from asterism.cli.questions import _chosen
+from asterism.cli.questions import AnswerVerb, TypedAnswer, _chosen
 from asterism.engine.control.run_control import Verb
 from asterism.engine.ports.store import InquiryRow
 
