@@ -14,6 +14,7 @@ from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model import batch
 from asterism.constellation.model.task import SETTLED, TaskStar, TaskStatus
 from asterism.engine.kernel.run import Run
+from asterism.testing.invariants import life_without_schedule
 from tests.simulation.exploration.small_flows import FlowSpace
 from tests.simulation.exploration.small_run import Budget, SmallRun
 from tests.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans
@@ -54,7 +55,8 @@ class WholeAgent(AgentSpace):
 
     def remembered(self, run: Run[ConstellationMemory]) -> dict[str, Any]:
         facts = SmallRun.remembered(self, run)
-        board = facts.pop("schedule")
+        board = run.memory.schedule
+        facts["life"] = life_without_schedule(run.memory)
         if board is not None:
             facts["constellation"] = board.constellation.to_dict()
             facts["schedule"] = [list(board.startable), list(board.running), list(board.unsatisfiable)]

@@ -29,6 +29,7 @@ from asterism.engine.kernel.machine import Effect, Machine
 from asterism.engine.kernel.permissions import ALL, Permissions
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.kernel.run import Run
+from asterism.testing.invariants import life_without_schedule
 from tests.support.machine_harness import MachineHarness
 
 E = TypeVar("E", bound=Effect)
@@ -151,7 +152,7 @@ def retried(agent: Agent, *tasks: str) -> Agent:
     before = 0
     for entry in agent.entries:
         copied.replay([entry])
-        before = entry.seq if copied.state == "CONTINUE" and copied.memory.ending is None else before
+        before = entry.seq if copied.state == "CONTINUE" and not copied.memory.concluding else before
     again.run, again.entries, again.now = Run(machine, "r"), agent.entries[:before], agent.now
     again.run.replay(again.entries)
     failed = any(task.status in FAILED for task in again.constellation.in_order())
@@ -162,7 +163,7 @@ def retried(agent: Agent, *tasks: str) -> Agent:
 
 def memory_of(run: Run[ConstellationMemory]) -> dict[str, Any]:
     """Return the memory of a run as JSON data."""
-    memory = {key: value for key, value in msgspec.structs.asdict(run.memory).items() if key != "schedule"}
+    memory = msgspec.structs.asdict(run.memory) | {"life": life_without_schedule(run.memory)}
     schedule = run.memory.schedule
     return {
         "state": str(run.state),

@@ -134,13 +134,13 @@ def early_handler(run: Run[ConstellationMemory], task: TaskStar) -> str:
     if task.role == "task":
         return ""
     memory = run.memory
-    if memory.ending is None:
+    if memory.concluding is None:
         return f"the {task.role} task {task.task_id} started before the end of the run was decided"
-    if task.role == "on_failure" and memory.ending.code in ("finished", "cancelled"):
-        return f"the on_failure task {task.task_id} started, but the run is {memory.ending.code}"
+    if task.role == "on_failure" and memory.concluding.code in ("finished", "cancelled"):
+        return f"the on_failure task {task.task_id} started, but the run is {memory.concluding.code}"
     before = ("task", "on_failure") if task.role == "finally" else ("task",)
     left = [it.task_id for it in memory.constellation.tasks.values() if it.role in before and it.status not in SETTLED]
-    if task.role == "finally" and memory.ending.code in ("finished", "cancelled"):
+    if task.role == "finally" and memory.concluding.code in ("finished", "cancelled"):
         left = [task_id for task_id in left if memory.constellation.tasks[task_id].role == "task"]
     if left:
         return f"the {task.role} task {task.task_id} started, but {left[0]} is not settled"
@@ -261,6 +261,11 @@ def difference(live: Run[Any], replayed: Run[Any]) -> str:
     return ""
 
 
+def life_without_schedule(memory: ConstellationMemory) -> dict[str, Any]:
+    """Return the life of a constellation agent as plain data, but for its schedule."""
+    return {name: value for name, value in msgspec.structs.asdict(memory.life).items() if name != "schedule"}
+
+
 def _ordered(value: Any) -> Any:
     """Return a value as plain data, with every set sorted."""
     match value:
@@ -286,7 +291,8 @@ def _facts(run: Run[Any]) -> dict[str, Any]:
     schedule = None
     if isinstance(run.memory, ConstellationMemory):
         memory["_timers"] = sorted(memory["_timers"])
-        schedule = memory.pop("schedule")
+        schedule = run.memory.schedule
+        memory["life"] = life_without_schedule(run.memory)
     facts: dict[str, Any] = {
         "state": run.state,
         "seq": run.seq,

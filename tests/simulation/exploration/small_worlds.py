@@ -38,6 +38,7 @@ from asterism.testing.invariants import (
     early_handler,
     find_cycle,
     held_by,
+    life_without_schedule,
     read_only_form,
     unexplained_wait,
     unsatisfied_dependency,
@@ -113,7 +114,8 @@ class AgentSpace(SmallRun[ConstellationMemory]):
                 if isinstance(planning, Awaiting)
                 else msgspec.structs.replace(planning, request=request)
             )
-        board = facts.pop("schedule")
+        board = run.memory.schedule
+        facts["life"] = life_without_schedule(run.memory)
         if board is not None:
             facts["constellation"] = board.constellation.to_dict()
             facts["schedule"] = [sorted(board.startable), sorted(board.running), sorted(board.unsatisfiable), board.role]

@@ -116,8 +116,18 @@ a crash finds one decision to handle.
 """
 
 
-class DecidedEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The decided end of a run whose handlers still run; they change neither code nor reason.
+class Planning(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """There is no constellation: none has been made yet, or a restart has dropped it."""
+
+
+class Working(msgspec.Struct, kw_only=True, tag=True):
+    """The tasks of the constellation are under way."""
+
+    schedule: TaskSchedule
+
+
+class Concluding(msgspec.Struct, kw_only=True, tag=True):
+    """The end of the run is decided, and its handlers run; they change neither code nor reason.
 
     Attributes:
         code, reason: code and reason of the end.
@@ -126,11 +136,19 @@ class DecidedEnd(msgspec.Struct, frozen=True, kw_only=True):
         asking_since: time since when one of them waits for a person, which does not count; 0 if none does.
     """
 
+    schedule: TaskSchedule
     code: str
     reason: str
     role: Role = "task"
     until: float = 0.0
     asking_since: float = 0.0
+
+
+RunLife = Planning | Working | Concluding
+"""The life of a run. A state CONTINUE is ``Working`` or ``Concluding``; a run that has ended stays as it ended.
+
+    Planning ◄──► Working ──► Concluding    restart; end or give up, with handlers
+"""
 
 
 class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
@@ -140,7 +158,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         request, working_directory, fleet_file, options, fleet, inputs, previous_rounds: as
             submitted.
         started_at: seconds since the epoch.
-        schedule: the constellation and the status of its tasks; None before there is one.
+        life: planning, working or concluding, with the constellation and the status of its tasks.
         archive: earlier generations, as ``TaskConstellation.to_dict`` returns them.
         dropped: failed tasks of earlier generations that no task has handled.
         batch: ended tasks for the next planner request, in order.
@@ -162,7 +180,6 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         asks, restarts: number so far.
         summary: the planner's description of the result.
         params: values of the plan's parameters.
-        ending: the decided end, while handlers run and after them; None before.
     """
 
     request: str = ""
@@ -173,7 +190,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     fleet: Fleet = {}
     previous_rounds: tuple[dict[str, Any], ...] = ()
     started_at: float = 0.0
-    schedule: TaskSchedule | None = None
+    life: RunLife = Planning()
     archive: list[dict[str, Any]] = []
     dropped: tuple[TaskStar, ...] = ()
     planning: PlanningState = NotPlanning()
@@ -196,8 +213,17 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     used: Usage = Usage()
     summary: dict[str, Any] = {}
     params: dict[str, Any] = {}
-    ending: DecidedEnd | None = None
     _timers: list[float] = []
+
+    @property
+    def schedule(self) -> TaskSchedule | None:
+        """Return the constellation with the status of its tasks; None before there is one."""
+        return None if isinstance(self.life, Planning) else self.life.schedule
+
+    @property
+    def concluding(self) -> Concluding | None:
+        """Return the decided end of a run with handlers, while they run and after them; None for any other run."""
+        return self.life if isinstance(self.life, Concluding) else None
 
     @property
     def constellation(self) -> TaskConstellation:
@@ -219,7 +245,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
 
     def inquiry_limit_s(self, kind: str) -> float | None:
         """Return the seconds after which a question expires: nothing else bounds that of a handler."""
-        return self.options.inquiry_timeout_s or (self.options.wall_limit_s if self.ending else None)
+        return self.options.inquiry_timeout_s or (self.options.wall_limit_s if self.concluding else None)
 
     @staticmethod
     def edit_of(subject: Mapping[str, Any], value: dict[str, Any]) -> dict[str, Any]:
@@ -319,9 +345,9 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         """Move all timers later."""
         self.started_at += by_s
         self._timers = [at + by_s for at in self._timers]
-        if self.ending is not None and self.ending.until:
-            asking_since = self.ending.asking_since and self.ending.asking_since + by_s
-            self.ending = msgspec.structs.replace(self.ending, until=self.ending.until + by_s, asking_since=asking_since)
+        if (concluding := self.concluding) and concluding.until:
+            concluding.until += by_s
+            concluding.asking_since += by_s if concluding.asking_since else 0.0
         for task in self.constellation.tasks.values():
             if task.not_before:
                 task.not_before += by_s

@@ -19,7 +19,9 @@ from asterism.constellation.machine.memory import (
     ConstellationMemory,
     Deferred,
     NotPlanning,
+    Planning,
     PlanRequest,
+    Working,
 )
 from asterism.constellation.machine.planner_requests import ask_again, may_ask_again, what_moved
 from asterism.constellation.machine.run_end import (
@@ -92,10 +94,11 @@ def begin(memory: ConstellationMemory, constellation: TaskConstellation, context
         note_submitted(memory, constellation, is_foreign=is_foreign)
     elif context.rules >= GUARDED:
         note_written(memory, constellation, constellation.tasks, is_foreign=is_foreign)
-    memory.schedule = TaskSchedule(constellation, memory.params)
+    schedule = TaskSchedule(constellation, memory.params)
+    memory.life = Working(schedule=schedule)
     _touch_all(constellation, context)
     _wake_at_deadlines(memory, constellation, constellation.tasks)
-    settle(memory.schedule, context)
+    settle(schedule, context)
 
 
 def _touch_all(constellation: TaskConstellation, context: StepContext) -> None:
@@ -161,7 +164,7 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
     Raises:
         EditRefused: the edits are invalid; nothing has changed.
     """
-    if memory.ending is not None:
+    if memory.concluding:
         raise EditRefused("ended", "run", "its tasks have ended, and only its on_failure and finally tasks still run")
     now = schedule.constellation.version
     try:
@@ -313,7 +316,7 @@ def restart(memory: ConstellationMemory, schedule: TaskSchedule, why: str, conte
     memory.archive.append(schedule.constellation.to_dict())
     _touch_all(schedule.constellation, context)
     memory.restarts += 1
-    memory.schedule = None
+    memory.life = Planning()
     memory.summary = {}
     memory.batch.clear()
     memory.unseen.clear()

@@ -27,7 +27,7 @@ def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext)
         Refused: the end of the run is decided, it has no tasks, a task has not failed, or none has; nothing has changed.
     """
     schedule = memory.schedule
-    if memory.code or memory.ending is not None:
+    if memory.code or memory.concluding:
         raise Refused("it has ended" if memory.code else "its end is decided; retry it when it has ended")
     if schedule is None:
         raise Refused("it has no task yet; it is being planned")

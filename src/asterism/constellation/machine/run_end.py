@@ -1,20 +1,18 @@
 """The end of a constellation agent's run: when no work is left, by giving up, or not yet.
 
 A plan's handlers run between the decision and the end: ``on_failure`` tasks if the run has failed, then
-``finally`` tasks. The state stays CONTINUE meanwhile, and ``memory.ending`` has the decision.
+``finally`` tasks. The state stays CONTINUE meanwhile, and ``memory.life`` is ``Concluding``, with the decision.
 """
 
 from __future__ import annotations
 
-import msgspec
-
 from asterism.constellation.machine.events import ConstellationAgentStatus
-from asterism.constellation.machine.memory import NAMED, Awaiting, ConstellationMemory, DecidedEnd, NotPlanning, PlanningState
+from asterism.constellation.machine.memory import NAMED, Awaiting, Concluding, ConstellationMemory, NotPlanning, PlanningState
 from asterism.constellation.machine.retry import FAILED
 from asterism.constellation.machine.stopping import cancel_attempt
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Skipped
-from asterism.constellation.machine.tasks import stop_all
+from asterism.constellation.machine.tasks import advance, stop_all
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import HANDLERS
 from asterism.constellation.model.edits import Applied
@@ -130,10 +128,9 @@ def give_up(memory: ConstellationMemory, code: str, reason: str, context: StepCo
 
     While handlers run already, end at once with what was decided.
     """
-    if memory.ending is not None:
-        if memory.schedule:
-            stop_all(memory, memory.schedule, reason, context)
-        return _close(memory, memory.ending, context)
+    if concluding := memory.concluding:
+        stop_all(memory, concluding.schedule, reason, context)
+        return _close(memory, concluding.code, concluding.reason, context)
     if isinstance(memory.planning, Awaiting):
         cancel_attempt(memory, memory.planning.effect_id, context)
     memory.planning = NotPlanning()
@@ -149,10 +146,9 @@ def give_up(memory: ConstellationMemory, code: str, reason: str, context: StepCo
 
 def _conclude(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
     """End the run, or stay in CONTINUE for its handlers, which also run if it was paused when it was given up."""
-    ending = DecidedEnd(code=code, reason=reason)
-    if not _handlers_left(memory, ending):
-        return _close(memory, ending, context)
-    memory.ending = ending
+    if memory.schedule is None or not _handlers_left(memory, code):
+        return _close(memory, code, reason, context)
+    memory.life = Concluding(schedule=memory.schedule, code=code, reason=reason)
     memory.paused, memory.limit = False, ""
     return ConstellationAgentStatus.CONTINUE
 
@@ -162,52 +158,61 @@ def has_handlers(memory: ConstellationMemory) -> bool:
     return any(task.role != "task" and not task.settled for task in memory.constellation.tasks.values())
 
 
-def _handlers_left(memory: ConstellationMemory, ending: DecidedEnd) -> list[Role]:
-    """Return the roles whose handlers are yet to run, in their order."""
+def _handlers_left(memory: ConstellationMemory, code: str) -> list[Role]:
+    """Return the roles whose handlers are yet to run at an end with this code, in their order."""
     left = {task.role for task in memory.constellation.tasks.values() if not task.settled}
-    failed = ending.code not in ("finished", "cancelled")
+    failed = code not in ("finished", "cancelled")
     return [role for role in HANDLERS if role in left and (role == "finally" or failed)]
 
 
-def go_on_ending(memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext) -> ConstellationAgentStatus:
-    """Begin the next handlers if nothing of the run or of earlier handlers is under way; end the run if there are none."""
-    if context.outstanding or context.effects:
-        return ConstellationAgentStatus.CONTINUE
-    left = _handlers_left(memory, ending)
-    if not left:
-        return _close(memory, ending, context)
-    until = context.at + memory.options.finally_limit_s
-    memory.ending = msgspec.structs.replace(ending, role=left[0], until=until, asking_since=0.0)
-    memory.wake_up_at(until)
-    schedule.turn_to(left[0], context)
-    return ConstellationAgentStatus.CONTINUE
+def run_handlers(
+    memory: ConstellationMemory, concluding: Concluding, context: StepContext, *, changed: bool
+) -> ConstellationAgentStatus | None:
+    """Run the handlers of a run whose end is decided, role by role, and end it after them; return None if nothing has changed."""
+    changed = _set_clock(memory, concluding, context) or changed
+    _stop_late(memory, concluding, context)
+    while True:  # bounded: each iteration but the last begins the handlers of the next role
+        changed = advance(memory, concluding.schedule, context) or changed
+        if not is_done(memory, concluding.schedule) or context.outstanding or context.effects:
+            break  # something of the run, or of the present handlers, is under way
+        left = _handlers_left(memory, concluding.code)
+        if not left:
+            return _close(memory, concluding.code, concluding.reason, context)
+        concluding.role, concluding.asking_since = left[0], 0.0
+        concluding.until = context.at + memory.options.finally_limit_s
+        memory.wake_up_at(concluding.until)
+        concluding.schedule.turn_to(concluding.role, context)
+        changed = True
+    _set_clock(memory, concluding, context)  # a handler may have asked a person just now
+    return ConstellationAgentStatus.CONTINUE if changed or context.effects else None
 
 
-def note_asking(memory: ConstellationMemory, context: StepContext) -> bool:
+def _set_clock(memory: ConstellationMemory, concluding: Concluding, context: StepContext) -> bool:
     """Stop the clock of the handlers while one of them waits for a person; return True if anything changed."""
-    ending, is_asking = memory.ending, bool(memory.questions or memory.blocked_children)
-    if ending is None or is_asking == bool(ending.asking_since):
+    is_asking = bool(memory.questions or memory.blocked_children)
+    if is_asking == bool(concluding.asking_since):
         return False
     if is_asking:
-        memory.ending = msgspec.structs.replace(ending, asking_since=context.at)
+        concluding.asking_since = context.at
     else:
-        memory.ending = msgspec.structs.replace(ending, until=ending.until + context.at - ending.asking_since, asking_since=0.0)
-        memory.wake_up_at(memory.ending.until)
+        concluding.until += context.at - concluding.asking_since
+        concluding.asking_since = 0.0
+        memory.wake_up_at(concluding.until)
     return True
 
 
-def stop_late_handlers(memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext) -> None:
+def _stop_late(memory: ConstellationMemory, concluding: Concluding, context: StepContext) -> None:
     """Cancel the handlers of the current role once their time is over."""
-    if ending.until and ending.until <= context.at and not ending.asking_since:
-        why = f"the {ending.role} tasks took longer than {memory.options.finally_limit_s:g} s"
-        stop_all(memory, schedule, why, context, (ending.role,))
+    if concluding.until and concluding.until <= context.at and not concluding.asking_since:
+        why = f"the {concluding.role} tasks took longer than {memory.options.finally_limit_s:g} s"
+        stop_all(memory, concluding.schedule, why, context, (concluding.role,))
 
 
-def _close(memory: ConstellationMemory, ending: DecidedEnd, context: StepContext) -> ConstellationAgentStatus:
+def _close(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
     if memory.schedule:
         for task in memory.constellation.in_order():
             if task.role != "task" and not task.settled:
                 error = TaskError(code="unsatisfied", message="the run did not fail")
                 move_task(memory.schedule, task, Skipped(error=error), context)
-    memory.code, memory.reason = ending.code, ending.reason
-    return ConstellationAgentStatus.FINISH if ending.code == "finished" else ConstellationAgentStatus.FAIL
+    memory.code, memory.reason = code, reason
+    return ConstellationAgentStatus.FINISH if code == "finished" else ConstellationAgentStatus.FAIL

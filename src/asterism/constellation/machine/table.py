@@ -37,7 +37,6 @@ from asterism.constellation.machine.memory import (
     Awaiting,
     AwaitingApproval,
     ConstellationMemory,
-    DecidedEnd,
     Deferred,
     NotPlanning,
     PlanRequest,
@@ -56,16 +55,10 @@ from asterism.constellation.machine.planning import (
 from asterism.constellation.machine.questions import look_at_due, look_now, note_looked
 from asterism.constellation.machine.requests import REQUESTS
 from asterism.constellation.machine.retry import retry_tasks
-from asterism.constellation.machine.run_end import end, give_up, go_on_ending, has_handlers, is_done, note_asking, stop_late_handlers
+from asterism.constellation.machine.run_end import end, give_up, has_handlers, is_done, run_handlers
 from asterism.constellation.machine.stopping import note_handle, note_stopped, stop_again
 from asterism.constellation.machine.task_coupling import TaskSchedule
-from asterism.constellation.machine.tasks import (
-    expire,
-    skip_unsatisfiable,
-    start_ready,
-    take_answer,
-    take_end,
-)
+from asterism.constellation.machine.tasks import advance, expire, take_answer, take_end
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.parameters import values_of
@@ -165,60 +158,52 @@ def _not_created(memory: ConstellationMemory, event: PlanningFailed, context: St
 
 
 def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
+    """Evaluate the run: its time limit, its timers, its open decision, its tasks, and then its end.
+
+    A run that concludes runs its handlers instead. No entry is made if nothing has changed.
+    """
     schedule = _schedule(memory)
-    undecided = memory.ending is None
-    if undecided and (failed := _out_of_time(memory, context)):
-        return _end_handlers(memory, schedule, memory.ending, context, changed=True) if memory.ending else failed
+    if not memory.concluding and (late := _out_of_time(memory, context)):
+        return _then_handlers(memory, late, context)
     # A timer that fires makes an entry; without it a replay would fire again
     changed = memory.timers_due(context.at)
     if changed:
         expire(memory, schedule, context)
         expire_approval(memory, context)
         look_at_due(memory, context)
-    if memory.ending:
-        return _end_handlers(memory, schedule, memory.ending, context, changed=changed)
+    if memory.concluding:
+        return run_handlers(memory, memory.concluding, context, changed=changed)
+    # A person approves what they were shown, so an edit in between makes it another question
     changed = ask_about_edited(memory, schedule, context) or changed
-    if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)):
-        ask_planner(memory, context)
-        changed = True
-    # bounded: each iteration starts or ends a task
-    while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
-        changed = True
-    if memory.batch and not memory.paused and isinstance(memory.planning, NotPlanning):
-        ask_planner(memory, context)  # a task has ended without an attempt: its list is empty, or its arguments are refused
-    if is_done(memory, schedule):
-        if memory.paused and has_handlers(memory):
-            return CONTINUE if changed else None
-        if memory.options.replan == "when_needed" and memory.unseen and memory.paused:
-            return CONTINUE if changed else None
-        if memory.options.replan != "when_needed" or not memory.unseen or memory.asks >= memory.options.max_asks:
-            state = end(memory, schedule, context)
-            return _end_handlers(memory, schedule, memory.ending, context, changed=True) if memory.ending else state
+    # Asked before tasks start, so that its batch holds back what depends on it; asked again after them,
+    # because a task can end without an attempt: its list is empty, or its arguments are refused
+    changed = _ask_if_due(memory, context) or changed
+    changed = advance(memory, schedule, context) or changed
+    changed = _ask_if_due(memory, context) or changed
+    if not is_done(memory, schedule):
+        return CONTINUE if changed else None
+    # The planner sees the last results before the end, even if nothing in them called for a change
+    is_unseen = memory.options.replan == "when_needed" and bool(memory.unseen)
+    if memory.paused and (is_unseen or has_handlers(memory)):
+        return CONTINUE if changed else None  # a request or a handler would begin, and a paused run begins nothing
+    if is_unseen and memory.asks < memory.options.max_asks:
         ask_planner(memory, context, PlanRequest(batch=tuple(memory.unseen)))
-        changed = True
-    return CONTINUE if changed else None
+        return CONTINUE
+    return _then_handlers(memory, end(memory, schedule, context), context)
 
 
-def _end_handlers(
-    memory: ConstellationMemory, schedule: TaskSchedule, ending: DecidedEnd, context: StepContext, *, changed: bool
-) -> Status | None:
-    """Run the handlers of a run whose end is decided, and end it after them."""
-    changed = note_asking(memory, context) or changed
-    stop_late_handlers(memory, schedule, memory.ending or ending, context)
-    while ending is not None:  # bounded: each iteration but the last begins the handlers of the next role, or skips some
-        while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
-            changed = True
-        if not is_done(memory, schedule):
-            break
-        before = ending.role
-        state = go_on_ending(memory, schedule, ending, context)
-        if state is not CONTINUE:
-            return state
-        if memory.ending is None or memory.ending.role == before:
-            break
-        ending, changed = memory.ending, True
-    note_asking(memory, context)
-    return CONTINUE if changed or context.effects else None
+def _ask_if_due(memory: ConstellationMemory, context: StepContext) -> bool:
+    """Ask the planner what is deferred, or about the tasks that have ended; return True if so. A paused run asks nothing."""
+    is_due = isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)
+    if memory.paused or not is_due:
+        return False
+    ask_planner(memory, context)
+    return True
+
+
+def _then_handlers(memory: ConstellationMemory, state: Status, context: StepContext) -> Status | None:
+    """Begin the handlers of a run that this step has ended; return the state after it."""
+    return run_handlers(memory, memory.concluding, context, changed=True) if memory.concluding else state
 
 
 def _edited(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:

@@ -61,7 +61,15 @@ INTERRUPTED_REPEATED = 7
 # -- starting --------------------------------------------------------------------------------------
 
 
-def start_ready(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> bool:
+def advance(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> bool:
+    """Skip tasks that can never start and start ready ones, until there is none; return True if anything changed."""
+    changed = False
+    while skip_unsatisfiable(memory, schedule, context) or _start_ready(memory, schedule, context):
+        changed = True  # bounded: each iteration starts or ends a task
+    return changed
+
+
+def _start_ready(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> bool:
     """Start every ready task, those with higher priority first; return True if anything changed."""
     if memory.paused or not schedule.startable:
         return False
@@ -166,10 +174,10 @@ def _scopes(memory: ConstellationMemory, task: TaskStar, context: StepContext) -
     scopes: dict[str, Any] = {PARAMS: memory.params}
     if task.item_of:
         scopes |= {ITEM: task.item, INDEX: task.index}
-    if memory.ending is not None and RUN in memory.constellation.referring.get(task.item_of or task.task_id, ()):
+    if (end := memory.concluding) and RUN in memory.constellation.referring.get(task.item_of or task.task_id, ()):
         run_id = context.side_effect("run id", lambda: context.run_id)  # a fork replays these entries under another id
-        outcome = memory.ending.code if memory.ending.code in ("finished", "cancelled") else "failed"
-        scopes[RUN] = {"error": memory.ending.reason or None, "outcome": outcome, "id": run_id}
+        outcome = end.code if end.code in ("finished", "cancelled") else "failed"
+        scopes[RUN] = {"error": end.reason or None, "outcome": outcome, "id": run_id}
     return scopes
 
 
@@ -309,7 +317,7 @@ def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskS
         if (ended := count_end(memory, schedule, task, context)) is not None:
             settle_task(memory, schedule, schedule.constellation.tasks[task.item_of], ended, context)
         return
-    if task.status is TaskStatus.SKIPPED or memory.ending is not None:
+    if task.status is TaskStatus.SKIPPED or memory.concluding:
         return
     memory.unseen[task.task_id] = None
     _note_moved(memory, task, context)

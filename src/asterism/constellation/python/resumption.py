@@ -98,7 +98,7 @@ async def has_finally_tasks(client: Client, root: RunRow) -> bool:
     for row in await client.store.runs(root=root.root, limit=MAX_RUNS):
         if row.status != "ended" and row.machine == CONSTELLATION_AGENT.name:
             memory = (await client.load(row.run_id)).memory
-            if memory.ending is None and any(task.role == "finally" for task in memory.constellation.tasks.values()):
+            if not memory.concluding and any(task.role == "finally" for task in memory.constellation.tasks.values()):
                 return True
     return False
 

@@ -68,4 +68,4 @@ async def _failed_below(client: Client, row: RunRow) -> str:
 
 def _is_undecided(run: Run[Any]) -> bool:
     memory = run.memory
-    return isinstance(memory, ConstellationMemory) and run.state is ConstellationAgentStatus.CONTINUE and memory.ending is None
+    return isinstance(memory, ConstellationMemory) and run.state is ConstellationAgentStatus.CONTINUE and not memory.concluding

@@ -167,7 +167,7 @@ def _admission_words(history: ConstellationHistory, task: TaskStar) -> list[str]
 
 def _end_words(memory: ConstellationMemory) -> str:
     """Return why the handlers of a run have run: its outcome, and the reason."""
-    ending = memory.ending
+    ending = memory.concluding
     code, reason = (memory.code, memory.reason) if memory.code or ending is None else (ending.code, ending.reason)
     outcome = code if code in ("finished", "cancelled") else "failed"
     return f"the run {'was ' if code == 'cancelled' else ''}{outcome}{f': {reason}' if reason else ''}"

@@ -105,10 +105,10 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
 
     def is_ending(self) -> bool:
         memory = self.replayed.memory
-        return memory.ending is not None and (memory.paused or bool(memory.questions))
+        return memory.concluding is not None and (memory.paused or bool(memory.questions))
 
     def limit_s(self) -> float | None:
-        ending = self.replayed.memory.ending
+        ending = self.replayed.memory.concluding
         if ending is None:
             return self.replayed.memory.options.wall_limit_s
         is_stopping = any(isinstance(effect, StopAttempt) for effect in self.replayed.outstanding.values())
@@ -173,7 +173,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
     def _check_ending(self) -> None:
         """Check that handlers change nothing about the decided end."""
         memory = self.replayed.memory
-        decided = (memory.ending.code, memory.ending.reason) if memory.ending else None
+        decided = (memory.concluding.code, memory.concluding.reason) if memory.concluding else None
         if self._decided is not None and self._decided not in (decided, (memory.code, memory.reason)):
             raise self.fail(4, f"the end of the run was {self._decided}, but is now {decided or (memory.code, memory.reason)}")
         self._decided = decided or self._decided
