@@ -36,14 +36,14 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.constellation.model.parameters import Param as Param
     from asterism.constellation.model.task import RetryPolicy as RetryPolicy
     from asterism.constellation.model.task import TaskStar as TaskStar
-    from asterism.constellation.planner.phases import ConstellationProcessorContext as ConstellationProcessorContext
-    from asterism.constellation.planner.phases import ConstellationStrategyFactory as ConstellationStrategyFactory
-    from asterism.constellation.planner.phases import ContextNames as ContextNames
-    from asterism.constellation.planner.phases import ProcessingPhase as ProcessingPhase
-    from asterism.constellation.planner.phases import ProcessingResult as ProcessingResult
-    from asterism.constellation.planner.phases import depends_on as depends_on
-    from asterism.constellation.planner.phases import provides as provides
     from asterism.constellation.planner.processor import ConstellationAgentProcessor as ConstellationAgentProcessor
+    from asterism.constellation.planner.processor import ConstellationProcessorContext as ConstellationProcessorContext
+    from asterism.constellation.planner.processor import ConstellationStrategyFactory as ConstellationStrategyFactory
+    from asterism.constellation.planner.processor import ContextNames as ContextNames
+    from asterism.constellation.planner.processor import ProcessingPhase as ProcessingPhase
+    from asterism.constellation.planner.processor import ProcessingResult as ProcessingResult
+    from asterism.constellation.planner.processor import depends_on as depends_on
+    from asterism.constellation.planner.processor import provides as provides
     from asterism.constellation.planner.prompter import ConstellationPrompterFactory as ConstellationPrompterFactory
     from asterism.constellation.planner.reply import ConstellationAgentResponse as ConstellationAgentResponse
     from asterism.constellation.python.app import App as App
@@ -140,7 +140,8 @@ _PUBLIC = {
     "asterism.conversation.machine.events": ("STATE_TRANSITIONS", "AgentStatus", "Message"),
     "asterism.loop.machine.model": ("Finding", "Handoff", "LoopOptions", "State", "Step"),
     "asterism.loop.machine.table": ("TRANSITIONS",),
-    "asterism.constellation.planner.phases": (
+    "asterism.constellation.planner.processor": (
+        "ConstellationAgentProcessor",
         "ConstellationProcessorContext",
         "ConstellationStrategyFactory",
         "ContextNames",
@@ -149,7 +150,6 @@ _PUBLIC = {
         "depends_on",
         "provides",
     ),
-    "asterism.constellation.planner.processor": ("ConstellationAgentProcessor",),
     "asterism.constellation.planner.prompter": ("ConstellationPrompterFactory",),
     "asterism.constellation.planner.reply": ("ConstellationAgentResponse",),
     "asterism.engine.runtime.client": ("Client",),

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from asterism.constellation.machine.events import AskPlanner, Planned
-from asterism.constellation.planner import phases
+from asterism.constellation.planner import processor
 from asterism.devices.port import Attempt
 from asterism.testing.model_wire import Say
 from tests.support.constellations import seed
@@ -97,7 +97,7 @@ def test_the_model_sees_what_it_needs_in_both_modes() -> None:
 def test_each_of_the_four_phases_is_a_span(monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(phases, "_tracer", provider.get_tracer("test"))
+    monkeypatch.setattr(processor, "_tracer", provider.get_tracer("test"))
     lived = story()
     names = [span.name.split()[-1] for span in exporter.get_finished_spans()]
     assert names == ["context_provision", "llm_interaction", "action_execution", "memory_update"] * len(lived.events(Planned))

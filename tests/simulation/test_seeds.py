@@ -134,7 +134,7 @@ def test_planning_that_breaks_ends_the_world_with_what_broke(monkeypatch: pytest
     def broken(text: str) -> None:
         raise KeyError(text[:0])
 
-    monkeypatch.setattr("asterism.constellation.planner.phases.parse_reply", broken)
+    monkeypatch.setattr("asterism.constellation.planner.processor.parse_reply", broken)
     tally = campaign(0, ("model",), runs=20)
     assert tally.failure is not None
     assert "planning failed: KeyError" in tally.failure[2]

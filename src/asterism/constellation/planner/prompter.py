@@ -6,7 +6,7 @@ Every part of a prompt is bounded. A note says what was left out, which a tool c
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from asterism.constellation.machine.events import WeavingMode
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.planner.edit_tools import EditTool
 from asterism.constellation.planner.excerpt import batch_lines, cut, excerpt, fitting, fleet_lines, line, marked, signature
@@ -178,23 +179,11 @@ class ConstellationEditingPrompter(BaseConstellationPrompter):
 class ConstellationPrompterFactory:
     """Creates the prompter of a mode."""
 
-    _prompters: ClassVar[Mapping[str, type[BaseConstellationPrompter]]] = {
-        "CREATION": ConstellationCreationPrompter,
-        "EDITING": ConstellationEditingPrompter,
-    }
-
-    @classmethod
-    def create_prompter(cls, mode: str, examples: Path | None = None) -> BaseConstellationPrompter:
+    @staticmethod
+    def create_prompter(mode: str, examples: Path | None = None) -> BaseConstellationPrompter:
         """Return the prompter of a mode.
 
         Raises:
             ValueError: the mode is unknown.
         """
-        if mode not in cls._prompters:
-            raise ValueError(f"Unsupported mode: {mode}; there are {', '.join(cls._prompters)}")
-        return cls._prompters[mode](examples)
-
-    @classmethod
-    def get_supported_modes(cls) -> list[str]:
-        """Return the modes, in order."""
-        return list(cls._prompters)
+        return (ConstellationCreationPrompter if WeavingMode(mode) == "CREATION" else ConstellationEditingPrompter)(examples)

@@ -14,20 +14,22 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pydantic_ai import exceptions as trouble
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
+import asterism
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.task import TaskStatus
-from asterism.constellation.planner import phases
+from asterism.constellation.planner import processor
 from asterism.constellation.planner.model_conversation import ModelConversation
-from asterism.constellation.planner.phases import (
+from asterism.constellation.planner.port import PlannerRequest, PlanningUnavailable, Proposal
+from asterism.constellation.planner.processor import (
+    ConstellationAgentProcessor,
     ConstellationProcessorContext,
     ConstellationStrategyFactory,
     ContextNames,
     ProcessingPhase,
     run_phase,
+    update_memory,
 )
-from asterism.constellation.planner.port import PlannerRequest, PlanningUnavailable, Proposal
-from asterism.constellation.planner.processor import ConstellationAgentProcessor
 from asterism.constellation.planner.prompter import ConstellationPrompterFactory
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.profile import AgentProfile
@@ -318,7 +320,7 @@ def test_a_mode_has_four_phases_and_differs_in_its_actions_alone() -> None:
 
 
 def test_a_mode_that_does_not_exist_is_refused_as_by_the_other_factory() -> None:
-    with pytest.raises(ValueError, match="Unsupported mode: DREAMING; there are CREATION, EDITING"):
+    with pytest.raises(ValueError, match="'DREAMING' is not a valid WeavingMode"):
         ConstellationStrategyFactory.create_all_strategies("DREAMING")
 
 
@@ -330,11 +332,12 @@ def context() -> ConstellationProcessorContext:
     )
 
 
-def test_a_phase_puts_its_values_into_the_context_and_its_result() -> None:
+def test_a_phase_puts_its_values_into_the_context() -> None:
     shared = context()
     made = ConstellationStrategyFactory.create_all_strategies("CREATION")
     result = loop.run(run_phase(ProcessingPhase.CONTEXT_PROVISION, made[ProcessingPhase.CONTEXT_PROVISION], shared))
-    assert (result.success, list(result.data)) == (True, [ContextNames.TOOLS, ContextNames.CONSTELLATION])
+    assert result == asterism.ProcessingResult(phase=ProcessingPhase.CONTEXT_PROVISION)
+    assert shared.constellation.tasks == {}
     assert [tool.name for tool in shared.tools] == [*SEVEN]
 
 
@@ -342,6 +345,30 @@ def test_a_phase_without_its_dependencies_is_refused() -> None:
     made = ConstellationStrategyFactory.create_all_strategies("CREATION")
     with pytest.raises(LookupError, match="no phase has provided 'tools'"):
         loop.run(run_phase(ProcessingPhase.LLM_INTERACTION, made[ProcessingPhase.LLM_INTERACTION], context()))
+
+
+def test_a_phase_that_does_not_provide_what_it_declares_is_refused() -> None:
+    @asterism.provides(ContextNames.CONSTELLATION, ContextNames.TOOLS)
+    async def half(context: ConstellationProcessorContext) -> None:
+        context.constellation = TaskConstellation()
+
+    with pytest.raises(LookupError, match="no phase has provided 'tools'"):
+        loop.run(run_phase(ProcessingPhase.CONTEXT_PROVISION, half, context()))
+
+
+def test_one_argument_replaces_a_strategy_or_adds_to_one() -> None:
+    async def trusting(context: ConstellationProcessorContext) -> None:
+        context.execution_result = None
+
+    async def signed(context: ConstellationProcessorContext) -> None:
+        await update_memory(context)
+        context.memory_item["reply"] += " -- checked"
+
+    own = {ProcessingPhase.ACTION_EXECUTION: trusting, ProcessingPhase.MEMORY_UPDATE: signed}
+    proposal = loop.run(ConstellationAgentProcessor(access(FakeModel(CYCLE)), own).propose(creation()))
+    assert proposal.plan is not None
+    assert proposal.notes == ()
+    assert proposal.reply.endswith("} -- checked")
 
 
 def test_every_key_is_a_field_of_the_context() -> None:
@@ -361,10 +388,10 @@ def test_a_refused_action_asks_the_model_again(caplog: pytest.LogCaptureFixture)
 
 
 def breaks(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
-    async def broken(*_: Any) -> dict[str, Any]:
+    async def broken(*_: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(phases, strategy, broken)
+    monkeypatch.setattr(processor, strategy, broken)
 
 
 def test_an_error_in_memory_update_is_noted_and_the_proposal_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,7 +421,7 @@ def test_an_error_in_a_required_phase_makes_planning_unavailable(monkeypatch: py
 def test_each_phase_is_a_span_without_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(phases, "_tracer", provider.get_tracer("test"))
+    monkeypatch.setattr(processor, "_tracer", provider.get_tracer("test"))
     propose(creation(request="SECRET"), FakeModel({**CREATED, "thought": "SECRET"}))
     with pytest.raises(PlanningUnavailable):
         propose(creation(request="SECRET"), FakeModel(*["SECRET"] * 4))
