@@ -42,9 +42,8 @@ from asterism.engine.runtime.registration import idle_kinds
 from asterism.engine.runtime.retention import Retention
 from asterism.errors import InvalidInput, RunNewer, UnknownMachine
 from asterism.loop.python.resumption import check_definitions
-from asterism.service.notifications.lost_devices import LostDevices
 from asterism.service.notifications.message import NoticeMessage
-from asterism.service.notifications.notifier import Notifier
+from asterism.service.notifications.notifier import LostDevices, Notifier
 from asterism.service.notifications.sending import check_channel, send
 from asterism.service.schedules.scheduler import Scheduler
 

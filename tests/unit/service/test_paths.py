@@ -25,8 +25,8 @@ from asterism.stores.memory import MemoryStore
 from asterism.stores.stored_files import StoredFiles
 from tests.support.api_server import Server, approval_of
 from tests.unit.service import path_skills
+from tests.unit.service.test_files import uploaded
 from tests.unit.service.test_resources import play
-from tests.unit.service.test_uploads import uploaded
 
 SKILLS = Path(__file__).parent / "path_skills.py"
 FLEET = f"""

@@ -18,7 +18,7 @@ from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, LOWEST
 from asterism.engine.ports.store import Commit
 from asterism.service.api.commands import verdict_within
-from asterism.service.api.origins import origin_of
+from asterism.service.api.runs import origin_of
 from asterism.service.remote_app import open_remote
 from asterism.service.remote_store import RemoteStore
 from asterism.views.delta import Delta, fold, is_story

@@ -16,7 +16,6 @@ from asterism.service.api import (
     conversations,
     files,
     fleet,
-    health,
     inquiries,
     journals,
     logins,
@@ -64,7 +63,7 @@ def api_of(context: ApiContext) -> FastAPI:
     for resource in _RESOURCES:
         api.include_router(resource.router)
     app.include_router(api)
-    app.include_router(health.router)
+    app.include_router(status.probes)
     app.include_router(pages.router)
     return app
 

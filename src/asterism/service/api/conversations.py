@@ -26,11 +26,12 @@ from asterism.engine.runtime.verdicts import accepted
 from asterism.errors import InvalidInput, RunNotFound, did_you_mean
 from asterism.service.api.commands import found_within, inbox_key, verdict_within
 from asterism.service.api.context import ApiContext, Context
+from asterism.service.api.files import MAX_TREE
 from asterism.service.api.identity import Reader, Submitter, Talker, actor_of, owner_of
 from asterism.service.api.inquiries import check_names_digest
 from asterism.service.api.models import Given, GivenObject, InquiryModel, RunList, inquiry_model
 from asterism.service.api.problems import Problem, documented
-from asterism.service.api.runs import MAX_TREE, IdempotencyKey, page_of_runs, run_id_from
+from asterism.service.api.runs import IdempotencyKey, page_of_runs, run_id_from
 from asterism.words.reading import replies
 
 router = APIRouter(tags=["conversations"])

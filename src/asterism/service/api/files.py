@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request
@@ -12,25 +12,67 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
-from asterism.engine.kernel.file_value import safe_name
+from asterism.engine.kernel.file_value import FILE, files_in, safe_name
+from asterism.engine.ports.files import FileRow
 from asterism.engine.ports.logs import LogQuery
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.log_stream import read_chunks
+from asterism.errors import InvalidInput
 from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.identity import Reader, Submitter, owner_of
 from asterism.service.api.models import FileList, LogList, Seq, file_model, log_model
 from asterism.service.api.problems import Problem, documented
-from asterism.service.api.uploads import uploads_of
 from asterism.views.words import byte_count
 
 router = APIRouter(tags=["files"])
 
 MAX_TREE = 1000
-"""Runs below a run whose logs are read."""
+"""Runs of a tree that are read."""
 Digest = Annotated[str, Path(pattern=r"^sha256:[0-9a-f]{64}$")]
-
-
 _UPLOAD = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+def uploads_of(tenant: str) -> str:
+    """Return the root of the files that a tenant has uploaded; no run has this id, so they are removed after a day."""
+    return f"upload:{tenant}"
+
+
+async def files_for(context: ApiContext, tenant: str, run_id: str, given: Any) -> list[FileRow]:
+    """Return the rows of the files that a submission names.
+
+    Args:
+        context: has the store.
+        tenant: tenant of the sender.
+        run_id: id of the run, which has the files if it was submitted before; empty if it has none yet.
+        given: the plan and the parameters, as JSON.
+
+    Raises:
+        InvalidInput: the tenant has uploaded no such file.
+    """
+    named = list(files_in(given))
+    if not named:
+        return []
+    known = [row for root in (uploads_of(tenant), run_id) if root for row in await context.store.files(root)]
+    found = {msgspec.json.encode(_value_of(row), order="sorted"): row for row in known}
+    rows = []
+    for value in named:
+        row = found.get(msgspec.json.encode(value, order="sorted"))
+        if row is None:
+            raise InvalidInput(
+                f"there is no uploaded file {value[FILE]}; upload it with POST /api/files, and submit the value that returns"
+            )
+        rows.append(row)
+    return rows
+
+
+async def add_files(context: ApiContext, rows: list[FileRow], run_id: str) -> None:
+    """Let a run read files; before it is submitted, because its first task may need them."""
+    for row in rows:
+        await context.store.add_file(msgspec.structs.replace(row, root=run_id, at=context.clock.now()))
+
+
+def _value_of(row: FileRow) -> dict[str, Any]:
+    return {FILE: row.digest, "name": row.name, "media_type": row.media_type, "size": row.size}
 
 
 class FileValue(BaseModel):

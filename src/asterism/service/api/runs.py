@@ -8,29 +8,40 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Header, Query, Response
 
-from asterism.constellation.machine.events import ConstellationSubmitted, RunOptions
+from asterism.constellation.machine.events import ConstellationSubmitted, Retry, RunOptions
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.python.goal import Goal, params_of
 from asterism.constellation.python.handle import result_of
 from asterism.constellation.python.resumption import first_event_of
 from asterism.constellation.python.rounds import submit
 from asterism.devices.kinds.plan_functions import sources_of
+from asterism.engine.control.run_control import Cancel, Forked
+from asterism.engine.kernel.machine import kind_of
 from asterism.engine.ports.cursors import run_cursor
-from asterism.engine.ports.store import RunQuery, RunRow, RunStatus
+from asterism.engine.ports.store import RunQuery, RunRow, RunStatus, Store
 from asterism.engine.ports.tokens import TokenRow
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.service.api.context import ApiContext, Context
+from asterism.service.api.files import MAX_TREE, add_files, files_for
 from asterism.service.api.identity import Reader, Submitter, actor_of, owner_of
-from asterism.service.api.models import ResultModel, RunDetails, RunList, RunModel, Submission, inquiry_model, run_model
-from asterism.service.api.origins import origin_of
+from asterism.service.api.models import (
+    OriginModel,
+    ResultModel,
+    RunDetails,
+    RunList,
+    RunModel,
+    Submission,
+    inquiry_model,
+    json_of,
+    run_model,
+)
 from asterism.service.api.problems import Problem, documented
-from asterism.service.api.uploads import add_files, files_for
 from asterism.views.words import plain
 
 router = APIRouter(tags=["runs"])
 
-MAX_TREE = 1000
-"""Runs of a tree that are returned."""
+READ_FOR_ORIGIN = 100
+"""Entries that are read at the beginning of a copy. The one that made it is the first one, unless the clock stood still."""
 
 IdempotencyKey = Annotated[
     str | None,
@@ -194,3 +205,32 @@ async def _submitted_before(context: ApiContext, run_id: str, goal: Goal, option
 
 def _text(value: object) -> bytes:
     return msgspec.json.encode(value, order="sorted")
+
+
+async def origin_of(store: Store, row: RunRow) -> OriginModel | None:
+    """Return what a run was copied from; None for a run that is no copy. Raises RunNotFound if it was deleted meanwhile.
+
+    The entry that made the copy is as old as the run, and those before it were copied and are older. So a few entries
+    are read, however long the journal is.
+    """
+    if row.parent or row.session in ("", row.run_id):
+        return None
+    copied, end = 0, row.seq
+    while copied < end:  # the first `copied` entries are older than the run
+        middle = (copied + end) // 2
+        found = await store.records(row.run_id, after=middle, limit=1)
+        if not found:  # it was deleted after its row was read
+            raise RunNotFound(row.run_id)
+        copied, end = (middle + 1, end) if found[0].at < row.created_at else (copied, middle)
+    records = await store.records(row.run_id, after=copied, limit=READ_FOR_ORIGIN)
+    at = next((at for at, it in enumerate(records) if it.kind == kind_of(Forked)), None)
+    if at is None:  # a later run of the session
+        return None
+    forked = json_of(records[at].body)["event"]
+    after = await store.records(forked["origin"], after=forked["seq"], limit=1)  # a retry of a cancelled run goes on before its cancel
+    is_retry = any(it.kind == kind_of(Retry) for it in records[at + 1 : at + 2]) or any(it.kind == kind_of(Cancel) for it in after)
+    try:
+        created_at = (await store.run(forked["origin"])).created_at
+    except RunNotFound:
+        created_at = 0.0
+    return OriginModel(run_id=forked["origin"], seq=forked["seq"], is_retry=is_retry, created_at=created_at)

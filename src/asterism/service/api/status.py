@@ -1,4 +1,4 @@
-"""The state of the database and of its servers."""
+"""The state of the database and of its servers; health, readiness and metrics for monitoring."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from fastapi import APIRouter
+from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from asterism.engine.ports.work import WorkKind
@@ -14,8 +15,11 @@ from asterism.service.api.context import Context
 from asterism.service.api.identity import Reader, is_of_server
 from asterism.service.api.models import RunModel, run_model
 from asterism.service.api.problems import Problem, documented
+from asterism.service.telemetry.metrics import instruments
 
 router = APIRouter(tags=["health"])
+probes = APIRouter(tags=["health"])
+"""The routes for monitoring, outside of ``/api``."""
 
 
 class ProcessModel(BaseModel):
@@ -72,3 +76,39 @@ async def status(context: Context, sender: Reader) -> StatusModel:
     found = await read_status(context.store, context.clock.now(), tenant=None if is_of_server(sender) else "")
     data: dict[str, Any] = msgspec.to_builtins(found)
     return StatusModel.model_validate({**data, "runs": {kind: [run_model(it) for it in rows] for kind, rows in found.runs.items()}})
+
+
+class Health(BaseModel):
+    """The server answers."""
+
+    status: str
+
+
+@probes.get("/healthz", responses=documented())
+async def is_alive() -> Health:
+    """Return 200 while the process answers."""
+    return Health(status="ok")
+
+
+@probes.get("/readyz", responses=documented())
+async def is_ready(context: Context) -> Health:
+    """Return 200 while the server takes runs and its database can be read."""
+    if not context.is_ready():
+        raise Problem(503, "the server starts or stops")
+    await context.store.token("")  # StoreUnavailable is a 503, too
+    return Health(status="ok")
+
+
+@probes.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus metrics."}, **documented()},
+)
+async def metrics(sender: Reader, context: Context) -> Response:
+    """Return the metrics of this process for Prometheus, to a token without a tenant; and the number of stuck runs."""
+    if sender.tenant:
+        raise Problem(403, "metrics count the runs of all tenants; use a token without a tenant")
+    instruments(None).stuck.set(await context.store.count_stuck())
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest  # noqa: PLC0415 - only this route needs it
+
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from asterism.constellation.machine.events import DeviceLost
+from asterism.engine.kernel.machine import Event
 from asterism.engine.ports.notices import Channel, Delivery, Notice
 from asterism.engine.ports.store import InquiryRow, RunRow, Store
 from asterism.engine.runtime.clock import Clock
@@ -18,6 +20,10 @@ PAUSE_S = 1.0
 """Seconds between two looks for notices."""
 AT_ONCE = 8
 """Messages that are sent at once: a channel that does not answer delays few others."""
+AGAIN_S = 600.0
+"""Seconds in which a device that is lost repeatedly is noted once."""
+MAX_WAITING = 1000
+"""Notices that wait for the store; further ones are dropped."""
 
 Send = Callable[[Channel, NoticeMessage], Awaitable[str]]
 """Sends a message and returns an empty text, or why it could not be sent."""
@@ -113,3 +119,33 @@ class Notifier:
             return row.title, None, await self._runs.reason(row) if notice.kind == "failed" else ""
         asked = await self._store.inquiries(run_id=notice.run_id)
         return next(((row.title, it, "") for it in asked if it.inquiry_id == notice.subject), None)
+
+
+class LostDevices:
+    """Writes a notice when a device is lost.
+
+    Args:
+        clock: the current time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._noted_at: dict[str, float] = {}
+        self._waiting: asyncio.Queue[Notice] = asyncio.Queue(MAX_WAITING)
+
+    def note(self, event: Event, _actor: str) -> None:
+        """Note a device that is lost, and ignore every other event. It does not block."""
+        if not isinstance(event, DeviceLost) or event.removed:
+            return
+        now = self._clock.now()
+        if now - self._noted_at.get(event.device, -AGAIN_S) >= AGAIN_S:
+            self._noted_at[event.device] = now
+            with contextlib.suppress(asyncio.QueueFull):
+                self._waiting.put_nowait(Notice(kind="device_lost", subject=event.device, text=event.reason, at=now))
+
+    async def serve(self, store: Store) -> None:
+        """Write the notices until this is cancelled. One that the store cannot take is dropped."""
+        while True:
+            notice = await self._waiting.get()
+            with contextlib.suppress(StoreUnavailable):
+                await store.add_notice(notice)

@@ -8,12 +8,14 @@ import itertools
 
 import msgspec
 
+from asterism.constellation.machine.events import DeviceFound, DeviceLost
 from asterism.engine.ports.notices import Channel, Notice
 from asterism.engine.ports.store import RunRow
 from asterism.errors import StoreUnavailable
 from asterism.service.notifications.message import NoticeMessage
-from asterism.service.notifications.notifier import Notifier
+from asterism.service.notifications.notifier import AGAIN_S, LostDevices, Notifier
 from asterism.stores.memory import Memory, MemoryStore
+from asterism.testing.loop import run
 from tests.contracts.test_stores import commit, inquiry, record, row
 from tests.unit.service.notifications.test_message import OPS, QUESTIONS
 from tests.unit.service.schedules.test_firing import HOURLY
@@ -180,3 +182,33 @@ def test_a_schedule_that_could_not_start_a_run_is_reported_to_the_channels_that_
         ]
 
     asyncio.run(scenario())
+
+
+async def noted(lost_devices: LostDevices) -> list[Notice]:
+    """Return what the devices write into a store within a second of virtual time."""
+    store = MemoryStore()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            await lost_devices.serve(store)
+    return await store.unrouted_notices()
+
+
+def test_a_device_is_noted_when_it_is_lost_and_again_only_after_a_while() -> None:
+    clock = Hand(1000.0)
+    lost_devices = LostDevices(clock)
+    lost = DeviceLost(device="robot", reason="no answer")
+    for after_s in (0.0, 1.0, AGAIN_S - 2.0, 1.0):
+        clock.at += after_s
+        lost_devices.note(lost, "device:robot")
+        lost_devices.note(DeviceFound(device="robot"), "device:robot")
+    found = run(noted(lost_devices))
+    assert [(it.kind, it.subject, it.text, it.at) for it in found] == [
+        ("device_lost", "robot", "no answer", 1000.0),
+        ("device_lost", "robot", "no answer", 1000.0 + AGAIN_S),
+    ]
+
+
+def test_a_device_that_left_the_fleet_is_no_news() -> None:
+    lost_devices = LostDevices(Hand(1000.0))
+    lost_devices.note(DeviceLost(device="robot", reason="it left the fleet", removed=True), "device:robot")
+    assert run(noted(lost_devices)) == []
