@@ -77,9 +77,8 @@ def test_a_journal_file_is_taken_in_whatever_its_texts_have_in_them(desk: Desk) 
     text = "two\u2028lines, \u0085 ümlauts"
     desk.do("run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure", "description": text}), "--fleet", desk.fleet)
     file, other = desk.folder / "run.jsonl", desk.folder / "other.db"
-    written = [json.loads(line) for line in desk.do("export", str(desk.runs()[0]["run"])).stdout.splitlines()]
-    file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in written), encoding="utf-8")
-    assert text in file.read_text(encoding="utf-8")
+    desk.do("export", str(desk.runs()[0]["run"]), file)
+    assert r"two\u2028lines, \u0085 \u00fcmlauts" in file.read_text(encoding="utf-8").replace(r"\\", "\\")
     assert "5 entries imported" in desk.do("import", file, "--database", other).stdout
 
 
@@ -96,16 +95,14 @@ def test_a_file_that_was_tampered_with_is_not_taken_in(desk: Desk) -> None:
 
 def imported_with(desk: Desk, **fields: object) -> subprocess.CompletedProcess[str]:
     """What ``import`` says to a file in which the run has these fields, sealed as anybody can do it."""
-    file, chain, lines = desk.folder / "run.jsonl", hashlib.sha256(), []
-    run = measured(desk)
-    for line in desk.do("export", run).stdout.splitlines():
-        content = json.loads(json.loads(line)["line"])
+    file, lines = desk.folder / "run.jsonl", ""
+    for line in desk.do("export", measured(desk)).stdout.splitlines()[:-1]:
+        content = json.loads(line)
         if "run" in content:
             content["run"] |= fields
-        text = json.dumps(content)
-        chain.update(text.encode())
-        lines.append(json.dumps({"sum": chain.hexdigest(), "line": text}))
-    file.write_text("\n".join(lines), encoding="utf-8")
+        lines += json.dumps(content) + "\n"
+    end = json.dumps({"sha256": hashlib.sha256(lines.encode()).hexdigest()})
+    file.write_text(lines + end, encoding="utf-8")
     return desk.do("import", file, "--database", desk.folder / "other.db", code=None)
 
 

@@ -19,7 +19,7 @@ TESTS = {
         "test_a_corrupted_fleet_file_is_read_or_rejected",
         "test_a_corrupted_json_plan_is_read_or_rejected",
         "test_a_corrupted_yaml_plan_is_read_or_rejected",
-        "test_a_journal_file_that_was_changed_anywhere_is_refused_and_the_line_named",
+        "test_a_journal_file_that_was_changed_anywhere_is_refused",
         "test_records_that_were_sealed_after_they_were_changed_are_refused_by_the_replay",
     ),
     "test_answers": (

@@ -157,7 +157,7 @@ def test_the_journal_file_is_valid_before_it_is_corrupted() -> None:
 
 
 @given(broken("".join(LINES).encode()))
-def test_a_journal_file_that_was_changed_anywhere_is_refused_and_the_line_named(content: bytes) -> None:
+def test_a_journal_file_that_was_changed_anywhere_is_refused(content: bytes) -> None:
     text = content.decode("utf-8", "surrogateescape")
     if says_the_same(text):
         return

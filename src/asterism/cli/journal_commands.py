@@ -123,7 +123,7 @@ async def _page_of(named: str, database: Path | None, *, logs: bool) -> tuple[Ru
 def import_journal(
     file: Annotated[Path, Parameter(name="FILE", help="File written by `asterism export`.")], /, *, database: Database = None
 ) -> int:
-    """Import an exported run. Every line is checked, and the run is replayed before it is written."""
+    """Import an exported run. The file is checked, and the run is replayed before it is written."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:

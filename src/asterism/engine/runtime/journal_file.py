@@ -1,9 +1,8 @@
 """Copy a journal under another id, and write and read files of journals.
 
-A journal file is JSON lines: a header with the run's row, the records, and an end; then the same
-for each run below it; then the logs of all of them, if there are any. Each line carries a checksum
-of itself and everything before it, so that a line that was changed, removed or moved is found and
-named.
+A journal file is JSON lines: a header with the run's row, and its records; then the same for each
+run below it; then the logs of all of them, if there are any. The last line has the SHA-256 of all
+lines before it, so that a file that was changed is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,13 +28,6 @@ END_OF_TIME = 253_370_764_800.0
 
 Journal = tuple[RunRow, list[Record]]
 """The row of a run, and its records."""
-
-
-class _End(msgspec.Struct, forbid_unknown_fields=True):
-    """The last line of one journal: the number of its records, and of the journals that follow."""
-
-    end: int
-    left: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 def with_run_id(records: Iterable[Record], old: str, new: str) -> list[Record]:
@@ -73,17 +65,24 @@ class Export(NamedTuple):
 
 def journal_lines(journals: Sequence[Journal], logs: Sequence[LogChunk] = ()) -> Iterator[str]:
     """Yield the lines of a journal file with their newlines, the root's journal first."""
-    chain = hashlib.sha256()
-    for number, (row, records) in enumerate(journals, 1):
-        yield _sealed(chain, {"format": FORMAT, "run": msgspec.to_builtins(row)})
-        for record in records:
-            yield _sealed(chain, {"record": msgspec.to_builtins(record)})
-        left = len(journals) - number
-        yield _sealed(chain, {"end": len(records), **({"left": left} if left else {})})
-    for chunk in logs:
-        yield _sealed(chain, {"log": msgspec.to_builtins(chunk)})
-    if logs:
-        yield _sealed(chain, {"logs": len(logs)})
+    digest = hashlib.sha256()
+    for content in _contents(journals, logs):
+        # ASCII only: other line separators, and characters that an output encoding lacks, are escaped.
+        line = json.dumps(msgspec.to_builtins(content)) + "\n"
+        digest.update(line.encode())
+        yield line
+    yield _end(digest)
+
+
+def _contents(journals: Sequence[Journal], logs: Sequence[LogChunk]) -> Iterator[dict[str, Any]]:
+    for row, records in journals:
+        yield {"format": FORMAT, "run": row}
+        yield from ({"record": record} for record in records)
+    yield from ({"log": chunk} for chunk in logs)
+
+
+def _end(digest: Any) -> str:
+    return json.dumps({"sha256": digest.hexdigest()}) + "\n"
 
 
 def read_journals(lines: Iterable[str]) -> list[Journal]:
@@ -95,64 +94,44 @@ def read_export(lines: Iterable[str]) -> Export:
     """Return the contents of a journal file.
 
     Raises:
-        InvalidInput: not a journal file, an unsupported version, or a line that was changed,
-            removed, moved or added; names the line.
+        InvalidInput: not a journal file, an unsupported version, or a file that was changed.
     """
-    chain = hashlib.sha256()
-    journals: list[Journal] = []
-    in_journal, left = False, 1
-    log_lines: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, 1):
-        content = _verified(chain, line, number)
-        if not left:
-            log_lines.append(_after_journals(content, log_lines, number))
-            continue
+    *contents, end = [*lines] or [""]
+    export = Export([], [])
+    for number, line in enumerate(contents, 1):
         try:
-            if not in_journal:
-                journals.append((_header(content), []))
-                in_journal = True
-            elif "end" in content:
-                end = msgspec.convert(content, _End)
-                in_journal, left = end.end != len(journals[-1][1]), end.left
-            else:
-                record = msgspec.convert(content["record"], Record)
-                _check_version(record.version)
-                _check_time(record.at)
-                journals[-1][1].append(record)
-        except (KeyError, msgspec.ValidationError, InvalidInput) as error:
+            _read_line(msgspec.json.decode(line, type=dict[str, Any]), export)
+        except InvalidInput as error:
             raise InvalidInput(f"journal file, line {number}: {error}") from None
-    if in_journal or left or not all(records for _, records in journals):
-        raise InvalidInput("journal file: the end is missing; the file is incomplete")
-    _check_tree([row for row, _ in journals])
-    return Export(journals, _logs(log_lines, {row.run_id for row, _ in journals}))
-
-
-def _after_journals(content: dict[str, Any], before: Sequence[dict[str, Any]], number: int) -> dict[str, Any]:
-    """Return a line with logs, or the end of the logs."""
-    is_over = bool(before) and "logs" in before[-1]
-    if is_over or not content.keys() & {"log", "logs"}:
-        raise InvalidInput(f"journal file, line {number}: nothing may follow the end")
-    return content
-
-
-def _logs(lines: Sequence[dict[str, Any]], runs: set[str]) -> list[LogChunk]:
-    if not lines:
-        return []
-    if lines[-1].get("logs") != len(lines) - 1:
-        raise InvalidInput("journal file: the end of the logs is missing; the file is incomplete")
-    try:
-        chunks = [msgspec.convert(line["log"], LogChunk) for line in lines[:-1]]
-    except (KeyError, msgspec.ValidationError) as error:
-        raise InvalidInput(f"journal file: its logs are damaged: {error}") from None
-    if strange := {chunk.run_id for chunk in chunks} - runs:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise InvalidInput(f"journal file, line {number}: not valid ({error}); export the run again") from None
+    if end.strip() != _end(hashlib.sha256("".join(contents).encode())).strip():
+        raise InvalidInput("journal file: checksum mismatch; the file was changed, or its end is missing, so export the run again")
+    if not export.journals or not all(records for _, records in export.journals):
+        raise InvalidInput("journal file: it has a run without a journal")
+    _check_tree([row for row, _ in export.journals])
+    if strange := {chunk.run_id for chunk in export.logs} - {row.run_id for row, _ in export.journals}:
         raise InvalidInput(f"journal file: it has logs of run {min(strange)}, which is not in the file")
-    return chunks
+    return export
+
+
+def _read_line(content: dict[str, Any], export: Export) -> None:
+    """Add the content of a line to what the lines before it have."""
+    if "log" in content:
+        export.logs.append(msgspec.convert(content["log"], LogChunk))
+    elif "record" in content and export.journals:
+        record = msgspec.convert(content["record"], Record)
+        _check_version(record.version)
+        _check_time(record.at)
+        export.journals[-1][1].append(record)
+    else:
+        export.journals.append((_header(content), []))
 
 
 def _header(content: dict[str, Any]) -> RunRow:
     if content.get("format") != FORMAT:
         raise InvalidInput(f"the format is {content.get('format')!r}, this program reads {FORMAT!r}")
-    row = msgspec.convert(content["run"], RunRow)
+    row = msgspec.convert(content.get("run"), RunRow)
     check_id(row.run_id, row.parent)
     _check_time(row.created_at)
     _check_time(row.updated_at)
@@ -180,24 +159,3 @@ def _check_tree(rows: Sequence[RunRow]) -> None:
     for row in rows[1:]:
         if row.root != root or row.parent not in known:
             raise InvalidInput(f"journal file: run {row.run_id} is a child of {row.parent or 'nothing'}, which is not in the file")
-
-
-def _sealed(chain: Any, content: dict[str, Any]) -> str:
-    text = msgspec.json.encode(content, order="deterministic").decode()
-    chain.update(text.encode())
-    # ASCII only: other line separators, and characters that an output encoding lacks, are escaped.
-    return json.dumps({"sum": chain.hexdigest(), "line": text}) + "\n"
-
-
-def _verified(chain: Any, line: str, number: int) -> dict[str, Any]:
-    try:
-        sealed = msgspec.json.decode(line, type=dict[str, str])
-        text, checksum = sealed["line"], sealed["sum"]
-        chain.update(text.encode())
-        if chain.hexdigest() != checksum:
-            raise InvalidInput(
-                f"journal file, line {number}: checksum mismatch; this line, or an earlier one, was changed, removed or moved"
-            )
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (KeyError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(f"journal file, line {number}: not valid ({error}); export the run again") from None

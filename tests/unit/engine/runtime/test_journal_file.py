@@ -15,6 +15,7 @@ from asterism.engine.kernel import packing
 from asterism.engine.kernel.journal import SCHEMA_VERSION, JournalMismatch, Record
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run
+from asterism.engine.ports.logs import LogChunk
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
@@ -44,7 +45,7 @@ def test_a_line_of_a_journal_file_is_one_line_for_everybody_and_in_every_encodin
     row = msgspec.structs.replace(ROW, title="de\u2028ux lignes,\u0085 œuvre")
     text = "".join(journal_lines([(row, records())]))
     assert text.isascii()
-    assert read_journals(text.splitlines()) == [(row, records())]
+    assert read_journals(text.splitlines(keepends=True)) == [(row, records())]
 
 
 def test_a_journal_under_another_id_replays_there() -> None:
@@ -63,17 +64,20 @@ def test_what_only_mentions_an_effect_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda lines: [lines[0].replace("FINISH", "FAILED"), *lines[1:]], "line 1: checksum mismatch"),
-        (lambda lines: [*lines[:2], lines[2].replace("system", "nobody"), *lines[3:]], "line 3"),
-        (lambda lines: [*lines[:2], *lines[3:]], "line 3: checksum mismatch"),
-        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2: checksum mismatch"),
-        (lambda lines: lines[:-1], "the end is missing; the file is incomplete"),
-        (lambda lines: [*lines, lines[-1]], "checksum mismatch"),
-        (lambda lines: ["not json\n", *lines[1:]], "line 1: not valid"),
-        (lambda lines: [], "the end is missing"),
+        (lambda lines: [lines[0].replace("FINISH", "FAILED"), *lines[1:]], "checksum mismatch"),
+        (lambda lines: [*lines[:2], lines[2].replace("system", "nobody"), *lines[3:]], "checksum mismatch"),
+        (lambda lines: [*lines[:2], *lines[3:]], "checksum mismatch"),
+        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "checksum mismatch"),
+        (lambda lines: lines[:-1], "its end is missing"),
+        (lambda lines: [*lines, lines[-1]], "the format is None"),
+        (lambda lines: ["not json\n", *lines[1:]], "line 1: "),
+        (lambda lines: ["{}\n", *lines[1:]], "line 1: the format is None, this program reads 'asterism journal 1'"),
+        (lambda lines: lines[1:], "line 1: the format is None"),
+        (lambda lines: [], "its end is missing"),
+        (lambda lines: sealed(), "it has a run without a journal"),
     ],
 )
-def test_a_line_that_was_changed_removed_moved_or_added_is_named(change: object, told: str) -> None:
+def test_a_file_with_a_line_that_was_changed_removed_moved_or_added_is_refused(change: object, told: str) -> None:
     lines = list(journal_lines([(ROW, records())]))
     with pytest.raises(InvalidInput, match=told):
         read_journals(change(lines))  # type: ignore[operator]
@@ -86,34 +90,28 @@ def tree_of(*rows: tuple[str, str, str]) -> list[str]:
 
 
 def sealed(*contents: dict[str, object]) -> list[str]:
-    """Return the lines of a file with these contents and valid checksums, as any program can make them."""
-    chain = hashlib.sha256()
-    lines = []
-    for content in contents:
-        text = json.dumps(content)
-        chain.update(text.encode())
-        lines.append(json.dumps({"sum": chain.hexdigest(), "line": text}) + "\n")
-    return lines
+    """Return the lines of a file with these contents and a valid checksum, as any program can make them."""
+    lines = [json.dumps(content) + "\n" for content in contents]
+    return [*lines, json.dumps({"sha256": hashlib.sha256("".join(lines).encode()).hexdigest()})]
 
 
-def contents(header: Mapping[str, object], record: Mapping[str, object], end: Mapping[str, object]) -> list[dict[str, object]]:
-    """A whole journal of one record with these fields in its header, its record and its end."""
+def contents(header: Mapping[str, object], record: Mapping[str, object]) -> list[dict[str, object]]:
+    """A whole journal of one record with these fields in its header and its record."""
     first: dict[str, object] = msgspec.to_builtins(records()[0])
     return [
         {"format": FORMAT, "run": {**msgspec.to_builtins(ROW), **header}},
         {"record": {**first, **record}},
-        {"end": 1, **end},
     ]
 
 
 def test_a_file_that_another_program_has_sealed_is_read() -> None:
-    assert read_journals(sealed(*contents({}, {}, {}))) == [(ROW, records()[:1])]
+    assert read_journals(sealed(*contents({}, {}))) == [(ROW, records()[:1])]
 
 
 @pytest.mark.parametrize("run_id", ["", "a\x1b]0;x\x07\nb", "a\u202e", "../../x", "--help", "a b", "a:1", "x" * 101, ".", "ünder"])
 def test_a_run_with_an_invalid_id_is_not_imported(run_id: str) -> None:
     with pytest.raises(InvalidInput, match=r"line 1: .* cannot be the id of a run") as refused:
-        read_journals(sealed(*contents({"run": run_id}, {"run": run_id}, {})))
+        read_journals(sealed(*contents({"run": run_id}, {"run": run_id})))
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 400
 
@@ -121,7 +119,7 @@ def test_a_run_with_an_invalid_id_is_not_imported(run_id: str) -> None:
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 1, 0])
 def test_a_journal_of_an_unsupported_version_is_rejected_in_one_line(version: int) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read_journals(sealed(*contents({}, {"version": version}, {})))
+        read_journals(sealed(*contents({}, {"version": version})))
     assert str(refused.value) == (
         f"journal file, line 2: its records have schema version {version}, and this program reads {SCHEMA_VERSION}; "
         "import it with the version of asterism that exported it"
@@ -130,7 +128,7 @@ def test_a_journal_of_an_unsupported_version_is_rejected_in_one_line(version: in
 
 def test_a_journal_of_an_earlier_version_with_upgrade_steps_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "UPGRADES", {SCHEMA_VERSION - 1: lambda record: record})
-    ((_, read),) = read_journals(sealed(*contents({}, {"version": SCHEMA_VERSION - 1}, {})))
+    ((_, read),) = read_journals(sealed(*contents({}, {"version": SCHEMA_VERSION - 1})))
     assert [record.version for record in read] == [SCHEMA_VERSION - 1]
 
 
@@ -145,14 +143,13 @@ def test_a_child_whose_id_does_not_follow_from_its_parent_is_not_imported(run_id
 def test_an_invalid_time_is_not_imported(field: str, at: float) -> None:
     line = 2 if field == "at" else 1
     with pytest.raises(InvalidInput, match=f"line {line}: .* is not a valid time"):
-        read_journals(sealed(*contents({field: at} if line == 1 else {}, {field: at} if line == 2 else {}, {})))
+        read_journals(sealed(*contents({field: at} if line == 1 else {}, {field: at} if line == 2 else {})))
 
 
-@pytest.mark.parametrize("value", ["abc", None, [1], {}, -1, 1.5, True])
-@pytest.mark.parametrize("field", ["end", "left"])
-def test_an_end_that_is_no_number_of_lines_is_named(field: str, value: object) -> None:
-    with pytest.raises(InvalidInput, match=r"line 3|the end is missing"):
-        read_journals(sealed(*contents({}, {}, {field: value})))
+def test_logs_of_a_run_that_is_not_in_the_file_are_refused() -> None:
+    log = LogChunk(run_id="elsewhere", key="", task="", number=0, stream="stdout", position=0, at=1.0, data=b"")
+    with pytest.raises(InvalidInput, match="it has logs of run elsewhere, which is not in the file"):
+        read_journals(journal_lines([(ROW, records())], [log]))
 
 
 TOP, BELOW, DEEP = ("r", "", "r"), ("r.1.0", "r", "r"), ("r.1.0.1.0", "r.1.0", "r")
