@@ -215,19 +215,6 @@ class RequestFactory:
     fixed: type[msgspec.Struct] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StateFacts:
-    """The name of a state, whether it is terminal, and the name of its machine.
-
-    ``is_round_end`` and ``is_subtask_end`` are both True if the state is terminal.
-    """
-
-    name: str
-    is_round_end: bool
-    is_subtask_end: bool
-    next_agent: str
-
-
 class Machine(Generic[M]):
     """A named table over one memory type.
 
@@ -334,11 +321,6 @@ class Machine(Generic[M]):
     def is_terminal(self, state: str) -> bool:
         """Return True for a state in which a run has ended: a dead end, or one of ``ends``."""
         return state in self._terminal
-
-    def facts(self, state: str) -> StateFacts:
-        """Return the facts of a state."""
-        ended = self.is_terminal(state)
-        return StateFacts(name=state, is_round_end=ended, is_subtask_end=ended, next_agent=self.name)
 
 
 def _targets(rows: Mapping[type[Event], Row]) -> frozenset[enum.StrEnum]:

@@ -2,7 +2,6 @@
 
 ``store`` holds journals, ``logs``, ``schedules``, ``notices`` and the rows of ``files`` and ``tokens``, and
 summarizes ``work``; ``cursors`` are the places in its lists; ``performer`` performs effects,
-``observer`` watches runs, ``device`` carries out attempts, ``planner`` plans, ``engine`` decides which due runs
-are driven. Stores and devices each have a contract suite in
-``tests/contracts`` for all adapters.
+``observer`` watches runs, ``device`` carries out attempts, ``planner`` plans. Stores and devices each
+have a contract suite in ``tests/contracts`` for all adapters.
 """

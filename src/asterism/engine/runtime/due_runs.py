@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 
-from asterism.engine.ports.engine import Drive
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.clock import Clock
 from asterism.errors import StoreUnavailable
 
+Drive = Callable[[RunRow], Coroutine[None, None, None]]
+"""Drives an acquired root run as far as it goes, and releases it. It raises nothing for a problem of
+the run. When it is cancelled, it releases the run so that the next owner loses nothing."""
 LOOK_S = 1.0
 """The longest time between two looks at the store."""
 
@@ -49,14 +51,19 @@ class DueRunsEngine:
         self._look_s = look_s
 
     async def serve(self, drive: Drive, *, concurrency: int) -> None:
-        """Have due runs driven until this is cancelled; see ``Engine.serve``."""
+        """Have due runs driven until this is cancelled, and then return when all are released.
+
+        Args:
+            drive: called with the row of each run that this engine has acquired.
+            concurrency: the most runs that are driven at once.
+        """
         async with asyncio.TaskGroup() as group:
             driving: set[asyncio.Task[None]] = set()
             while True:
                 free = concurrency - len(driving)
                 rows = await self._acquire(group, free) if free else []
                 for row in rows:
-                    task = group.create_task(_driven(drive, row), name=f"drives {row.run_id}")
+                    task = group.create_task(drive(row), name=f"drives {row.run_id}")
                     driving.add(task)
                     task.add_done_callback(driving.discard)
                 if not free:
@@ -91,7 +98,3 @@ class DueRunsEngine:
             await self._store.wait_for_work(self._look_s)
         except StoreUnavailable:  # the next look says so
             await asyncio.sleep(self._look_s)
-
-
-async def _driven(drive: Drive, row: RunRow) -> None:
-    await drive(row)

@@ -56,7 +56,6 @@ def test_settled_is_terminal_and_only_what_has_not_started_is_editable() -> None
     for state in TaskStatus:
         assert star(state).editable == (state in EDITABLE)
         assert star(state).settled == (state in SETTLED)
-        assert TASK_LIFECYCLE.facts(state).is_subtask_end == (state in SETTLED)
 
 
 @pytest.mark.parametrize("state", sorted(SETTLED))

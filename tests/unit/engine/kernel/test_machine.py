@@ -242,14 +242,6 @@ def test_a_machine_may_say_that_a_state_with_an_exit_is_an_end() -> None:
     assert kettle.matrix() == KETTLE.matrix()
 
 
-def test_every_state_answers_name_round_end_subtask_end_and_next_agent() -> None:
-    assert [(it.name, it.is_round_end, it.is_subtask_end, it.next_agent) for it in map(KETTLE.facts, Kettle)] == [
-        ("COLD", False, False, "kettle"),
-        ("HEATING", False, False, "kettle"),
-        ("HOT", True, True, "kettle"),
-    ]
-
-
 def test_an_effect_is_performed_again_under_its_key_unless_it_says_otherwise() -> None:
     assert Switch(target="x").recovery_policy is RecoveryPolicy.RETRY_SAME_KEY
     assert Heat(litres=1.0).recovery_policy is RecoveryPolicy.REATTACH
