@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import ConstellationSubmitted, Dispatch
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import PlanDocument
@@ -22,6 +23,7 @@ from asterism.engine.ports.observer import Observer
 from asterism.engine.ports.store import Store
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 from asterism.stores.sqlite import SqliteStore
@@ -50,8 +52,7 @@ async def open_runtime(store: Store, *, device: Device | None = None, observers:
         driver = Driver(
             store=store,
             clock=clock,
-            machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT},
-            performers={Dispatch: AttemptPerformer(dispatcher)},
+            forms=by_name([FORM.performed_by({Dispatch: AttemptPerformer(dispatcher)})]),
             observers=observers,
         )
         async with driver.opened():

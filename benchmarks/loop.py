@@ -15,10 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from asterism.engine.kernel.machine import Machine
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
+from asterism.loop.form import FORM
 from asterism.loop.machine.table import ORCHESTRATION_LOOP
 from asterism.loop.python import Handoff, LoopView, OrchestrationLoop, Worker
 from asterism.loop.python.definition import open_performers
@@ -42,14 +43,13 @@ def durable_loop(steps: int) -> Taken:
     """A loop of so many steps over a fresh SQLite file, each reflected on."""
     plan = [{"worker": "idle", "intent": "nothing"} for _ in range(steps)]
     loop = OrchestrationLoop(plan=plan, workers={"idle": Worker(_nothing, idempotent=True)}, reflect=_goes_on)
-    machines: dict[str, Machine[Any]] = {ORCHESTRATION_LOOP.name: ORCHESTRATION_LOOP}
 
     async def measured() -> Taken:
         with tempfile.TemporaryDirectory() as folder:
             store, clock = SqliteStore.open(Path(folder) / "loop.db", create=True), SystemClock()
             try:
                 async with open_performers() as performers:
-                    driver = Driver(store=store, clock=clock, machines=machines, performers=performers)
+                    driver = Driver(store=store, clock=clock, forms=by_name([FORM.performed_by(performers)]))
                     async with driver.opened():
                         runtime = Runtime(store, driver, clock)
                         with taking() as taken, loop.here():

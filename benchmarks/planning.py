@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import AskPlanner, ConstellationSubmitted, Dispatch, Hold, Replan, RunOptions
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.analysis import critical_path
@@ -26,6 +27,7 @@ from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.port import Attempt
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 from asterism.testing.clock import EPOCH, WorldClock
@@ -135,8 +137,7 @@ async def _last_end_s(first: ConstellationSubmitted, planner: Planner, script: S
         driver = Driver(
             store=store,
             clock=clock,
-            machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT},
-            performers={Dispatch: AttemptPerformer(dispatcher), AskPlanner: PlannerPerformer(planner)},
+            forms=by_name([FORM.performed_by({Dispatch: AttemptPerformer(dispatcher), AskPlanner: PlannerPerformer(planner)})]),
         )
         async with driver.opened():
             runtime = Runtime(store, driver, clock)

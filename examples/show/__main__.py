@@ -21,7 +21,7 @@ async def main(named: str) -> None:
     """Print the run whose id begins so."""
     async with asterism.connect(create=False) as client:
         row = await find_run(client.store, named)
-        tree = read_tree(row.run_id, await client.export(row.root), client.machine_of)
+        tree = read_tree(row.run_id, await client.export(row.root), client.form_of)
         run_id, root = (row.run_id, None) if row.parent else (None, row.root)
         asked = await client.store.inquiries(run_id=run_id, root=root)
         inbox = await client.store.inbox([question.run_id for question in asked])
@@ -30,7 +30,7 @@ async def main(named: str) -> None:
             with contextlib.suppress(asterism.RunNotFound):
                 source = await client.describe(forked.origin)
                 journals = [(source, await client.records(source.run_id))]
-                origin = read_tree(source.run_id, journals, client.machine_of).history
+                origin = read_tree(source.run_id, journals, client.form_of).history
     now = client.clock.now()
     for line in show_lines(tree, now, local_time, asked=asked, inbox=inbox, origin=origin):
         print(line)

@@ -74,7 +74,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.devices.skills.skill import skill as skill
     from asterism.engine.kernel.profile import AgentProfile as AgentProfile
     from asterism.engine.runtime.client import Client as Client
-    from asterism.engine.runtime.registration import Registration as Registration
+    from asterism.engine.runtime.form import Form as Form
     from asterism.engine.runtime.runtime import Runtime as Runtime
     from asterism.errors import AsterismError as AsterismError
     from asterism.errors import IllegalTransition as IllegalTransition
@@ -153,7 +153,7 @@ _PUBLIC = {
     "asterism.constellation.planner.prompter": ("ConstellationPrompterFactory",),
     "asterism.constellation.planner.reply": ("ConstellationAgentResponse",),
     "asterism.engine.runtime.client": ("Client",),
-    "asterism.engine.runtime.registration": ("Registration",),
+    "asterism.engine.runtime.form": ("Form",),
     "asterism.engine.runtime.runtime": ("Runtime",),
     "asterism.service.remote_app": ("Followed", "RemoteApp", "RemoteRun"),
     "asterism.service.remote_conversation": ("RemoteConversation",),

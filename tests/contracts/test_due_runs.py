@@ -11,13 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.engine.ports.cursors import inquiry_cursor, run_cursor
 from asterism.engine.ports.notices import STUCK_TRIES, Delivery, DeliveryStatus, Notice
 from asterism.engine.ports.store import InquiryRow, ProcessRow, RunQuery, RunRow, Store
 from asterism.engine.ports.work import WorkSummary
+from asterism.engine.runtime.form import idle_kinds
 from asterism.engine.runtime.problems import CRASHED
-from asterism.engine.runtime.registration import idle_kinds
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.stores import sqlite
 from asterism.stores.sqlite import SqliteStore
@@ -26,7 +26,7 @@ from tests.contracts.test_stores import Play, World, commit, inquiry, letter, pl
 __all__ = ["play"]
 NOW = 500.0
 ANY = ("",)
-IDLE_KINDS = idle_kinds(MACHINES.values())
+IDLE_KINDS = idle_kinds(FORMS.values())
 
 
 async def submit(store: Store, *names: str, **changes: object) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.engine.control.run_control import Verb
 from asterism.engine.kernel.journal import Record
 from asterism.engine.kernel.machine import EffectResult, kind_of
@@ -106,7 +106,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     scene.close()
 
 
-OUTCOMES = {kind_of(event) for machine in MACHINES.values() for event in machine.events if issubclass(event, EffectResult)}
+OUTCOMES = {kind_of(event) for form in FORMS.values() for event in form.machine.events if issubclass(event, EffectResult)}
 
 
 def assert_each_effect_has_one_outcome(records: list[Record]) -> None:

@@ -11,13 +11,14 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from asterism.console.export import PageLog, PageRun, machine_data, run_page
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.engine.kernel.packing import packer
 from asterism.views import Delta
-from asterism.views.registry import unread_view
+from asterism.views.view import unread_view
 from tests.end_to_end.browsers import TIMEOUT_MS, until
 from tests.end_to_end.hostile_skills import ENDLESS, HOSTILE
-from tests.journals.test_golden import MACHINE_OF, golden
+from tests.journals.test_golden import FORM_OF, MACHINE_OF, golden
 from tests.support.constellation_harness import Agent
 from tests.unit.console.story import story
 
@@ -66,7 +67,7 @@ def write(folder: Path, *runs: PageRun) -> Path:
 
 
 def story_page(folder: Path) -> Path:
-    deltas = unread_view(CONSTELLATION_AGENT, "r").read(story())
+    deltas = unread_view(FORM, "r").read(story())
     return write(
         folder, PageRun("r", "", machine_data(CONSTELLATION_AGENT), deltas, {"r:15.0": PageLog("epoch 30, \x1b[1mloss\x1b[0m 0.1\r\n", 7)})
     )
@@ -75,7 +76,7 @@ def story_page(folder: Path) -> Path:
 def golden_page(folder: Path, name: str, old: str = "", new: str = "") -> Path:
     """Write the page of a golden journal, with a text replaced in it."""
     machine, records = MACHINE_OF[name], golden(name)
-    deltas = unread_view(machine, records[0].run_id).read(map(packer(machine).unpack, records))
+    deltas = unread_view(FORM_OF[name], records[0].run_id).read(map(packer(machine).unpack, records))
     if old:
         deltas = msgspec.json.decode(msgspec.json.encode(deltas).replace(old.encode(), json.dumps(new)[1:-1].encode()), type=list[Delta])
     return write(folder, PageRun(records[0].run_id, "", machine_data(machine), deltas))
@@ -337,7 +338,7 @@ def test_child_runs_are_opened_from_their_tasks(browser: Browser, tmp_path: Path
 def test_hostile_texts_stay_text(browser: Browser, tmp_path: Path) -> None:
     agent = Agent({"tasks": [{"task_id": "a", "name": HOSTILE, "device": "d"}, {"task_id": "b", "name": ENDLESS, "device": "d"}]})
     agent.ends("a", {HOSTILE: HOSTILE})
-    deltas = unread_view(CONSTELLATION_AGENT, "r").read(agent.entries)
+    deltas = unread_view(FORM, "r").read(agent.entries)
     logs = {"r:2.0": PageLog(f"{HOSTILE}\n{ENDLESS}")}
     opened = Opened(browser, write(tmp_path, PageRun("r", "", machine_data(CONSTELLATION_AGENT), deltas, logs)))
     page = opened.page
@@ -373,7 +374,7 @@ def test_a_run_without_tasks_and_a_run_of_another_machine_have_pages(browser: Br
     opened = Opened(browser, write(tmp_path, PageRun("r", "", machine, [delta])))
     assert opened.page.locator(".pill").inner_text() == "HOT"
     opened.close()
-    empty = unread_view(CONSTELLATION_AGENT, "r").read(story()[:2])
+    empty = unread_view(FORM, "r").read(story()[:2])
     opened = Opened(browser, write(tmp_path, PageRun("r", "", machine_data(CONSTELLATION_AGENT), empty)))
     assert opened.page.locator(".note").inner_text() == "The planner decides"
     opened.close()

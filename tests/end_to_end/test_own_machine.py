@@ -55,7 +55,7 @@ def test_a_command_that_needs_the_machine_says_in_one_line_what_is_missing(
     run = asks(database)
     more = {"why": ["a"], "fork": ["--at", "1"]}.get(command, [])
     code, out, err = said(capsys, command, run, *more)
-    use = "use the program that registers it, with asterism.open(machines=[Registration(…)])"
+    use = "use the program that registers it, with asterism.open(machines=[Form(…)])"
     assert (code, out, err) == (2, "", f"asterism: run {run}: its machine 'ferry' is not known here; {use}")
     assert outcome(database, run) == "", "nothing was written: it still waits"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.engine.control.run_control import Cancel
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
@@ -73,6 +73,6 @@ async def cancel(database: Path) -> None:
     """Write a cancel into the inbox of the run."""
     store = SqliteStore.open(database, create=False)
     try:
-        await Client(store, SystemClock(), MACHINES).post("r1", Cancel(), actor="test", key="cancel")
+        await Client(store, SystemClock(), FORMS).post("r1", Cancel(), actor="test", key="cancel")
     finally:
         await store.close()

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.engine.kernel.journal import version_of
-from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
+from asterism.engine.runtime.form import Form
 from asterism.errors import version_text
 from asterism.stores.sqlite import SqliteStore
 from tests.support.program_versions import NAMES, by_rules, next_version
@@ -36,7 +36,7 @@ async def found_in(database: Path) -> dict[str, tuple[str, str, Any]]:
     try:
         found: dict[str, tuple[str, str, Any]] = {}
         for row in await store.runs():
-            machine = MACHINES[row.machine]
+            machine = FORMS[row.machine].machine
             entries = map(packer(machine).unpack, await store.records(row.run_id))
             seen = {rules - machine.rules + 1: set(corrected) for rules, corrected in by_rules(entries).items()}
             found[row.run_id] = (row.status, version_text(row.version), seen)
@@ -45,14 +45,14 @@ async def found_in(database: Path) -> dict[str, tuple[str, str, Any]]:
     return found
 
 
-def version(run: str, machines: Mapping[str, Machine[Any]]) -> str:
-    """The version of a run of these machines, for people."""
-    return version_text(version_of(machines[NAMES[int(run.partition("-")[2])]]))
+def version(run: str, forms: Mapping[str, Form]) -> str:
+    """The version of a run of these forms, for people."""
+    return version_text(version_of(forms[NAMES[int(run.partition("-")[2])]].machine))
 
 
 def test_runs_in_flight_outlive_an_upgrade_and_refuse_the_program_before_it(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
-    old, new = ({run: version(run, machines) for run in RUNS} for machines in (MACHINES, next_version()))
+    old, new = ({run: version(run, forms) for run in RUNS} for forms in (FORMS, next_version()))
     first = owner(database, 1, "new")
     assert (first.returncode, first.stdout, first.stderr) == (-signal.SIGKILL, "", "")
     left = asyncio.run(found_in(database))

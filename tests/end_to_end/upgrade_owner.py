@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from asterism.app.bootstrap import MACHINES, open_store
+from asterism.app.bootstrap import FORMS, open_store
 from asterism.engine.ports.store import Store
 from asterism.engine.runtime.clock import SystemClock
 from asterism.errors import AsterismError
@@ -33,12 +33,12 @@ class Fatal:
 
 async def begin(store: Store) -> None:
     """Park one run of each machine at a question, and die while another one of each is under way."""
-    asking = runtime_of(store, SystemClock(), dict(MACHINES), Hands())
+    asking = runtime_of(store, SystemClock(), FORMS, Hands())
     async with asking.driver.opened():
         for name in NAMES:
             await submit(asking, name, f"asks-{NAMES.index(name)}")
             await asking.drive(f"asks-{NAMES.index(name)}")
-    working = runtime_of(store, SystemClock(), dict(MACHINES), Hands(Fatal()))
+    working = runtime_of(store, SystemClock(), FORMS, Hands(Fatal()))
     async with working.driver.opened():
         for name in NAMES:
             await submit(working, name, f"works-{NAMES.index(name)}")
@@ -47,7 +47,7 @@ async def begin(store: Store) -> None:
 
 async def go_on(store: Store, version: str) -> None:
     """Finish every run, or say why not."""
-    runtime = runtime_of(store, SystemClock(), next_version() if version == "2" else dict(MACHINES), Hands())
+    runtime = runtime_of(store, SystemClock(), next_version() if version == "2" else FORMS, Hands())
     async with runtime.driver.opened():
         for row in sorted(await store.runs(), key=lambda row: row.run_id):
             try:

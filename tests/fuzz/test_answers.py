@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.constellation.machine.events import ConstellationSubmitted
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.condition import MAX_LENGTH, Condition
@@ -122,9 +122,9 @@ def test_an_unserializable_result_fails_its_task(odd: Any) -> None:
 
 
 # -- people, and other processes -------------------------------------------------------------------
-@given(st.sampled_from(sorted(MACHINES)), st.data())
+@given(st.sampled_from(sorted(FORMS)), st.data())
 def test_an_inbox_row_of_any_kind_and_body_is_an_event_or_a_value_error(name: str, data: st.DataObject) -> None:
-    machine = MACHINES[name]
+    machine = FORMS[name].machine
     kind = data.draw(st.sampled_from(sorted(kind_of(event) for event in machine.events)) | st.text(max_size=5))
     body = data.draw(st.text(max_size=20) | json_values.map(json.dumps))
     with contextlib.suppress(ValueError):

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.planner.plan_file import read_plan
 from asterism.devices.fleet.fleet_file import DeviceKind, read_fleet
@@ -144,7 +144,7 @@ def taken_in(text: str) -> list[Record]:
     """Import a file as ``asterism import`` does; return the records of the store."""
 
     async def adopt() -> list[Record]:
-        client = Client(MemoryStore(), SystemClock(), MACHINES)
+        client = Client(MemoryStore(), SystemClock(), FORMS)
         journals = read_journals(io.StringIO(text))
         await client.import_journals(journals)
         return await client.records(journals[0][0].run_id)
@@ -231,4 +231,4 @@ def test_a_row_that_was_changed_and_sealed_anew_is_refused_or_changes_nothing_th
 def test_a_body_that_is_anything_is_read_or_refused(records: list[Record], body: str) -> None:
     for record in records:
         with contextlib.suppress(JournalMismatch):
-            packer(MACHINES["constellation agent"]).unpack(msgspec.structs.replace(record, body=body))
+            packer(FORMS["constellation agent"].machine).unpack(msgspec.structs.replace(record, body=body))

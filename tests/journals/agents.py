@@ -176,7 +176,7 @@ def fork() -> Sequence[Record]:
 
     async def scenario(house: House) -> None:
         await house.origin()
-        row = await house.finish(await house.runtime.fork("origin", 5, machine=CONSTELLATION_AGENT, actor="bob", new_id="fork"))
+        row = await house.finish(await house.runtime.fork("origin", 5, actor="bob", new_id="fork"))
         kept.extend(await house.runtime.records(row.run_id))
 
     play(scenario)

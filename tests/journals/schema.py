@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.constellation.machine.definition import ConstellationDefinition
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.conversation.machine.events import FlowDefinition
@@ -41,13 +41,14 @@ WORDS: dict[type[inspect.Type], str] = {
     inspect.FloatType: "float",
     inspect.StrType: "str",
 }
+MACHINES = tuple(form.machine for form in FORMS.values())
 
 
 def path_of(version: int) -> Path:
     return FOLDER / f"schema-{version}.json"
 
 
-def schema(machines: Iterable[Machine[Any]] = MACHINES.values()) -> dict[str, Any]:
+def schema(machines: Iterable[Machine[Any]] = MACHINES) -> dict[str, Any]:
     """Return the schema of the records of these machines, by the classes of today."""
     return {
         "record": {**_fields(Record, ()), "body": {"type": _fields(Body, ())}},

@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.journal import JournalMismatch, Record, state_history
 from asterism.engine.kernel.machine import Machine, kind_of
 from asterism.engine.kernel.packing import packer, upgraded
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.form import Form
 from asterism.engine.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
 from tests.journals import agents, flows, loops
@@ -90,7 +91,8 @@ OUTCOMES = {
     "flow_constellation": "failed",
 }
 SCENES = {"constellation agent": agents.SCENES, "orchestration loop": loops.SCENES, "flow agent": flows.SCENES}
-MACHINE_OF: dict[str, Machine[Any]] = {scene.__name__: MACHINES[name] for name, scenes in SCENES.items() for scene in scenes}
+FORM_OF: dict[str, Form] = {scene.__name__: FORMS[name] for name, scenes in SCENES.items() for scene in scenes}
+MACHINE_OF: dict[str, Machine[Any]] = {name: form.machine for name, form in FORM_OF.items()}
 
 
 def golden(name: str) -> list[Record]:
@@ -111,7 +113,7 @@ def test_a_golden_journal_replays_to_its_end(name: str) -> None:
     assert (run.memory.outcome(), tasks) == ENDS.get(name, (OUTCOMES.get(name), {}))
 
 
-@pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", [form.machine for form in FORMS.values()], ids=lambda machine: machine.name)
 def test_every_event_and_effect_and_state_of_a_machine_is_in_some_golden_journal(machine: Machine[Any]) -> None:
     records = [upgraded(record) for name, its in MACHINE_OF.items() if its is machine for record in golden(name)]
     assert {kind_of(event) for event in machine.events} == {record.kind for record in records if not record.note}

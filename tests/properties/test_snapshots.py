@@ -11,7 +11,7 @@ from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run
 from asterism.engine.kernel.snapshot import restore_snapshot, take_snapshot
-from asterism.testing.checks.checker import MACHINES
+from asterism.testing.checks.checker import FORMS
 from asterism.testing.invariants import difference
 from tests.simulation.search.profiles import PROFILES, setting_of
 from tests.support.constellation_harness import memory_of
@@ -35,7 +35,7 @@ def whole(run: Run[Any]) -> Any:
 def test_a_run_restored_at_every_entry_does_the_same(profile: str) -> None:
     for seed in range(12):
         _, ending = setting_of(profile, seed).execute()
-        machine = MACHINES[ending.row.machine]
+        machine = FORMS[ending.row.machine].machine
         unpack = packer(machine).unpack
         straight: Run[Any] = Run(machine, ending.row.run_id)
         thawed: Run[Any] = Run(machine, ending.row.run_id)

@@ -88,7 +88,7 @@ def test_a_fork_of_a_tree_asks_before_it_runs_a_child_anew(at: int) -> None:
         before = {run: await house.runtime.records(run) for run in ("origin", CHILD)}
         under_way = 5 <= at < [record.kind for record in before["origin"]].index("child_ended") + 1
         house.asked.clear()
-        fork = await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
+        fork = await house.runtime.fork("origin", at, actor="bob")
         row = await house.finish(fork)
         assert row.outcome == "finished"
         told = [prompt for prompt in house.asked if "was under way when origin was forked" in prompt]
@@ -103,7 +103,7 @@ def test_a_fork_of_a_tree_asks_before_it_runs_a_child_anew(at: int) -> None:
 def test_a_fork_of_a_child_is_a_root() -> None:
     async def scenario(house: House) -> None:
         await house.origin(TREE)
-        fork = await house.runtime.fork(CHILD, 4, machine=CONSTELLATION_AGENT, actor="bob")
+        fork = await house.runtime.fork(CHILD, 4, actor="bob")
         row = await house.finish(fork)
         assert (row.root, row.parent, row.outcome) == (fork, "", "finished")
         assert (await house.runtime.store.run(CHILD)).root == "origin"
@@ -117,7 +117,7 @@ def test_a_fork_in_the_middle_of_a_cancel_leaves_the_children_of_its_origin_alon
         await house.runtime.send("origin", Cancel(), actor="ada")
         records = await house.runtime.records("origin")
         at = next(record.seq for record in records if record.kind == "cancel")
-        fork = await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
+        fork = await house.runtime.fork("origin", at, actor="bob")
         assert (await house.runtime.drive(fork)).outcome == "cancelled"
         assert [row.run_id for row in await house.runtime.store.runs(root=fork)] == [fork]
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import ConstellationSubmitted, Dispatch, RunOptions
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
@@ -17,6 +18,7 @@ from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import InvalidInput
@@ -73,9 +75,8 @@ def play(scenario: Callable[[House], Awaitable[None]]) -> None:
         log = PerformanceLog(clock.now)
         script = by_skill({name: Behaviour(duration_s=10, result={"accuracy": 0.97}) for name in ("again", "once")})
         async with Dispatcher({"d": FakeDevice(FLEET, log, script)}, clock.now) as dispatcher:
-            machines = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
             performers: Any = {Dispatch: AttemptPerformer(dispatcher)}
-            driver = Driver(store=(store := MemoryStore()), clock=clock, machines=machines, performers=performers)
+            driver = Driver(store=(store := MemoryStore()), clock=clock, forms=by_name([FORM.performed_by(performers)]))
             async with driver.opened():
                 await scenario(House(Runtime(store, driver, clock), log))
 
@@ -90,7 +91,7 @@ def test_a_fork_from_any_entry_ends_well_and_asks_before_it_repeats_what_may_not
         before = await house.runtime.records("origin")
         await asyncio.sleep(10_000)  # longer than any limit of the plan: a fork's time goes on from where it was copied
         house.asked.clear()
-        fork = await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
+        fork = await house.runtime.fork("origin", at, actor="bob")
         row = await house.finish(fork)
         assert (row.state, row.outcome) == ("FINISH", "finished")
         assert await house.runtime.records("origin") == before
@@ -107,9 +108,9 @@ def test_a_fork_from_any_entry_ends_well_and_asks_before_it_repeats_what_may_not
 def test_a_fork_records_its_origin_and_can_be_forked_itself() -> None:
     async def scenario(house: House) -> None:
         await house.origin()
-        fork = await house.runtime.fork("origin", 4, machine=CONSTELLATION_AGENT, actor="bob")
+        fork = await house.runtime.fork("origin", 4, actor="bob")
         await house.finish(fork)
-        again = await house.runtime.fork(fork, 6, machine=CONSTELLATION_AGENT, actor="bob")
+        again = await house.runtime.fork(fork, 6, actor="bob")
         assert (await house.finish(again)).outcome == "finished"
         forked = [record for record in await house.runtime.records(again) if record.kind == "forked"]
         assert ['"origin":"origin"' in record.body for record in forked] == [True, False]
@@ -123,7 +124,7 @@ def test_an_entry_that_is_not_there_cannot_be_forked_at(at: int) -> None:
     async def scenario(house: House) -> None:
         await house.origin()
         with pytest.raises(InvalidInput, match=f"no entry {at}; it has entries 1 to {ENTRIES}"):
-            await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
+            await house.runtime.fork("origin", at, actor="bob")
 
     play(scenario)
 
@@ -135,7 +136,7 @@ def test_a_run_moved_as_a_file_goes_on_where_it_was() -> None:
         row = msgspec.structs.replace(await house.runtime.store.run("origin"), seq=7)
         ((moved_row, moved),) = read_journals(list(journal_lines([(row, records)])))
         await house.runtime.store.prune()
-        await house.runtime.import_journals([(moved_row, moved)], {moved_row.machine: CONSTELLATION_AGENT})
+        await house.runtime.import_journals([(moved_row, moved)])
         assert (await house.runtime.store.run("origin")).status == "waiting"
         assert (await house.finish("origin")).outcome == "finished"
         assert house.performed("origin") == ["a", "b", "c", "e", "c", "e"]
@@ -146,7 +147,7 @@ def test_a_run_moved_as_a_file_goes_on_where_it_was() -> None:
 def test_ids_of_forks_are_their_own() -> None:
     async def scenario(house: House) -> None:
         await house.origin()
-        forks = [await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob") for at in (3, 5, 10)]
+        forks = [await house.runtime.fork("origin", at, actor="bob") for at in (3, 5, 10)]
         for fork in forks:
             await house.finish(fork)
         keys = [performance.key for performance in house.log.performances]

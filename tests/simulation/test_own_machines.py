@@ -12,7 +12,7 @@ from asterism.constellation.machine.events import ConstellationSubmitted
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.engine.control import AskPerson, BatchEnded, ChildEnded, EffectResult, Event, Row, StepContext, row
 from asterism.engine.kernel.machine import kind_of
-from asterism.engine.runtime.registration import Registration
+from asterism.engine.runtime.form import Form
 from asterism.errors import InvalidInput, Refused
 from asterism.testing.ending import Ending
 from asterism.testing.invariants import InvariantViolated
@@ -120,7 +120,7 @@ def test_a_performer_that_returns_no_outcome_of_its_effect_has_failed(returned: 
         async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Any:
             return returned
 
-    careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
+    careless = Form(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
     ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
     assert (ending.outcome, ending.memory.code) == ("failed", "lost")
     assert "which is not its result" in ending.memory.reason
@@ -155,7 +155,7 @@ def test_what_a_journal_would_not_give_back_is_a_failure_of_its_performer(result
                 report(Depart(parcels=(result,)))
             return Carried(effect_id=effect_id, parcel=result)
 
-    careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
+    careless = Form(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
     ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
     assert (ending.outcome, ending.memory.code) == ("failed", "lost")
     assert why in ending.memory.reason
@@ -184,7 +184,7 @@ def test_a_report_that_a_move_fails_over_ends_the_run_by_name_and_calls_its_perf
                 over.append(effect.parcel)
             return Carried(effect_id=effect_id, parcel=effect.parcel)
 
-    hasty = Registration(FERRY, {ferry.Carry: Hasty(), ferry.Throw: Hasty()})
+    hasty = Form(FERRY, {ferry.Carry: Hasty(), ferry.Throw: Hasty()})
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(FERRY.table[ferry.State.SAILING], Depart, row(departs_again))  # type: ignore[misc]
         ending = World(7, machines=[hasty]).run_machine(FERRY, Depart(parcels=("a",)))
@@ -201,7 +201,7 @@ def test_an_outcome_that_no_row_takes_ends_the_run_by_name() -> None:
         async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> EffectResult:
             return Unheard(effect_id=effect_id)
 
-    careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
+    careless = Form(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
     ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
     assert (ending.outcome, ending.memory.code) == ("failed", "defect")
     assert "ferry has no row for Unheard in any state" in ending.memory.reason
@@ -272,7 +272,7 @@ def test_a_question_that_is_asked_past_its_time_is_found(monkeypatch: pytest.Mon
 
 
 def test_a_machine_that_the_world_was_not_given_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"this world has no machine 'ferry'; register it: World\(machines=\[Registration"):
+    with pytest.raises(InvalidInput, match=r"this world has no machine 'ferry'; give its form: World\(machines=\[Form"):
         World(7).run_machine(FERRY, WHOLE)
 
 
@@ -283,7 +283,7 @@ def test_a_fork_of_a_machine_that_the_world_was_not_given_is_refused() -> None:
 
 
 def test_what_is_no_registration_and_what_is_no_event_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="is not of type Registration"):
+    with pytest.raises(InvalidInput, match="is not of type Form"):
         World(7, machines=[FERRY])  # type: ignore[list-item]
     with pytest.raises(InvalidInput, match="first: 'a' is not of type Event"):
         world().run_machine(FERRY, "a")  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python import AgentResult
 from asterism.conversation.python.conversation import Conversation
@@ -73,7 +73,8 @@ class Stage:
         vault = SecretStore() if self.forgetful else self.vault
         async with open_performers() as loops:
             performers = {**loops, **flow_performers(vault, self.extractor)}
-            driver = Driver(store=store, clock=self.clock, machines=MACHINES, performers=performers, poll_s=1.0)
+            forms = {name: form.performed_by(performers) for name, form in FORMS.items()}
+            driver = Driver(store=store, clock=self.clock, forms=forms, poll_s=1.0)
             async with driver.opened():
                 runtime = Runtime(store, driver, self.clock)
                 yield runtime, self.talker(runtime, vault), store

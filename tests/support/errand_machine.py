@@ -29,7 +29,7 @@ from asterism.engine.ports.performer import Performer
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
-from asterism.engine.runtime.registration import Registration
+from asterism.engine.runtime.form import Form, by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 
@@ -133,7 +133,7 @@ async def opened(folder: Path, machine: Machine[Any], sells: Callable[..., Any] 
     """Open a database in a folder, for a machine whose effects a function performs."""
     shop = Shop(sells) if sells else Shop()
     performers: dict[type[Effect], Performer] = {kind: shop for kind in machine.effects if issubclass(kind, Buy)}
-    async with asterism.open(folder / "errands.db", machines=[Registration(machine, performers)]) as runtime:
+    async with asterism.open(folder / "errands.db", machines=[Form(machine, performers)]) as runtime:
         yield runtime
 
 
@@ -141,7 +141,7 @@ async def opened(folder: Path, machine: Machine[Any], sells: Callable[..., Any] 
 async def in_memory(machine: Machine[Any]) -> AsyncIterator[Runtime]:
     """Open a store in memory for a machine that performs nothing."""
     store, clock = MemoryStore(), SystemClock()
-    driver = Driver(store=store, clock=clock, machines={machine.name: machine}, performers={})
+    driver = Driver(store=store, clock=clock, forms=by_name([Form(machine)]))
     async with driver.opened():
         yield Runtime(store, driver, clock)
 

@@ -31,7 +31,7 @@ from asterism.engine.control import (
     fails_to,
     row,
 )
-from asterism.engine.runtime.registration import Registration
+from asterism.engine.runtime.form import Form
 
 
 class State(StrEnum):
@@ -189,5 +189,5 @@ class Crew:
         return Carried(effect_id=effect_id, parcel=effect.parcel)
 
 
-def registration(lasts_s: float = 0.0) -> Registration:
-    return Registration(FERRY, performers={Carry: Crew(lasts_s), Throw: Crew(lasts_s)})
+def registration(lasts_s: float = 0.0) -> Form:
+    return Form(FERRY, performers={Carry: Crew(lasts_s), Throw: Crew(lasts_s)})

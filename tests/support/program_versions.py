@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.constellation.machine.events import AttemptEnded, ConstellationSubmitted, Dispatch
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
@@ -21,6 +22,7 @@ from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, StepContext
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import Form
 from asterism.engine.runtime.runtime import Runtime
 from asterism.loop.machine.effects import Reflect, RunWorker, Synthesize
 from asterism.loop.machine.events import LoopSubmitted, Reflected, Synthesized, WorkerEnded
@@ -31,7 +33,7 @@ from tests.support.constellation_harness import FLEET
 from tests.support.constellations import lines
 from tests.support.loop_harness import WORKERS, steps
 
-NAMES = tuple(MACHINES)
+NAMES = tuple(FORMS)
 MAX_ANSWERS = 5
 _ON = {"device": "s", "skill": "again"}
 _PLAN = {
@@ -84,9 +86,9 @@ class NextVersion(Machine[Any]):
         return target
 
 
-def next_version(*, asks: bool = True) -> dict[str, Machine[Any]]:
-    """Return the machines of the next version."""
-    return {name: NextVersion(machine, asks=asks) for name, machine in MACHINES.items()}
+def next_version(*, asks: bool = True) -> dict[str, Form]:
+    """Return the forms of the next version."""
+    return {name: dataclasses.replace(form, machine=NextVersion(form.machine, asks=asks)) for name, form in FORMS.items()}
 
 
 class Hands:
@@ -122,14 +124,15 @@ class Hands:
         return dict.fromkeys((Dispatch, RunWorker, Reflect, Synthesize, CallHandler), self)
 
 
-def runtime_of(store: Store, clock: Any, machines: dict[str, Machine[Any]], hands: Hands) -> Runtime:
+def runtime_of(store: Store, clock: Any, forms: Mapping[str, Form], hands: Hands) -> Runtime:
     """Return the runtime of a program; enter its driver's ``opened()``."""
-    return Runtime(store, Driver(store=store, clock=clock, machines=machines, performers=hands.performers()), clock)
+    driven = {name: form.performed_by(hands.performers()) for name, form in forms.items()}
+    return Runtime(store, Driver(store=store, clock=clock, forms=driven), clock)
 
 
 async def submit(runtime: Runtime, name: str, run_id: str) -> None:
     """Submit a run of a machine."""
-    await runtime.submit(runtime.driver.machines[name], FIRST[name], title=name, actor="me", run_id=run_id)
+    await runtime.submit(runtime.forms[name].machine, FIRST[name], title=name, actor="me", run_id=run_id)
 
 
 async def finish(runtime: Runtime, run_id: str) -> RunRow:

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asterism.app.settings import MEMORY, database_path, files_url, model_choice
+from asterism.constellation.form import FORM as CONSTELLATION
 from asterism.constellation.machine.events import AskPlanner
-from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.planner.port import PLANNER_TIMEOUT_S, Planner
 from asterism.constellation.python.own_secrets import inherited, own_secrets
-from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.conversation.form import FORM as CONVERSATION
 from asterism.devices.port import Device
 from asterism.devices.workers.worker_ledger import reap_orphans, without_leftovers, workers_folder
-from asterism.engine.kernel.machine import Effect, Event, Machine
+from asterism.engine.kernel.machine import Effect, Event
 from asterism.engine.kernel.profile import HERE
 from asterism.engine.kernel.profile import Fleet as Profiles
 from asterism.engine.ports.files import Files
@@ -32,9 +32,9 @@ from asterism.engine.ports.performer import Performer
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
-from asterism.engine.runtime.registration import Registration, registered
+from asterism.engine.runtime.form import Form, by_name
 from asterism.errors import InvalidInput, MissingExtra
-from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.loop.form import FORM as LOOP
 from asterism.service.telemetry import telemetry_wanted
 from asterism.stores.memory import MemoryStore, process_memory
 from asterism.stores.sqlite import SqliteStore
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from asterism.engine.runtime.driver import Driver
     from asterism.service.telemetry.observer import Telemetry
 
-MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
-"""The machines of all runs, by name."""
+FORMS: Mapping[str, Form] = by_name((CONSTELLATION, LOOP, CONVERSATION))
+"""The forms of all runs, by the name of their machine."""
 
 
 @contextlib.asynccontextmanager
@@ -182,7 +182,7 @@ async def open_runtime(
     fleet_file: Path | None = None,
     profiles: Profiles | None = None,
     observers: Sequence[Observer] = (),
-    machines: Sequence[Registration] = (),
+    machines: Sequence[Form] = (),
     device_listener: Callable[[Event, str], None] | None = None,
     is_server: bool = False,
 ) -> AsyncIterator[App]:
@@ -222,12 +222,11 @@ async def open_runtime(
         performers: dict[type[Effect], Performer] = {**attempts, AskPlanner: planning, **reading_files({**loops, **flows}, files, store)}
         if telemetry := _telemetry(lambda: driver, dispatcher, devices, clock) if is_server or telemetry_wanted(os.environ) else None:
             performers[AskPlanner] = telemetry.within(performers[AskPlanner])
+        performed = logged(performers)
         driver = Driver(
             store=store,
             clock=clock,
-            machines=MACHINES,
-            performers=logged(performers),
-            registrations=machines,
+            forms=by_name((form.performed_by(performed) for form in FORMS.values()), machines),
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
             initial_events=dispatcher.first_events,
@@ -289,7 +288,7 @@ async def open_driver_for(
     fleet = fleet_file or await declared_fleet(client, root)
     await check_definitions(client, root)
     await check_agents(client, root)
-    model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))
+    model = model or (model_choice() if root.machine == CONVERSATION.machine.name else model_of(first))
     needed = None if model else await devices_left(client, root)
     async with open_model_services(model) as services, open_devices(fleet, database, needed=needed) as (profiles, devices):
         await check_devices(client, root, devices)
@@ -305,7 +304,7 @@ async def connect(
     database: Path | str | None = None,
     *,
     fleet: Path | str | Fleet | None = None,
-    machines: Sequence[Registration] = (),
+    machines: Sequence[Form] = (),
     create: bool = True,
 ) -> AsyncIterator[Client]:
     """Open a client of a database, to submit, command and read runs; another process drives them.
@@ -324,7 +323,7 @@ async def connect(
     from asterism.devices.skills.source import refuse_during_import
 
     refuse_during_import()
-    known = registered(MACHINES, machines)  # refused before a database is made
+    known = by_name(FORMS.values(), machines)  # refused before a database is made
     profiles = await read_fleet(Path(fleet) if isinstance(fleet, str) else fleet)
     async with open_store(database_path(database), create=create) as store:
         file = Path(fleet) if isinstance(fleet, Path | str) else None
@@ -343,7 +342,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     planner_timeout_s: float | None = PLANNER_TIMEOUT_S,
     extractor: Extractor | None = None,
     observers: Sequence[Observer] = (),
-    machines: Sequence[Registration] = (),
+    machines: Sequence[Form] = (),
 ) -> AsyncIterator[App]:
     """Open a runtime over a database.
 
@@ -372,7 +371,9 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     refuse_during_import()
     if planner_timeout_s is not None and not planner_timeout_s > 0:
         raise InvalidInput(f"planner_timeout_s: {planner_timeout_s!r} is not a number of seconds above 0; None sets no limit")
-    registered(MACHINES, machines)  # refused before a database is made
+    by_name(FORMS.values(), machines)  # refused before a database is made
+    for form in machines:
+        form.check_performers()
     path = database_path(database)
     async with contextlib.AsyncExitStack() as stack:
         fleet = Path(fleet) if isinstance(fleet, str) else fleet

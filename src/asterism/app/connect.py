@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from asterism.app import bootstrap
 from asterism.engine.runtime.client import Client
-from asterism.engine.runtime.registration import Registration
+from asterism.engine.runtime.form import Form
 from asterism.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def connect(
     database: Path | str | None = None,
     *,
     fleet: Path | str | Fleet | None = None,
-    machines: Sequence[Registration] = (),
+    machines: Sequence[Form] = (),
     create: bool = True,
 ) -> AbstractAsyncContextManager[Client]: ...
 

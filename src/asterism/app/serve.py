@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.app.bootstrap import MACHINES, ModelServices, open_devices, open_model_services, open_runtime, open_store
+from asterism.app.bootstrap import FORMS, ModelServices, open_devices, open_model_services, open_runtime, open_store
 from asterism.app.settings import model_choice
 from asterism.constellation.machine.events import ConstellationSubmitted
 from asterism.constellation.machine.requests import PlannerRequest
@@ -38,7 +38,7 @@ from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.due_runs import DueRunsEngine
-from asterism.engine.runtime.registration import idle_kinds
+from asterism.engine.runtime.form import idle_kinds
 from asterism.engine.runtime.retention import Retention
 from asterism.errors import InvalidInput, RunNewer, UnknownMachine
 from asterism.loop.python.resumption import check_definitions
@@ -186,7 +186,7 @@ class Server:
     async def drive_due_runs(self) -> None:
         """Drive the due runs until this is cancelled; then release all, so that the next owner loses nothing."""
         app = self.app
-        warn, idle = functools.partial(app.driver.warn, ""), idle_kinds(app.driver.machines.values())
+        warn, idle = functools.partial(app.driver.warn, ""), idle_kinds(app.driver.forms.values())
         engine = DueRunsEngine(app.store, app.clock, ("", app.fleet_name), warn, idle_kinds=idle)
         drive = functools.partial(app.driver.drive_acquired, check=self._check, grace_s=lambda: self._grace_s)
         await engine.serve(drive, concurrency=self._options.concurrency)
@@ -231,7 +231,7 @@ async def open_server(
         profiles, devices = await stack.enter_async_context(open_devices(fleet, database, serves=True))
         store = await stack.enter_async_context(open_store(database, create=True))
         services = await stack.enter_async_context(open_model_services(model_choice()))  # for the fields of conversations
-        planners = PlannersOfRuns(Client(store, SystemClock(), MACHINES), stack)
+        planners = PlannersOfRuns(Client(store, SystemClock(), FORMS), stack)
         app = await stack.enter_async_context(
             open_runtime(
                 store,

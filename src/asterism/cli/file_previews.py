@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.app.bootstrap import run_files
-from asterism.cli.run_access import machine_of
+from asterism.cli.run_access import form_of
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.view.proposals import subject_of
 from asterism.engine.kernel.file_value import FILE, files_in, safe_name
@@ -132,7 +132,7 @@ async def _folder_of(asked: InquiryRow, store: Store) -> Path | None:
     """Return the working folder of the task of a question; None where it is not known, or not on this computer."""
     subject = subject_of(asked)
     row = await store.run(asked.run_id)
-    memory = (await load(store, machine_of(row), row.run_id))[0].memory
+    memory = (await load(store, form_of(row).machine, row.run_id))[0].memory
     if not isinstance(memory, ConstellationMemory) or not memory.working_directory:
         return None
     task = memory.constellation.tasks.get(str(subject.get("task_id")).partition("[")[0])

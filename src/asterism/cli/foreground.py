@@ -29,8 +29,7 @@ from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.private_files import opener
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import AsterismError, Refused
-from asterism.views.text.history import RunHistory
-from asterism.views.text.registry import unread_history
+from asterism.views.text.history import RunHistory, unread_history
 from asterism.views.text.show import end_summary, result_data
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import duration, plain
@@ -136,7 +135,7 @@ async def drive_shown(
     """
     row = await runtime.describe(run_id)
     reporter = reporter_for(as_json=as_json, every_item=every_item)
-    printer = JournalPrinter(runtime.store, unread_history(runtime.machine_of(row), run_id), reporter)
+    printer = JournalPrinter(runtime.store, unread_history(runtime.form_of(row), run_id), reporter)
     await printer.read(silently=row.seq > 1)
     watch = Watch(reporter)
     questions = Questions(runtime, run_id, watch.asked, printer.screen, printer.leave_screen) if can_ask() and not as_json else None

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.app.settings import database_path, server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
@@ -154,7 +154,7 @@ async def _answer(
         served = not (here or fleet) and await is_served(store, root.fleet)
         if root.owner and not (served and drive_on):
             return await answers.report(f"delivered to {root.owner}")
-        if root.machine not in MACHINES:
+        if root.machine not in FORMS:
             known = "the program that registers its machine"
             return await answers.report(
                 f"recorded; it takes effect when {known} {root.machine!r} resumes run {root.run_id}", delivered=False

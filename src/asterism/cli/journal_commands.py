@@ -16,7 +16,7 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.foreground import write_atomically
 from asterism.cli.options import Database, EveryItem, Here, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import complain, local_time, put
-from asterism.cli.run_access import actor, connected, garbage_collection_off, machine_of, reading
+from asterism.cli.run_access import actor, connected, form_of, garbage_collection_off, reading
 from asterism.cli.run_commands import drive_unowned
 from asterism.console.export import LogTails, PageRun, machine_data, run_page
 from asterism.engine.kernel.journal import check_whole
@@ -30,8 +30,8 @@ from asterism.engine.runtime.retention import all_are_old
 from asterism.engine.runtime.runtime import RESERVED_S
 from asterism.errors import InvalidInput, Refused
 from asterism.stores.backup import back_up
-from asterism.views.registry import unread_view
 from asterism.views.text.history import MOMENT
+from asterism.views.view import unread_view
 from asterism.views.words import count, plain
 
 MEGABYTE = 1_000_000
@@ -111,12 +111,12 @@ async def _page_of(named: str, database: Path | None, *, logs: bool) -> tuple[Ru
                     tails.setdefault(chunk.run_id, LogTails()).add(chunk.key, chunk.data, chunk.skipped)
     runs = []
     for it, records in journals:
-        machine = machine_of(it)
+        form = form_of(it)
         check_whole(it.run_id, it.seq, records[-1].seq if records else 0)
         with garbage_collection_off():
-            deltas = unread_view(machine, it.run_id).read(map(packer(machine).unpack, records))
+            deltas = unread_view(form, it.run_id).read(map(packer(form.machine).unpack, records))
         own = tails[it.run_id].logs() if it.run_id in tails else {}
-        runs.append(PageRun(it.run_id, it.parent, machine_data(machine), deltas, own))
+        runs.append(PageRun(it.run_id, it.parent, machine_data(form.machine), deltas, own))
     return row, run_page(runs)
 
 
@@ -139,7 +139,7 @@ async def _import(file: Path, text: str, database: Path | None) -> int:
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
     for row, _ in journals:
-        machine_of(row)  # refused before a database is created
+        form_of(row)  # refused before a database is created
     async with connect(path) as client:
         await client.import_journals(journals, actor=actor())
         await client.store.add_logs(continued(logs))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.output import put
 from asterism.cli.questions import TypedAnswer
@@ -29,7 +29,7 @@ async def run_remote(url: str, goal: Goal, options: RunOptions, *, as_json: bool
         submitted = await app.start(msgspec.structs.replace(goal, title=plain(goal.title)), options)
         if not as_json:
             put(f"run {submitted.run_id}\n")
-        client = Client(store, SystemClock(), MACHINES)
+        client = Client(store, SystemClock(), FORMS)
         return await follow_served(client, submitted.run_id, as_json=as_json, every_item=every_item, result_file=result_file)
 
 

@@ -9,14 +9,14 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from asterism.app.bootstrap import MACHINES, connect, open_store
+from asterism.app.bootstrap import FORMS, connect, open_store
 from asterism.app.settings import database_path, server_token, server_url
-from asterism.engine.kernel.machine import Machine
 from asterism.engine.ports.store import RunRow, Store
-from asterism.engine.runtime import registration
+from asterism.engine.runtime import form
 from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.form import Form
 from asterism.errors import MissingExtra, StoreUnavailable
 from asterism.views.text.history import HistoryLine, RunHistory
 from asterism.views.text.show import read_tree
@@ -71,7 +71,7 @@ async def read_run(store: Store, row: RunRow) -> tuple[RunHistory, list[HistoryL
     """Read the whole journal of a run; return its history and its log lines."""
     records = await store.records(row.run_id)
     with garbage_collection_off():
-        tree = read_tree(row.run_id, [(row, records)], machine_of)
+        tree = read_tree(row.run_id, [(row, records)], form_of)
     return tree.history, tree.lines
 
 
@@ -87,20 +87,20 @@ def garbage_collection_off() -> Iterator[None]:
             gc.enable()
 
 
-def machine_of(row: RunRow) -> Machine[Any]:
-    """Return the machine of a run.
+def form_of(row: RunRow) -> Form:
+    """Return the form of a run.
 
     Raises:
         UnknownMachine: the machine is registered by a program, and unknown to the commands.
         RunNewer: a newer version of Asterism has written to the run, so its journal cannot be read here.
     """
-    return registration.machine_of(row, MACHINES)
+    return form.form_of(row, FORMS)
 
 
 def resume_hint(root: RunRow) -> str:
     """Return how to resume a run that no process drives: a command, or the name of the machine whose program must drive it."""
     own = f"the program that registers its machine {root.machine!r}"
-    return f"asterism resume {root.run_id}" if root.machine in MACHINES else own
+    return f"asterism resume {root.run_id}" if root.machine in FORMS else own
 
 
 def check_sendable(row: RunRow) -> None:
@@ -109,8 +109,8 @@ def check_sendable(row: RunRow) -> None:
     Raises:
         RunNewer: a newer version of Asterism has written to the run.
     """
-    if row.machine in MACHINES:  # other machines are checked by the program that registers them
-        machine_of(row)
+    if row.machine in FORMS:  # other machines are checked by the program that registers them
+        form_of(row)
 
 
 async def check_database(database: Path) -> None:

@@ -264,7 +264,7 @@ async def _resume(
                 raise Refused(f"run {row.run_id} has already ended ({row.outcome}); see: asterism show {row.run_id}")
             if row.owner and (here or not await is_served(client.store, row.fleet)):
                 raise RunOwned(row.run_id, row.owner)
-            client.machine_of(row)
+            client.form_of(row)
             if not how.as_json:
                 put(f"run {row.run_id}  {plain(row.title, 100)}")
                 put(f"this run is part of run {row.root}, which is resumed\n" if row.parent else "")

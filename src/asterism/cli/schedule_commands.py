@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypedDict
 import msgspec
 from cyclopts import Parameter
 
-from asterism.app.bootstrap import MACHINES, open_store, read_fleet
+from asterism.app.bootstrap import FORMS, open_store, read_fleet
 from asterism.app.settings import database_path, server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, FleetFile, Json, RunFlags, ServerUrl, WhatToRun
@@ -273,7 +273,7 @@ async def _run_remote(url: str, name: str, *, follow: bool) -> int:
         firing = next(due, None)
         if firing is None:
             raise _not_started(run_id, schedule.name)
-        return await _follow(Client(store, SystemClock(), MACHINES), firing)
+        return await _follow(Client(store, SystemClock(), FORMS), firing)
 
 
 async def _follow(client: Client, firing: Firing) -> int:

@@ -18,7 +18,7 @@ from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.runtime import RESERVED_S, Runtime
 from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
-from asterism.views.text.registry import unread_history
+from asterism.views.text.history import unread_history
 from asterism.views.text.runs import stuck_words
 
 LOOK_S = 0.2
@@ -48,7 +48,7 @@ async def served_fleet(database: Path) -> Path | None:
 async def make_due(client: Client, root: RunRow) -> None:
     """Make a run that nobody drives due at once."""
     with contextlib.suppress(RunOwned):  # the server has taken it
-        epoch = await client.store.acquire(root.run_id, newest=version_of(client.machine_of(root)))
+        epoch = await client.store.acquire(root.run_id, newest=version_of(client.form_of(root).machine))
         await client.store.release(root.run_id, epoch, force=True)
 
 
@@ -62,7 +62,7 @@ async def reserved(client: Client, root: RunRow, *, here: bool) -> AsyncIterator
     if not here:
         yield
         return
-    epoch = await client.store.acquire(root.run_id, newest=version_of(client.machine_of(root)))
+    epoch = await client.store.acquire(root.run_id, newest=version_of(client.form_of(root).machine))
     try:
         yield
     finally:
@@ -78,7 +78,7 @@ async def follow_served(
     """
     row = await client.describe(root)
     reporter = reporter_for(as_json=as_json, every_item=every_item)
-    printer = JournalPrinter(client.store, unread_history(client.machine_of(row), root), reporter)
+    printer = JournalPrinter(client.store, unread_history(client.form_of(row), root), reporter)
     await printer.read(silently=row.seq > 1)
     asks = can_ask() and not as_json and isinstance(client, Runtime)
     questions = (

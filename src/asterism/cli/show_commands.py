@@ -15,7 +15,7 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
 from asterism.cli.options import Database, Json, Mermaid, RunId, ServerUrl
 from asterism.cli.output import console, json_line, local_time, put, put_line, put_paged
-from asterism.cli.run_access import garbage_collection_off, machine_of, read_run, reading
+from asterism.cli.run_access import form_of, garbage_collection_off, read_run, reading
 from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.constellation.view.why import part_status_words, task_events, why_lines
 from asterism.engine.control.children import child_run_id
@@ -26,8 +26,7 @@ from asterism.engine.runtime import journal_stream
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.lookup import MAX_RUNS, find_run
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.views.text.history import RunHistory, log_line
-from asterism.views.text.registry import unread_history
+from asterism.views.text.history import RunHistory, log_line, unread_history
 from asterism.views.text.runs import run_lines
 from asterism.views.text.show import RunTree, read_tree, show_data, show_lines
 from asterism.views.text.styled_line import StyledLine
@@ -127,7 +126,7 @@ async def _read_tree(store: Store, row: RunRow) -> RunTree:
     below = [it for it in tree if it.run_id == row.run_id or it.run_id.startswith(f"{row.run_id}.")]  # see child_run_id
     journals = [(it, await store.records(it.run_id)) for it in below]
     with garbage_collection_off():
-        return read_tree(row.run_id, journals, machine_of)
+        return read_tree(row.run_id, journals, form_of)
 
 
 async def _origin_of(store: Store, history: RunHistory) -> RunHistory | None:
@@ -158,7 +157,7 @@ def log(
 async def _log(named: str, database: Path | None, after: int, *, follow: bool, as_json: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
-        history = unread_history(machine_of(row), row.run_id)
+        history = unread_history(form_of(row), row.run_id)
         unpack, out = packer(history.run.machine).unpack, console()
         async for records in journal_stream.follow(store, row.run_id, until_now=not follow):
             lines = history.read(map(unpack, records))

@@ -1,4 +1,5 @@
 """Conversations: flow agents that collect fields, ask for approval, and then run.
 
-``machine`` is their table, ``view`` shows a conversation, and ``python`` is the Python API with the performers.
+``machine`` is their table, ``view`` shows a conversation, ``python`` is the Python API with the performers, and
+``form`` is what the engine gets.
 """

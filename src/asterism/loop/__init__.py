@@ -1,4 +1,5 @@
 """Orchestration loops: one agent that works through a plan with workers and tools.
 
-``machine`` is its table, ``view`` shows a run, and ``python`` is the Python API with the performers.
+``machine`` is its table, ``view`` shows a run, ``python`` is the Python API with the performers, and ``form`` is
+what the engine gets.
 """

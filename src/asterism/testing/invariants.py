@@ -45,6 +45,7 @@ INVARIANTS = {
     13: "nobody is asked about an attempt that never began",
     14: "each item of a fan-out is performed as a task, at most so many at once, and its task ends last, with their results in order",
     15: "a remote attempt begins once, its result is that of one job, and nothing runs on its device that the run does not name",
+    16: "the form's own invariants hold",
 }
 
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import dataclasses
 import functools
 import math
 import random
@@ -32,12 +33,12 @@ from asterism.engine.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.engine.runtime.clock import Clock
 from asterism.engine.runtime.driver import Driver
 from asterism.engine.runtime.due_runs import DueRunsEngine
-from asterism.engine.runtime.registration import Registration, idle_kinds
+from asterism.engine.runtime.form import Form, idle_kinds
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
 from asterism.loop.machine.requests import ModelCall, ToolUse, WorkerCall
 from asterism.loop.python.definition import open_performers
 from asterism.stores.memory import Memory, MemoryStore
-from asterism.testing.checks.checker import MACHINES, Checker
+from asterism.testing.checks.checker import Checker
 from asterism.testing.device import PerformanceLog, PerformanceStatus
 from asterism.testing.invariants import InvariantViolated
 from asterism.testing.people import StoreFaults
@@ -68,7 +69,7 @@ class ProcessEnvironment(Protocol):
     lost_devices: Mapping[str, str]
     interval_chars: int
     program: Program
-    registrations: Sequence[Registration]
+    forms: Mapping[str, Form]
     checker: Checker
     counts: collections.Counter[str]
 
@@ -173,9 +174,7 @@ class Process:
             driver = Driver(
                 store=self.store,
                 clock=world.clock,
-                machines={name: world.program.machine(machine) for name, machine in MACHINES.items()},
-                performers=performers,
-                registrations=[self._registered(it) for it in world.registrations],
+                forms={name: self._of_process(form, performers) for name, form in world.forms.items()},
                 initial_events=dispatcher.first_events,
                 owner=self.name,
                 poll_s=POLL_S,
@@ -192,7 +191,7 @@ class Process:
     async def _serve(self, driver: Driver) -> ExitReason:
         """Drive what is due, until this server is stopped."""
         world, rng = self.world, random.Random(f"{self.name} serves")
-        engine = DueRunsEngine(self.store, world.clock, ("",), lambda _: None, idle_kinds=idle_kinds(MACHINES.values()), look_s=LOOK_S)
+        engine = DueRunsEngine(self.store, world.clock, ("",), lambda _: None, idle_kinds=idle_kinds(world.forms.values()), look_s=LOOK_S)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(rng.choice((None, 3.0, 20.0, 100.0))):
                 await engine.serve(functools.partial(self._drive_due, driver), concurrency=rng.choice((1, 10)))
@@ -215,10 +214,11 @@ class Process:
         self.is_stopping = True
         return 0.0 if self.crashed else GRACE_S
 
-    def _registered(self, registration: Registration) -> Registration:
-        """Return a registered machine with performers that belong to this process."""
-        performers = {kind: _RecordedPerformer(self, kind, performer) for kind, performer in registration.performers.items()}
-        return Registration(self.world.program.machine(registration.machine), performers)
+    def _of_process(self, form: Form, performers: Mapping[type[Effect], Performer]) -> Form:
+        """Return a form with performers that belong to this process, and the defects of its program."""
+        own = {kind: _RecordedPerformer(self, kind, performer) for kind, performer in form.performers.items()}
+        driven = form.performed_by({**performers, **own})
+        return dataclasses.replace(driven, machine=self.world.program.machine(form.machine))
 
     async def _drive(self, driver: Driver, run_id: str) -> ExitReason:
         try:

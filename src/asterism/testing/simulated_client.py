@@ -20,6 +20,7 @@ from asterism.engine.ports.store import ACCEPTED, Commit, InboxRow, InquiryRow
 from asterism.engine.runtime.children import PARENT
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import Clock
+from asterism.engine.runtime.form import Form
 from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.stores.memory import Memory, MemoryStore
@@ -52,7 +53,7 @@ class SimulatedClient:
         counts: number of events by kind.
         sent: called when an inbox may have a new row.
         resends: how often a person sends a command again after a defect rejected it.
-        machines: machines of the world by name.
+        forms: forms of the world by the name of their machine.
 
     Attributes:
         refusals: error texts of refused answers, messages and commands, refused by the client or by the run.
@@ -69,14 +70,13 @@ class SimulatedClient:
         sent: Callable[[], None],
         *,
         resends: int,
-        machines: Mapping[str, Machine[Any]],
+        forms: Mapping[str, Form],
     ) -> None:
-        self.client = Client(MemoryStore(memory, name="desk"), clock, machines)
+        self.client = Client(MemoryStore(memory, name="desk"), clock, forms)
         self.refusals: list[str] = []
         self.secrets: set[str] = set()
         self.public_texts: set[str] = set()
         self.written = asyncio.Event()
-        self._machines = machines
         self._memory = memory
         self._clock = clock
         self._counts = counts
@@ -145,15 +145,22 @@ class SimulatedClient:
         living = [run for run, row in self._memory.runs.items() if row.status != "ended"]
         return event.run_id.replace("*", (living or [root])[-1]) or root
 
+    def check_machine(self, machine: Machine[Any]) -> None:
+        """Check that the world has a machine. Raises InvalidInput if it does not."""
+        form = self.client.forms.get(machine.name)
+        if form is None or form.machine is not machine:
+            raise InvalidInput(
+                f"this world has no machine {machine.name!r}; give its form: World(machines=[Form(machine, performers={{…}})])"
+            )
+
     async def fork(self, origin: Ending, at: int, new: str) -> str:
         """Wait as long as a run of another world lasted, import its journal file, and fork it."""
         for ending in (origin, *origin.children):
-            if self._machines.get(ending.row.machine) is not ending.machine:
-                raise unknown_machine(ending.machine)
+            self.check_machine(ending.machine)
         await asyncio.sleep(origin.lasted_s)
         tree = [(ending.row, list(ending.records)) for ending in (origin, *origin.children)]
-        await self.client.import_journals(read_journals(journal_lines(tree)), self._machines)
-        return await self.client.fork(origin.row.run_id, at, machine=origin.machine, actor="user", new_id=new)
+        await self.client.import_journals(read_journals(journal_lines(tree)))
+        return await self.client.fork(origin.row.run_id, at, actor="user", new_id=new)
 
     async def command(self, run_id: str, event: ScheduledEvent) -> None:
         """Send a command or an inbox row to a run, unless the run has ended."""
@@ -208,10 +215,3 @@ class SimulatedClient:
         """Return True if the inbox row has a verdict, or its run has ended."""
         run, key = row_key
         return not run or bool(self._memory.inbox[run, key].verdict) or self._memory.runs[run].status == "ended"
-
-
-def unknown_machine(machine: Machine[Any]) -> InvalidInput:
-    """Return the error for a machine that the world does not have."""
-    return InvalidInput(
-        f"this world has no machine {machine.name!r}; register it: World(machines=[Registration(machine, performers={{…}})])"
-    )

@@ -41,12 +41,13 @@ from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.ports.store import Commit, InquiryRow, RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import Clock
-from asterism.engine.runtime.registration import Registration, registered
+from asterism.engine.runtime.form import Form, by_name
 from asterism.engine.runtime.snapshots import INTERVAL_CHARS
 from asterism.loop.machine.table import ORCHESTRATION_LOOP
 from asterism.loop.python.definition import OrchestrationLoop
 from asterism.stores.memory import Memory
-from asterism.testing.checks.checker import MACHINES, Checker, checked_views
+from asterism.testing.checks.checker import FORMS, Checker
+from asterism.testing.checks.view_checks import VIEWS_CHECKED_EVERY
 from asterism.testing.clock import WorldClock
 from asterism.testing.device import Behaviour, Faults, Performance, PerformanceLog, Script
 from asterism.testing.driver_processes import DriverProcesses
@@ -60,7 +61,7 @@ from asterism.testing.plans import AnyPlan, submission
 from asterism.testing.process import Process
 from asterism.testing.program import Program
 from asterism.testing.remote import RemoteFaults
-from asterism.testing.simulated_client import COMMANDS, SimulatedClient, unknown_machine
+from asterism.testing.simulated_client import COMMANDS, SimulatedClient
 from asterism.testing.validation import check_agent_class, check_each, check_fleet, check_int, check_type, unwrapped_group
 from asterism.testing.world_devices import WorldDevices
 
@@ -95,7 +96,7 @@ class World:
         program: properties of the program that the processes run, such as its defects.
         resends: how often a person sends a command again after a defect rejected it.
         restart_s, limit_s: virtual seconds from a crash to the next process; and until the run must have ended.
-        loops, machines: loop definitions for child runs; your own machines with their performers.
+        loops, machines: loop definitions for child runs; the forms of your own machines, with their performers.
 
     Attributes:
         performance_log: every effect that devices, workers and handlers really performed.
@@ -126,15 +127,14 @@ class World:
         restart_s: float = 1.0,
         limit_s: float = 14_400.0,
         loops: Iterable[OrchestrationLoop] = (),
-        machines: Iterable[Registration] = (),
+        machines: Iterable[Form] = (),
     ) -> None:
         self.seed = check_int("seed", seed)
         self.fleet = check_fleet(fleet)
         self.clock: Clock = WorldClock()
         self.memory = Memory()
-        self.registrations: Sequence[Registration] = check_each("machines", machines, Registration)
-        self.machines = registered(MACHINES, self.registrations)
-        self.checker = Checker(self.clock.now, self.machines, checked_views(self.seed, self.registrations))
+        self.forms: Mapping[str, Form] = by_name(FORMS.values(), check_each("machines", machines, Form))
+        self.checker = Checker(self.clock.now, self.forms, checks_views=not self.seed % VIEWS_CHECKED_EVERY)
         self.performance_log = PerformanceLog(self.clock.now, self._performance_started)
         self.planner: Planner = planner or ScriptedPlanner()
         self.lost_devices: Mapping[str, str] = {}
@@ -144,7 +144,7 @@ class World:
         self.secret_store = SecretStore()
         self._changed = asyncio.Event()
         self._client = SimulatedClient(
-            self.memory, self.clock, self.counts, self._changed.set, resends=check_int("resends", resends, least=0), machines=self.machines
+            self.memory, self.clock, self.counts, self._changed.set, resends=check_int("resends", resends, least=0), forms=self.forms
         )
         self.refusals = self._client.refusals
         self._loops = check_each("loops", loops, OrchestrationLoop)
@@ -212,8 +212,7 @@ class World:
             InvalidInput: this world has no such machine.
             IllegalTransition, Refused: the machine does not start with this event.
         """
-        if self.machines.get(check_type("machine", machine, Machine).name) is not machine:
-            raise unknown_machine(machine)
+        self._client.check_machine(check_type("machine", machine, Machine))
         check_type("first", first, Event)
         return self._run_to_end(self._drive(lambda client: client.submit(machine, first, title=title, actor="user")))
 
@@ -268,7 +267,7 @@ class World:
             raise self.checker.violation
         store, lasted_s = self.memory, asyncio.get_running_loop().time()
         tree = [row for row in store.runs.values() if self._run in (row.run_id, row.root)]
-        root, *below = [ending_of(row, self.machines[row.machine], store.records[row.run_id], lasted_s) for row in tree]
+        root, *below = [ending_of(row, self.forms[row.machine].machine, store.records[row.run_id], lasted_s) for row in tree]
         return msgspec.structs.replace(root, children=tuple(below))
 
     # -- surroundings of the processes, and checks ------------------------------------------------

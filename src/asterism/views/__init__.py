@@ -1,8 +1,7 @@
 """A journal as rows and lines of text, for everything that shows a run. Pure, and without a terminal.
 
-``delta`` has the changes of one entry, and ``fold``. ``view`` is the view of any machine; the views of constellations, loops
-and conversations extend it, and ``registry`` chooses among them. ``words`` renders values and commands. The package ``text``
-has what the commands print about a run of any form.
+``delta`` has the changes of one entry, and ``fold``. ``view`` is the view of any machine; that of a form extends it. ``words``
+renders values and commands. The package ``text`` has what the commands print about a run of any form.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from asterism.engine.control.run_control import (
     Unpause,
 )
 from asterism.engine.kernel.journal import Entry
-from asterism.engine.kernel.machine import Effect, EffectResult, Event, kind_of
+from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, kind_of
 from asterism.engine.kernel.run import Run
 from asterism.views.delta import Delta, LogLine, Rows, brief
 from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain, plain_words
@@ -59,6 +59,36 @@ class RunView(Protocol):
     def at(cls, run: Run[Any]) -> Self:
         """Return the view of a run in its current state, made from its memory. From now on ``read`` advances the run."""
         ...
+
+
+class Shown(Protocol):
+    """A form of runs, as far as it is shown."""
+
+    @property
+    def machine(self) -> Machine[Any]:
+        """Return its machine."""
+        ...
+
+    @property
+    def view_class(self) -> type[Any] | None:
+        """Return the class of its views; None for ``BaseView``."""
+        ...
+
+    @property
+    def history_class(self) -> type[Any] | None:
+        """Return the class of its histories; None for ``RunHistory``."""
+        ...
+
+
+def view_of(form: Shown, run: Run[Any]) -> RunView:
+    """Return the view of a run of a form in its current state; the view advances the run from now on."""
+    view: RunView = (form.view_class or BaseView).at(run)
+    return view
+
+
+def unread_view(form: Shown, run_id: str) -> RunView:
+    """Return the view of a run before its first entry."""
+    return view_of(form, Run(form.machine, run_id, performs=False))
 
 
 class Settled(msgspec.Struct, frozen=True):

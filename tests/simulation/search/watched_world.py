@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable
 from typing import Any
-from unittest import mock
 
 import msgspec
 
@@ -18,7 +18,6 @@ from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, Permissions
 from asterism.engine.ports.store import InboxRow, InquiryRow
 from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from asterism.errors import InvalidInput, Refused
-from asterism.testing.checks import checker
 from asterism.testing.device import Behaviour, Script
 from asterism.testing.ending import Ending
 from asterism.testing.people import Answer, ScheduledEvent
@@ -57,7 +56,14 @@ class WatchedWorld(World):
             return script(attempt)
 
         super().__init__(seed, script=seen, **given)
-        self.oracle = GateOracle(self.fleet, self.memory)
+        self.oracle = oracle = GateOracle(self.fleet, self.memory)
+
+        class Checks(GateChecks):
+            def __init__(self, *given: Any) -> None:
+                super().__init__(oracle, *given)
+
+        constellation = CONSTELLATION_AGENT.name
+        self.checker.forms = {**self.forms, constellation: dataclasses.replace(self.forms[constellation], checks=Checks)}
 
     def run_fork(self, origin: Ending, at: int, *, new: str = "fork") -> Ending:
         if any(profile.guards != DeviceGuards() for profile in self.fleet.values()):
@@ -76,12 +82,11 @@ class WatchedWorld(World):
         childless = itertools.takewhile(lambda record: '"type":"start_child"' not in record.body, origin.records[:at])
         records = [*childless]
         row = msgspec.structs.replace(origin.row, seq=len(records), status="active", outcome="", owner="")
-        await self._client.client.import_journals(read_journals(journal_lines([(row, records)])), self.machines)
+        await self._client.client.import_journals(read_journals(journal_lines([(row, records)])))
         return origin.row.run_id
 
     def _run_to_end(self, execution: Any) -> Ending:
-        with mock.patch.dict(checker.RUN_CHECKS, {CONSTELLATION_AGENT.name: functools.partial(GateChecks, self.oracle)}):
-            ending = super()._run_to_end(execution)
+        ending = super()._run_to_end(execution)
         self.counts["gated attempts"] += self.oracle.judged
         return ending
 

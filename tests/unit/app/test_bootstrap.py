@@ -23,7 +23,7 @@ from asterism.engine.control import BatchEnded, Cancel, EffectResult, OwnershipA
 from asterism.engine.kernel.journal import Entry, version_of
 from asterism.engine.kernel.packing import packer
 from asterism.engine.ports.store import Commit
-from asterism.engine.runtime.registration import Registration
+from asterism.engine.runtime.form import Form
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import InvalidInput, UnknownMachine
 from asterism.service.telemetry import observer
@@ -99,7 +99,7 @@ class Seen:
         raise AssertionError(message)
 
 
-def within(database: Path, scenario: Callable[[Runtime], Awaitable[T]], machines: Sequence[Registration] = ()) -> T:
+def within(database: Path, scenario: Callable[[Runtime], Awaitable[T]], machines: Sequence[Form] = ()) -> T:
     """Return the result of a scenario that has a runtime over the database."""
 
     async def main() -> T:
@@ -132,7 +132,7 @@ def test_a_run_is_driven_on_by_the_next_process_and_obeys_people(tmp_path: Path)
     async def go_on(runtime: Runtime) -> tuple[str, str]:
         (asked,) = await runtime.store.inquiries(run_id=run)
         await runtime.send(run, Pause(), actor="ann")
-        fork = await runtime.fork(run, 1, machine=FERRY, actor="ann")
+        fork = await runtime.fork(run, 1, actor="ann")
         await runtime.post_answer(asked.inquiry_id, "approve", actor="ann")
         assert (await runtime.drive(run)).status == "paused"
         await runtime.send(run, Unpause(), actor="ann")
@@ -157,7 +157,7 @@ def test_the_performers_of_a_machine_serve_it_alone(tmp_path: Path) -> None:
 
     twin = copy.copy(FERRY)
     twin.name = "twin"
-    named = [Registration(machine, {kind: Named(machine.name) for kind in (Carry, Throw)}) for machine in (FERRY, twin)]
+    named = [Form(machine, {kind: Named(machine.name) for kind in (Carry, Throw)}) for machine in (FERRY, twin)]
 
     async def scenario(runtime: Runtime) -> None:
         for machine in (twin, FERRY):
@@ -186,7 +186,7 @@ def test_a_tree_with_a_child_of_a_machine_that_is_not_registered_is_left_alone(t
     """Or the child would be given up in its parent's journal, as one that cannot go on."""
     database, twin = tmp_path / "a.db", copy.copy(FERRY)
     twin.name = "twin"
-    tug = Registration(twin, {Carry: Crew(), Throw: Crew()})
+    tug = Form(twin, {Carry: Crew(), Throw: Crew()})
 
     async def begin(runtime: Runtime) -> str:
         run = await runtime.submit(twin, Depart(tows=("c",)), title="over", actor="ann")  # it tows a ferry, which pauses for 10 s
@@ -210,7 +210,7 @@ def test_a_child_that_has_ended_is_not_given_up_by_who_does_not_know_its_machine
     """Its parent has not processed its end yet: the tree is released, and a program with both machines resumes it."""
     database, twin = tmp_path / "a.db", copy.copy(FERRY)
     twin.name = "twin"
-    tug = Registration(twin, {Carry: Crew(), Throw: Crew()})
+    tug = Form(twin, {Carry: Crew(), Throw: Crew()})
 
     async def begin(runtime: Runtime) -> str:
         run = await runtime.submit(twin, Depart(tows=("c",)), title="over", actor="ann")

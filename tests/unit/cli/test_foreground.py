@@ -6,18 +6,18 @@ import asyncio
 
 import pytest
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.cli.foreground import print_end
 from asterism.engine.ports.store import RunRow
 from asterism.loop.machine.table import ORCHESTRATION_LOOP
 from asterism.stores.memory import MemoryStore
-from asterism.views.text.registry import unread_history
+from asterism.views.text.history import unread_history
 from tests.support.loop_harness import Loop, steps
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", FORMS)
 def test_a_paused_run_of_any_machine_prints_how_to_resume_it(machine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    history, row = unread_history(MACHINES[machine], "r"), RunRow(run_id="r", machine=machine, title="t", state="", status="paused")
+    history, row = unread_history(FORMS[machine], "r"), RunRow(run_id="r", machine=machine, title="t", state="", status="paused")
     asyncio.run(print_end(MemoryStore(), history, row, as_json=False, result_file=None))
     assert capsys.readouterr().out == "paused; resume with: asterism resume r\n"
 
@@ -30,7 +30,7 @@ def test_a_loop_without_an_answer_prints_the_status_of_its_steps(answer: object,
     loop.fails("b")
     loop.says("done")
     loop.answers_with(answer)
-    history = unread_history(ORCHESTRATION_LOOP, loop.run.id)
+    history = unread_history(FORMS[ORCHESTRATION_LOOP.name], loop.run.id)
     history.read(loop.entries)
     row = RunRow(run_id=loop.run.id, machine=ORCHESTRATION_LOOP.name, title="t", state="COMPLETE", status="ended", outcome="finished")
     asyncio.run(print_end(MemoryStore(), history, row, as_json=False, result_file=None))

@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from asterism.app.bootstrap import FORMS
 from asterism.engine.kernel.packing import packer
 from asterism.views import Delta, fold
-from asterism.views.registry import unread_view
-from tests.journals.test_golden import MACHINE_OF, golden
+from asterism.views.view import unread_view
+from tests.journals.test_golden import FORM_OF, MACHINE_OF, golden
 from tests.journals.write import GOLDEN
 from tests.simulation.search.profiles import PIPELINE, PROFILES, setting_of
 
@@ -54,7 +55,7 @@ def test_javascript_folds_every_golden_journal_to_the_rows_of_python() -> None:
     cases = []
     for name in GOLDEN:
         records = golden(name)
-        cases.append(unread_view(MACHINE_OF[name], records[0].run_id).read(map(packer(MACHINE_OF[name]).unpack, records)))
+        cases.append(unread_view(FORM_OF[name], records[0].run_id).read(map(packer(MACHINE_OF[name]).unpack, records)))
     for name, rows, deltas in zip(GOLDEN, folded(cases), cases, strict=True):
         assert rows == msgspec.json.decode(msgspec.json.encode(fold(deltas))), name
 
@@ -66,6 +67,6 @@ def test_javascript_folds_two_hundred_worlds_at_random_to_the_rows_of_python() -
     cases = []
     for seed in range(200):
         _, ending = setting_of(profiles[seed % len(profiles)], seed).execute()
-        cases += [unread_view(it.machine, it.row.run_id).read(it.entries) for it in (ending, *ending.children)]
+        cases += [unread_view(FORMS[it.machine.name], it.row.run_id).read(it.entries) for it in (ending, *ending.children)]
     for rows, deltas in zip(folded(cases), cases, strict=True):
         assert rows == msgspec.json.decode(msgspec.json.encode(fold(deltas)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.app.bootstrap import open_store
+from asterism.app.bootstrap import FORMS, open_store
 from asterism.cli import main
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run
@@ -111,7 +111,7 @@ async def _write(database: Path) -> None:
                 at, until = records[0].at, records[cut - 1].at
                 row = RunRow(run_id=run_id, machine=machine.name, title=name, state="", actor="ada", created_at=at, updated_at=until)
                 await submit_whole(store, row, live, entries)
-        client = Client(store, SystemClock(), {machine.name: machine for machine in MACHINE_OF.values()})
+        client = Client(store, SystemClock(), FORMS)
         await client.fork(f"retry-{len(golden('retry'))}", 3, actor="ada", new_id="forked")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent
 from asterism.engine.control import EffectResult
-from asterism.engine.runtime.registration import Registration
+from asterism.engine.runtime.form import Form
 from asterism.loop.python import OrchestrationLoop, Worker
 from asterism.testing.ending import Ending
 from asterism.testing.invariants import InvariantViolated
@@ -50,7 +50,7 @@ def test_a_result_that_a_crash_changes_is_reported() -> None:
 
     def counting(crashes: Sequence[Crash]) -> World:
         crew = Counting()
-        return World(7, machines=[Registration(FERRY, performers={Carry: crew, Throw: crew})], crashes=crashes)
+        return World(7, machines=[Form(FERRY, performers={Carry: crew, Throw: crew})], crashes=crashes)
 
     with pytest.raises(AssertionError, match=r"result is .*'a2'.*, but .*'a1'.* without a crash"):
         killed_at_every_entry(counting, lambda world: world.run_machine(FERRY, Depart(parcels=("a",))), after_s=1.0)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.view.view import ConstellationRunView
 from asterism.engine.kernel.journal import Entry
@@ -14,9 +15,8 @@ from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run
 from asterism.views import Delta, fold, is_story
 from asterism.views.delta import Rows
-from asterism.views.registry import VIEWS, unread_view
-from asterism.views.view import BaseView, RunView
-from tests.journals.test_golden import MACHINE_OF, golden
+from asterism.views.view import BaseView, RunView, unread_view, view_of
+from tests.journals.test_golden import FORM_OF, MACHINE_OF, golden
 from tests.journals.write import GOLDEN
 from tests.unit.views.write import FILE, written
 
@@ -33,13 +33,13 @@ def joined_at(name: str, entries: list[Entry], *, plainly: bool = False) -> RunV
     """The view that has the rows of a run's memory, and has read no entry."""
     run: Run[Any] = Run(MACHINE_OF[name], entries[0].run_id, performs=False)
     run.replay(entries)
-    return (BaseView if plainly else VIEWS[MACHINE_OF[name].name]).at(run)
+    return BaseView.at(run) if plainly else view_of(FORM_OF[name], run)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_state_rows_from_deltas_equal_those_from_memory_after_every_entry(name: str) -> None:
     entries = entries_of(name)
-    view = unread_view(MACHINE_OF[name], entries[0].run_id)
+    view = unread_view(FORM_OF[name], entries[0].run_id)
     rows: Rows = {}
     for number, entry in enumerate(entries, start=1):
         fold(view.read([entry]), rows)
@@ -60,16 +60,16 @@ def test_the_default_view_keeps_the_same_promise(name: str) -> None:
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_view_joined_at_any_entry_gives_the_same_deltas(name: str) -> None:
     entries = entries_of(name)
-    whole = unread_view(MACHINE_OF[name], entries[0].run_id).read(entries)
+    whole = unread_view(FORM_OF[name], entries[0].run_id).read(entries)
     for number in range(len(entries)):
-        view = joined_at(name, entries[:number]) if number else unread_view(MACHINE_OF[name], entries[0].run_id)
+        view = joined_at(name, entries[:number]) if number else unread_view(FORM_OF[name], entries[0].run_id)
         assert view.read(entries[number:]) == whole[number:], f"joined after entry {number}"
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_each_entry_is_one_delta_with_text_that_survives_json(name: str) -> None:
     entries = entries_of(name)
-    deltas = unread_view(MACHINE_OF[name], entries[0].run_id).read(entries)
+    deltas = unread_view(FORM_OF[name], entries[0].run_id).read(entries)
     assert [delta.seq for delta in deltas] == [entry.seq for entry in entries]
     assert all(delta.text for delta in deltas if delta.weight != "progress")
     assert msgspec.json.decode(msgspec.json.encode(deltas), type=list[Delta]) == deltas
@@ -78,7 +78,7 @@ def test_each_entry_is_one_delta_with_text_that_survives_json(name: str) -> None
 @pytest.mark.parametrize("name", [name for name in GOLDEN if MACHINE_OF[name] is CONSTELLATION_AGENT])
 def test_a_log_without_rows_has_the_same_lines_and_the_rows_are_made_afterwards(name: str) -> None:
     entries = entries_of(name)
-    deltas = unread_view(CONSTELLATION_AGENT, entries[0].run_id).read(entries)
+    deltas = unread_view(FORM, entries[0].run_id).read(entries)
     for number in range(len(entries) + 1):
         view = ConstellationRunView(Run(CONSTELLATION_AGENT, entries[0].run_id, performs=False))
         lines = [tuple(view.log_entry(entry)) for entry in entries[:number]]
@@ -91,7 +91,7 @@ def test_a_log_without_rows_has_the_same_lines_and_the_rows_are_made_afterwards(
 def test_a_row_has_all_its_fields_at_once_and_no_put_is_empty(name: str) -> None:
     entries = entries_of(name)
     rows: Rows = {}
-    for delta in unread_view(MACHINE_OF[name], entries[0].run_id).read(entries):
+    for delta in unread_view(FORM_OF[name], entries[0].run_id).read(entries):
         for row_id, fields in delta.put.items():
             if not is_story(row_id) and row_id in rows:
                 assert fields.keys() <= rows[row_id].keys()
@@ -111,7 +111,7 @@ def test_the_golden_folds_equal_those_of_the_current_views() -> None:
 
 
 def test_attempts_that_a_resumed_run_performs_again_say_when() -> None:
-    view = unread_view(MACHINE_OF["fan_out"], entries_of("fan_out")[0].run_id)
+    view = unread_view(FORM_OF["fan_out"], entries_of("fan_out")[0].run_id)
     deltas = view.read(entries_of("fan_out"))
     resumed = [delta for delta in deltas if any("retried_at" in fields for fields in delta.put.values())]
     assert [(delta.text, delta.put) for delta in resumed] == [

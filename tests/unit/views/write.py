@@ -12,8 +12,8 @@ import msgspec
 
 from asterism.engine.kernel.packing import packer
 from asterism.views import Delta, fold
-from asterism.views.registry import unread_view
-from tests.journals.test_golden import MACHINE_OF, golden
+from asterism.views.view import unread_view
+from tests.journals.test_golden import FORM_OF, MACHINE_OF, golden
 
 FILE = Path(__file__).with_name("folds.json")
 JOURNALS = ("restart", "child", "devices", "queue", "remote", "loop_ladder", "flow", "flow_secret")
@@ -38,7 +38,7 @@ def folds() -> list[dict[str, Any]]:
     cases = [("by hand", BY_HAND)]
     for name in JOURNALS:
         records = golden(name)
-        view = unread_view(MACHINE_OF[name], records[0].run_id)
+        view = unread_view(FORM_OF[name], records[0].run_id)
         cases.append((name, view.read(map(packer(MACHINE_OF[name]).unpack, records))))
     return [{"name": name, "deltas": msgspec.to_builtins(deltas), "rows": fold(deltas)} for name, deltas in cases]
 

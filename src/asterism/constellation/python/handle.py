@@ -21,7 +21,7 @@ from asterism.engine.runtime.journal_stream import POLL_S, follow
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import InvalidInput, RunFailed, RunOwned
 from asterism.views.delta import Delta
-from asterism.views.registry import unread_view
+from asterism.views.view import unread_view
 
 Outcome = Literal["finished", "failed", "cancelled", "waiting", "paused"]
 """``waiting``: only a person can move the run on; its questions are open."""
@@ -110,8 +110,8 @@ class RunHandle:
     async def progress(self) -> AsyncIterator[Delta]:
         """Yield the changes of the run, from its first entry on, until it ends or only a person can move it on."""
         row = await self._runtime.describe(self.run_id)
-        machine = self._runtime.machine_of(row)
-        view, unpack, seen = unread_view(machine, self.run_id, self._runtime.driver.views), packer(machine).unpack, 0
+        form = self._runtime.form_of(row)
+        view, unpack, seen = unread_view(form, self.run_id), packer(form.machine).unpack, 0
         while True:  # bounded by the run
             is_idle = await self._is_idle()  # before the entries: none is missed
             async for records in follow(self._runtime.store, self.run_id, seen, until_now=True):

@@ -40,7 +40,7 @@ FirstEvent = ConstellationSubmitted | LoopSubmitted | ConversationStarted
 async def first_event_of(client: Client, row: RunRow) -> FirstEvent | None:
     """Return the first event of a run; None if it is neither a request, a plan nor a message."""
     records = await client.store.records(row.run_id, limit=1)
-    event = packer(client.machine_of(row)).unpack(records[0]).event if records else None
+    event = packer(client.form_of(row).machine).unpack(records[0]).event if records else None
     return event if isinstance(event, FirstEvent) else None
 
 

@@ -34,7 +34,7 @@ async def retry_ended(client: Client, run_id: str, tasks: tuple[str, ...], *, ac
         Refused: a task has not failed, or none has; nothing is written.
     """
     row = await client.store.run(run_id)
-    machine = client.machine_of(row)
+    machine = client.form_of(row).machine
     entries = [packer(machine).unpack(record) for record in await client.store.records(run_id)]
     ended, undecided = Run(machine, run_id, performs=False), 0
     for entry in entries:

@@ -239,7 +239,7 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, P
             limit: the most runs to acquire.
             fleets: only runs of these fleets; ``""`` for runs of none.
             now: seconds since the epoch.
-            idle_kinds: kinds of events that are no progress of a run (``registration.idle_kinds``).
+            idle_kinds: kinds of events that are no progress of a run (``form.idle_kinds``).
 
         Returns:
             The rows as they are now, with the new epochs. The driver of a run must check its version.

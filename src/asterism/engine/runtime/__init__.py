@@ -8,8 +8,8 @@
 - ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one.
 - ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and
   follow journals; ``log_stream`` follows logs.
-- ``registration``: a program's own machines. ``code_version``: a fingerprint of the code of a
-  machine.
+- ``form``: a machine with its performers, and what shows and checks its runs. ``code_version``: a
+  fingerprint of the code of a machine.
 - ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids.
   ``private_files``: file modes. ``verdicts``: verdicts on commands, for their senders.
   ``answer_values``: secrets and values in answers.

@@ -14,11 +14,12 @@ from typing import Any, Protocol
 import msgspec
 
 from asterism.engine.control.children import ChildBlocked, ChildEnded, ChildRequest, ChildSignaled, SignalChild, StartChild, child_run_id
-from asterism.engine.kernel.machine import EffectResult, Machine, run_id_of
+from asterism.engine.kernel.machine import EffectResult, run_id_of
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.performer import Report
 from asterism.engine.ports.store import InboxRow, RunRow, Store
 from asterism.engine.runtime.clock import Clock
+from asterism.engine.runtime.form import Form
 from asterism.engine.runtime.submission import submit_first
 from asterism.errors import InvalidInput, Refused, RunNotFound
 
@@ -33,7 +34,7 @@ class ChildHost(Protocol):
 
     store: Store
     clock: Clock
-    machines: Mapping[str, Machine[Any]]
+    forms: Mapping[str, Form]
     starters: dict[str, str]
 
     def wake_inbox(self) -> None:
@@ -96,12 +97,13 @@ class ChildPerformer:
         parent = await store.run(run_id_of(effect_id))
         if await self._exists(child_id, parent.run_id):
             return
-        machine = self._host.machines.get(effect.machine)
-        if machine is None:
-            known = ", ".join(self._host.machines)
+        form = self._host.forms.get(effect.machine)
+        if form is None:
+            known = ", ".join(self._host.forms)
             raise InvalidInput(
                 f"it needs a {effect.machine}, and this runtime drives only: {known}; asterism.open() opens one that drives all"
             )
+        machine = form.machine
         if machine.starts is None:
             raise InvalidInput(f"a {machine.name} cannot be started by another run")
         first = machine.starts(effect.start)

@@ -26,8 +26,8 @@ from asterism.engine.ports.files import Files
 from asterism.engine.ports.store import ACCEPTED, InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.engine.runtime.answer_values import check_no_secret, check_values, edit_of
 from asterism.engine.runtime.clock import Clock
+from asterism.engine.runtime.form import Form, form_of
 from asterism.engine.runtime.journal_file import Journal, with_run_id
-from asterism.engine.runtime.registration import machine_of
 from asterism.engine.runtime.snapshots import load
 from asterism.engine.runtime.submission import check_id, submit_first, submit_whole
 from asterism.engine.runtime.verdicts import accepted, no_verdict, verb_of
@@ -49,7 +49,7 @@ class Client:
     """The runs of one store, for a program that need not drive them.
 
     Args:
-        machines: machines of the runs that are submitted and read here, by name.
+        forms: forms of the runs that are submitted and read here, by the name of their machine.
         fleet: profiles of the devices that constellations submitted here are planned for, by id.
         fleet_file: fleet file with these devices, for the driver of such a run; empty for none.
         fleet_name: name of this fleet, by which a server knows the runs that it can drive.
@@ -63,7 +63,7 @@ class Client:
         self,
         store: Store,
         clock: Clock,
-        machines: Mapping[str, Machine[Any]],
+        forms: Mapping[str, Form],
         *,
         fleet: Fleet | None = None,
         fleet_file: str = "",
@@ -71,7 +71,7 @@ class Client:
     ) -> None:
         self.store = store
         self.clock = clock
-        self.machines = machines
+        self.forms = forms
         self.fleet: Fleet = fleet or {}
         self.fleet_file = fleet_file
         self.fleet_name = fleet_name
@@ -127,9 +127,7 @@ class Client:
         self._submitted(live, entries)
         return run_id
 
-    async def fork(
-        self, run_id: str, at: int, *, machine: Machine[Any] | None = None, actor: str, new_id: str = "", first: Event | None = None
-    ) -> str:
+    async def fork(self, run_id: str, at: int, *, actor: str, new_id: str = "", first: Event | None = None) -> str:
         """Write a new run that begins as a copy of another one up to an entry, and return its id.
 
         Effects that were in progress there are restarted if that is safe; else a person is asked.
@@ -137,7 +135,6 @@ class Client:
         Args:
             run_id: id of the origin.
             at: seq of the last entry to copy.
-            machine: machine of the origin; by default the one of this client with the same name.
             actor: who forks the run.
             new_id: id of the new run; a fresh one by default.
             first: an event that the new run takes before anything else.
@@ -146,11 +143,10 @@ class Client:
             InvalidInput: the origin has no such entry.
             Refused: the new run rejects ``first``; nothing is written.
             RunNewer: a newer program has written to the origin.
-            UnknownMachine: no machine is given, and this client lacks that of the origin.
+            UnknownMachine: this client lacks its machine.
         """
         row = await self.store.run(run_id)
-        machine = machine or self.machine_of(row)
-        check_known(run_id, row.version, machine)
+        machine = self.form_of(row).machine
         if not 1 <= at <= row.seq:
             raise InvalidInput(f"run {run_id} has no entry {at}; it has entries 1 to {row.seq}")
         copied = with_run_id((await self.store.records(run_id))[:at], run_id, new_id := new_id or self.clock.new_id())
@@ -180,9 +176,7 @@ class Client:
         tree = sorted(await self.store.runs(root=run_id, limit=MAX_RUNS), key=lambda it: (bool(it.parent), it.created_at))
         return [(it, await self.store.records(it.run_id)) for it in tree]
 
-    async def import_journals(
-        self, journals: Sequence[Journal], machines: Mapping[str, Machine[Any]] | None = None, *, actor: str = "import"
-    ) -> None:
+    async def import_journals(self, journals: Sequence[Journal], *, actor: str = "import") -> None:
         """Import a tree of runs with their whole journals, as an exported file has them.
 
         A run that can go on gets an ``Imported`` entry: approvals of work that has not begun are void.
@@ -192,7 +186,6 @@ class Client:
 
         Args:
             journals: journals of the tree, the root's first.
-            machines: machines of the runs, by name; by default those of this client.
             actor: who imports them.
 
         Raises:
@@ -203,11 +196,10 @@ class Client:
             InvalidInput: an id is invalid, or another run has it that no interrupted import has
                 left.
         """
-        known: dict[str, Machine[Any]] = {}
         for row, _ in journals:
             check_id(row.run_id, row.parent)
-            known[row.machine] = machine_of(row, machines or self.machines)
-        replayed = [(row, records, *_replayed(known[row.machine], row.run_id, records)) for row, records in journals]
+            self.form_of(row)
+        replayed = [(row, records, *_replayed(self.forms[row.machine].machine, row.run_id, records)) for row, records in journals]
         missing = []
         for row, records, live, entries in replayed:
             check_whole(row.run_id, row.seq, live.seq)
@@ -255,8 +247,8 @@ class Client:
         row = await self.store.run(run_id)
         if row.status == "ended":
             raise Refused(f"run {run_id} has ended already ({row.outcome})")
-        if machine := self.machines.get(row.machine):
-            check_known(run_id, row.version, machine)
+        if form := self.forms.get(row.machine):
+            check_known(run_id, row.version, form.machine)
         return row
 
     async def post(self, run_id: str, event: Event, *, actor: str, key: str) -> InboxRow:
@@ -328,7 +320,8 @@ class Client:
         if verb == "edit" and not isinstance(value, dict):
             raise InvalidInput(f"an edit of {inquiry_id} needs the new arguments as a JSON object")
         check_no_secret(asked, value)
-        machine = self.machines.get((await self.store.run(asked.run_id)).machine)
+        form = self.forms.get((await self.store.run(asked.run_id)).machine)
+        machine = form.machine if form else None
         value = edit_of(machine, asked, value) if verb == "edit" else value
         check_json([value, reason], f"the answer to {inquiry_id}")  # the journal must give back exactly what was approved
         if verb != "edit":
@@ -357,7 +350,7 @@ class Client:
 
     async def is_open(self, asked: InquiryRow) -> bool:
         """Return True if a run still takes an answer to its question: the question's row is closed later."""
-        live, _ = await load(self.store, self.machine_of(await self.store.run(asked.run_id)), asked.run_id)
+        live, _ = await load(self.store, self.form_of(await self.store.run(asked.run_id)).machine, asked.run_id)
         return asked.inquiry_id in live.memory.inquiries and not live.machine.is_terminal(live.state)
 
     def _check_open(self, asked: InquiryRow) -> None:
@@ -407,16 +400,16 @@ class Client:
             RunNotFound, JournalMismatch: as named.
             UnknownMachine: this client lacks its machine.
         """
-        return (await load(self.store, self.machine_of(await self.store.run(run_id)), run_id))[0]
+        return (await load(self.store, self.form_of(await self.store.run(run_id)).machine, run_id))[0]
 
-    def machine_of(self, row: RunRow) -> Machine[Any]:
-        """Return the machine of a run.
+    def form_of(self, row: RunRow) -> Form:
+        """Return the form of a run.
 
         Raises:
             UnknownMachine: this client lacks it.
             RunNewer: a newer program has written to the run.
         """
-        return machine_of(row, self.machines)
+        return form_of(row, self.forms)
 
     # -- hooks for the driver of the same process --------------------------------------------------
 

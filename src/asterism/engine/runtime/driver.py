@@ -15,15 +15,15 @@ from typing import Any
 
 from asterism.engine.control.children import SignalChild, StartChild
 from asterism.engine.kernel.journal import Entry, check_whole, version_of
-from asterism.engine.kernel.machine import Effect, Event, Machine
+from asterism.engine.kernel.machine import Effect, Event
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.observer import Observer
 from asterism.engine.ports.performer import TENANT, Performer
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.children import ChildPerformer, SignalPerformer
 from asterism.engine.runtime.clock import Clock
+from asterism.engine.runtime.form import Form, form_of
 from asterism.engine.runtime.problems import problem_of
-from asterism.engine.runtime.registration import Registration, machine_of, registered
 from asterism.engine.runtime.releases import Releases
 from asterism.engine.runtime.run_executor import RunExecutor
 from asterism.engine.runtime.snapshots import INTERVAL_CHARS, SnapshotPolicy, load
@@ -43,9 +43,7 @@ class Driver:
     """Drives runs. Enter ``opened()`` first: the driver's tasks live in that context.
 
     Args:
-        machines: machines that it can drive, by name.
-        performers: by kind of effect; the driver adds those for child runs.
-        registrations: further machines, each with performers that serve it only.
+        forms: forms that it can drive, by the name of their machine; the driver adds the performers for child runs.
         observers: notified of everything that is appended.
         reap: called before recovery, if the root had an owner before; ends processes that a dead
             owner left behind.
@@ -56,7 +54,6 @@ class Driver:
         snapshot_interval_chars: minimum number of journal characters between two snapshots of a run.
 
     Attributes:
-        views: classes that show the runs of registered machines, by the machine's name.
         starters: ids of the effects that started the children driven here, by the child's id.
     """
 
@@ -65,9 +62,7 @@ class Driver:
         *,
         store: Store,
         clock: Clock,
-        machines: Mapping[str, Machine[Any]],
-        performers: Mapping[type[Effect], Performer],
-        registrations: Sequence[Registration] = (),
+        forms: Mapping[str, Form],
         observers: Sequence[Observer] = (),
         reap: Callable[[], object] = lambda: None,
         initial_events: Callable[[], Iterable[tuple[Event, str]]] = tuple,
@@ -77,14 +72,9 @@ class Driver:
     ) -> None:
         self.store = store
         self.clock = clock
-        self.machines: Mapping[str, Machine[Any]] = registered(machines, registrations)
-        self.views: Mapping[str, type[Any]] = {it.machine.name: it.view for it in registrations if it.view is not None}
-        self._performers: dict[type[Effect], Performer] = {
-            **performers,
-            StartChild: ChildPerformer(self),
-            SignalChild: SignalPerformer(self),
-        }
-        self._performers_of = {it.machine.name: {**self._performers, **it.performers} for it in registrations}
+        self.forms = forms
+        children: dict[type[Effect], Performer] = {StartChild: ChildPerformer(self), SignalChild: SignalPerformer(self)}
+        self._performers = {name: {**form.performers, **children} for name, form in forms.items()}
         self._observers = list(observers)
         self._reap = reap
         self._news = initial_events
@@ -282,7 +272,7 @@ class Driver:
         """Drive a child to its end, and return it; ``on_blocked`` as in ``RunExecutor``."""
         row = await self.store.run(run_id)
         if row.status == "ended":
-            live, _ = await load(self.store, machine_of(row, self.machines), run_id, self._spacing)
+            live, _ = await load(self.store, form_of(row, self.forms).machine, run_id, self._spacing)
             return live
         while True:
             try:
@@ -302,11 +292,11 @@ class Driver:
         is_new = not root.epoch and root.seq == 1  # then it has no children; an imported tree may have some
         below = [] if is_new else await self.store.runs(root=root.run_id, limit=MAX_TREE)
         for row in (root, *below):
-            if row.machine not in self.machines and row is not root and row.status == "ended":
+            if row.machine not in self.forms and row is not root and row.status == "ended":
                 continue
-            if row.machine not in self.machines and root.owner:
+            if row.machine not in self.forms and root.owner:
                 raise RunOwned(root.run_id, root.owner)
-            machine_of(row, self.machines)
+            form_of(row, self.forms)
 
     async def _own(
         self,
@@ -324,12 +314,12 @@ class Driver:
         if run in self._executors:
             raise RunOwned(run, "this process")
         warm = self._warm.pop(run, None)
-        epoch = row.epoch if acquired else await self.store.acquire(run, newest=version_of(machine_of(row, self.machines)))
+        epoch = row.epoch if acquired else await self.store.acquire(run, newest=version_of(form_of(row, self.forms).machine))
         try:
             if acquired:
                 await self.check_tree(row)
                 await acquired(row)
-            machine = machine_of(row, self.machines)
+            machine = form_of(row, self.forms).machine
             if warm is not None and (epoch, row.seq) == (1, warm.seq):  # only its submitter has written to it
                 live, snapshot_policy = warm, SnapshotPolicy(self._spacing)
             else:
@@ -366,7 +356,7 @@ class Driver:
                 epoch,
                 store=self.store,
                 clock=self.clock,
-                performers=self._performers_of.get(live.machine.name, self._performers),
+                performers=self._performers[live.machine.name],
                 snapshot_policy=snapshot_policy,
                 on_appended=functools.partial(self._appended, row.root),
                 warn=self.warn,

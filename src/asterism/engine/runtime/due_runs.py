@@ -29,7 +29,7 @@ class DueRunsEngine:
         clock: says what is due.
         fleets: names of the fleets whose runs are driven; ``""`` for runs without one.
         warn: called with a problem of the store.
-        idle_kinds: as in ``Store.acquire_due``, of the machines that are driven here.
+        idle_kinds: as in ``Store.acquire_due``, of the forms that are driven here.
         look_s: the longest time between two looks at the store.
     """
 

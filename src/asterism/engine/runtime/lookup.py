@@ -128,7 +128,7 @@ async def unowned_runs(client: Client) -> UnownedRuns:
     """Return the root runs that nobody drives."""
     unfinished = {row.run_id: row for row in reversed(await client.store.runs(limit=sys.maxsize, open_only=True))}
     left = [row for row in unfinished.values() if not row.parent and not row.owner]
-    unknown = {row.root: row for row in unfinished.values() if row.machine not in client.machines}
+    unknown = {row.root: row for row in unfinished.values() if row.machine not in client.forms}
     mine = [row for row in left if row.run_id not in unknown]
     inbox = await client.store.inbox(list(unfinished))
     expired = [asked.run_id for asked in await client.inquiries() if 0 < asked.expires_at <= client.clock.now()]

@@ -30,7 +30,7 @@ class Runtime(Client):
 
     Args:
         store, clock: as in ``Client``.
-        driver: drives runs of this store; its machines are the client's.
+        driver: drives runs of this store; its forms are the client's.
         fleet, fleet_file, fleet_name: the devices of the driver's performers, as in ``Client``.
 
     Attributes:
@@ -40,7 +40,7 @@ class Runtime(Client):
     def __init__(
         self, store: Store, driver: Driver, clock: Clock, *, fleet: Fleet | None = None, fleet_file: str = "", fleet_name: str = ""
     ) -> None:
-        super().__init__(store, clock, driver.machines, fleet=fleet, fleet_file=fleet_file, fleet_name=fleet_name)
+        super().__init__(store, clock, driver.forms, fleet=fleet, fleet_file=fleet_file, fleet_name=fleet_name)
         self.driver = driver
         self.is_served = False
 

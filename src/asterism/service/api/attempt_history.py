@@ -13,14 +13,12 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
-from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
 from asterism.engine.ports.store import RunQuery, RunRow, Store
-from asterism.engine.runtime.registration import machine_of
+from asterism.engine.runtime.form import Form, form_of
 from asterism.errors import AsterismError
 from asterism.service.api.feeds import PAGE
-from asterism.views.registry import unread_view
-from asterism.views.view import RunView
+from asterism.views.view import RunView, unread_view
 
 MAX_RUNS = 200
 """Runs that one read looks at, the newest first; as many are remembered."""
@@ -89,9 +87,9 @@ class _Folded:
 class AttemptHistory:
     """Reads the attempts of runs of constellations, and remembers those of the runs that were read last."""
 
-    def __init__(self, store: Store, machines: Mapping[str, Machine[Any]]) -> None:
+    def __init__(self, store: Store, forms: Mapping[str, Form]) -> None:
         self._store = store
-        self._machines = machines
+        self._forms = forms
         self._known: collections.OrderedDict[str, _Folded] = collections.OrderedDict()
         self._reading = asyncio.Lock()
 
@@ -126,11 +124,11 @@ class AttemptHistory:
         """Return what is read of a run, and how many entries were read for it; None for a run that cannot be read here."""
         folded, read = self._known.get(row.run_id), 0
         try:
-            machine = machine_of(row, self._machines)
-            folded = folded or _Folded(unread_view(machine, row.run_id))
+            form = form_of(row, self._forms)
+            folded = folded or _Folded(unread_view(form, row.run_id))
             while folded.view is not None and folded.seq < row.seq and read < most:
                 records = await self._store.records(row.run_id, after=folded.seq, limit=PAGE)
-                folded.read(folded.view, map(packer(machine).unpack, records))
+                folded.read(folded.view, map(packer(form.machine).unpack, records))
                 read += len(records)
                 if not records:
                     break

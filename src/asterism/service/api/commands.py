@@ -84,8 +84,8 @@ async def sent(context: ApiContext, row: RunRow, event: Event, sender: TokenRow,
     sent_key = inbox_key(sender, key)
     if row.status == "ended" and not await context.store.verdict(row.run_id, sent_key):
         raise Refused(f"run {row.run_id} has ended already ({row.outcome})")
-    if machine := context.client.machines.get(row.machine):
-        check_known(row.run_id, row.version, machine)
+    if form := context.client.forms.get(row.machine):
+        check_known(row.run_id, row.version, form.machine)
     there = await context.acting_as(sender).post(row.run_id, event, actor=actor_of(sender), key=sent_key)
     if (there.kind, there.body) != (kind_of(event), event_body(event)):
         raise Problem(422, "this Idempotency-Key was used with another body; use a new key for a new command")

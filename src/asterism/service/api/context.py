@@ -74,8 +74,8 @@ class ApiContext:
         self.drains = drains
         self.is_ready = is_ready
         self.limits = Limits(client.clock.monotonic, options.submissions)
-        self.feeds = Feeds(client.store, client.machines)
-        self.attempts = AttemptHistory(client.store, client.machines)
+        self.feeds = Feeds(client.store, client.forms)
+        self.attempts = AttemptHistory(client.store, client.forms)
 
     def acting_as(self, sender: TokenRow) -> Client:
         """Return the client with the permissions of a sender, for everything that this sender writes."""

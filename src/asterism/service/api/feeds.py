@@ -20,11 +20,11 @@ from asterism.engine.kernel.journal import Entry, Record
 from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
 from asterism.engine.ports.store import RunRow, Store
-from asterism.engine.runtime.registration import machine_of
+from asterism.engine.runtime.form import Form, form_of
 from asterism.engine.runtime.snapshots import load
 from asterism.errors import AsterismError
 from asterism.service.api.changes import Changes
-from asterism.views.registry import unread_view, view_of
+from asterism.views.view import unread_view, view_of
 
 POLL_S = 0.25
 """Seconds between two reads of the watched journals."""
@@ -104,9 +104,9 @@ class Feed:
 class Feeds:
     """The feeds of one server; the entries that the driver of the same process appends are read at once."""
 
-    def __init__(self, store: Store, machines: Mapping[str, Machine[Any]]) -> None:
+    def __init__(self, store: Store, forms: Mapping[str, Form]) -> None:
         self._store = store
-        self._machines = machines
+        self._forms = forms
         self._feeds: dict[str, Feed] = {}
         self._opening = asyncio.Lock()
         self._folds = asyncio.Semaphore(FOLDS)
@@ -236,9 +236,9 @@ class Feeds:
         async with self._opening:
             feed = self._feeds.get(row.run_id)
             if feed is None or feed.problem:
-                machine = machine_of(row, self._machines)
-                live, _ = await load(self._store, machine, row.run_id)
-                feed = self._feeds[row.run_id] = Feed(row, machine, view_of(live))
+                form = form_of(row, self._forms)
+                live, _ = await load(self._store, form.machine, row.run_id)
+                feed = self._feeds[row.run_id] = Feed(row, form.machine, view_of(form, live))
                 feed.idle_since = asyncio.get_running_loop().time()
             return feed
 
@@ -248,8 +248,8 @@ class Feeds:
         Raises:
             UnknownMachine, RunNewer, JournalMismatch: the journal cannot be read here.
         """
-        machine = machine_of(row, self._machines)
-        view, unpack, seen = unread_view(machine, row.run_id), packer(machine).unpack, 0
+        form = form_of(row, self._forms)
+        view, unpack, seen = unread_view(form, row.run_id), packer(form.machine).unpack, 0
         async with self._folds:
             while seen < until:
                 records = await self._store.records(row.run_id, after=seen, limit=min(PAGE, until - seen))

@@ -131,7 +131,7 @@ def _model(context: ApiContext, profile: AgentProfile) -> DeviceModel:
 @router.get("/machines", responses=documented())
 async def list_machines(context: Context, sender: Reader) -> MachineList:  # noqa: ARG001 - any reader
     """Return the machines, with their states."""
-    return MachineList(machines=[_machine_model(machine) for machine in context.client.machines.values()])
+    return MachineList(machines=[_machine_model(form.machine) for form in context.client.forms.values()])
 
 
 def _machine_model(machine: Machine[Any]) -> MachineModel:

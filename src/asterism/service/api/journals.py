@@ -16,7 +16,7 @@ from asterism.service.api.feeds import PAGE
 from asterism.service.api.identity import Reader
 from asterism.service.api.models import EntryList, EntryModel, Seq, ViewModel, entry_model
 from asterism.service.api.problems import Problem, documented
-from asterism.views.registry import view_of
+from asterism.views.view import view_of
 
 router = APIRouter(tags=["journals"])
 LINES = "application/jsonl"
@@ -36,13 +36,14 @@ async def read_view(
         live = await context.client.load(run_id)
     else:
         live = await _replayed(context, row, at)
-    rows = {row_id: it for row_id, it in view_of(live).rows.items() if not kind or row_id.partition(":")[0] == kind}
+    view = view_of(context.client.form_of(row), live)
+    rows = {row_id: it for row_id, it in view.rows.items() if not kind or row_id.partition(":")[0] == kind}
     return ViewModel(run_id=run_id, seq=live.seq, rows=rows)
 
 
 async def _replayed(context: ApiContext, row: RunRow, at: int) -> Run[object]:
     """Return a run as it was after an entry; raises the errors of ``Client.load``."""
-    machine = context.client.machine_of(row)
+    machine = context.client.form_of(row).machine
     live: Run[object] = Run(machine, row.run_id, performs=False)
     while live.seq < at:
         records = await context.store.records(row.run_id, after=live.seq, limit=min(PAGE, at - live.seq))
@@ -68,7 +69,7 @@ async def read_deltas(
 ) -> StreamingResponse:
     """Return the deltas of a run up to now, as lines of JSON."""
     row = await context.run(run_id, sender.tenant)
-    context.client.machine_of(row)
+    context.client.form_of(row)
 
     async def lines() -> AsyncIterator[bytes]:
         async for line in context.feeds.history(row, after, until=row.seq):

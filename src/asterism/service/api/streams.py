@@ -90,7 +90,7 @@ def _response(
     context: ApiContext, sender: TokenRow, rows: Sequence[RunRow], cursors: dict[str, int], words: Words, topics: Sequence[Topic] = ()
 ) -> StreamingResponse:
     for row in rows:
-        context.client.machine_of(row)
+        context.client.form_of(row)
     return _Stream(_events(context, sender, rows, cursors, words, topics), context, sender)
 
 

@@ -6,37 +6,31 @@ would see. The world stops at the first violation. The checks of one run are in 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from asterism.constellation.machine.table import CONSTELLATION_AGENT
-from asterism.conversation.machine.table import FLOW_AGENT
+from asterism.constellation.form import FORM as CONSTELLATION
+from asterism.conversation.form import FORM as CONVERSATION
 from asterism.engine.kernel.journal import Record
-from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import Commit, RunRow
-from asterism.engine.runtime.registration import Registration
-from asterism.loop.machine.table import ORCHESTRATION_LOOP
+from asterism.engine.runtime.form import Form, by_name
+from asterism.loop.form import FORM as LOOP
 from asterism.stores.memory import Memory
 from asterism.testing.checks.constellation_checks import ConstellationChecks
 from asterism.testing.checks.flow_checks import FlowChecks
 from asterism.testing.checks.loop_checks import LoopChecks
 from asterism.testing.checks.run_checks import RunChecks, TableChecks
-from asterism.testing.checks.view_checks import VIEWS_CHECKED_EVERY, ViewChecker
+from asterism.testing.checks.view_checks import ViewChecker
 from asterism.testing.device import Performance, PerformanceLog
 from asterism.testing.invariants import InvariantViolated
 from asterism.testing.remote import RemoteJob
-from asterism.views.view import RunView
 
-MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
-"""The machines that every world has, by name."""
-RUN_CHECKS: Mapping[str, type[RunChecks[Any]]] = {
-    CONSTELLATION_AGENT.name: ConstellationChecks,
-    ORCHESTRATION_LOOP.name: LoopChecks,
-    FLOW_AGENT.name: FlowChecks,
-}
-"""Checks for the runs of a machine, by its name; ``TableChecks`` for all other machines."""
+_CHECKED = ((CONSTELLATION, ConstellationChecks), (LOOP, LoopChecks), (CONVERSATION, FlowChecks))
+FORMS: Mapping[str, Form] = by_name(dataclasses.replace(form, checks=checks) for form, checks in _CHECKED)
+"""The forms that every world has, with their checks, by the name of their machine."""
 MIN_SECRET_CHARS = 9
 """Minimum length of a secret that is searched for. Shorter words occur by chance, as does a supervisor's ``continue``."""
 
@@ -46,10 +40,11 @@ class Checker:
 
     Args:
         now: seconds since the epoch.
-        machines: machines of the world by name.
-        views: views of registered machines, by the machine's name; None to check no view rows.
+        forms: forms of the world by the name of their machine.
+        checks_views: check the view rows.
 
     Attributes:
+        forms: forms of the world, with their checks, by the name of their machine.
         violation: the first one found.
         released: processes that have released their run; a device that ignores its cancel may continue there for a while.
         max_store_outage_s: seconds for which a process may not know whether its write succeeded.
@@ -57,12 +52,10 @@ class Checker:
         entries: number of checked entries.
     """
 
-    def __init__(
-        self, now: Callable[[], float], machines: Mapping[str, Machine[Any]] = MACHINES, views: Mapping[str, type[RunView]] | None = None
-    ) -> None:
+    def __init__(self, now: Callable[[], float], forms: Mapping[str, Form] = FORMS, *, checks_views: bool = False) -> None:
         self._now = now
-        self._views = views
-        self._machines = machines
+        self._checks_views = checks_views
+        self.forms = forms
         self._runs: dict[str, RunChecks[Any]] = {}
         self._is_fenced = False
         self.violation: InvariantViolated | None = None
@@ -77,10 +70,12 @@ class Checker:
         """Check the first records of a new run."""
         if row.run_id in self._runs:
             self._fail(self._runs[row.run_id].fail(6, f"{row.run_id} was started twice"))
-        watched = RUN_CHECKS.get(row.machine, TableChecks)
-        it = self._runs[row.run_id] = watched(self._machines[row.machine], row.run_id, self._now)
+        form = self.forms[row.machine]
+        watched = form.checks if isinstance(form.checks, type) else TableChecks
+        it = self._runs[row.run_id] = watched(form.machine, row.run_id, self._now)
+        it.own = () if isinstance(form.checks, type) else form.checks
         it.is_fenced = self._is_fenced
-        it.view_checker = None if self._views is None else ViewChecker(it.machine, row.run_id, self._views)
+        it.view_checker = ViewChecker(form, row.run_id) if self._checks_views else None
         self.entries += len(records)
         self._record(lambda: it.add(records))
 
@@ -152,8 +147,3 @@ class Checker:
 
     def _fail(self, violated: InvariantViolated) -> None:
         self.violation = self.violation or violated
-
-
-def checked_views(seed: int, registrations: Iterable[Registration]) -> Mapping[str, type[RunView]] | None:
-    """Return the views of registered machines, by the machine's name; None for worlds whose view rows are not checked."""
-    return None if seed % VIEWS_CHECKED_EVERY else {it.machine.name: it.view for it in registrations if it.view is not None}

@@ -48,6 +48,7 @@ class RunChecks(Generic[M]):
         cancelled_at: time of the cancellation, by effect id.
         began_at: start of the run; for a fork, later by the time it was idle.
         is_fenced: True once a living owner was declared dead, so that two processes may perform at once for a while.
+        own: invariants of the form, as in ``Form.checks``.
         view_checker: check of the view rows; None for none.
     """
 
@@ -67,6 +68,7 @@ class RunChecks(Generic[M]):
         self.cancelled_at: dict[str, float] = {}
         self.began_at = 0.0
         self.is_fenced = False
+        self.own: Sequence[Callable[[Run[M]], str]] = ()
         self.view_checker: ViewChecker | None = None
         self._keys: set[str] = set()
         self._child_ends: dict[str, ChildEnded] = {}
@@ -169,6 +171,9 @@ class RunChecks(Generic[M]):
             self._is_cancelled |= isinstance(entry.event, Cancel) and not entry.note
             self._check_signals(entry)
             self.after(entry)
+            for check in self.own:
+                if found := check(self.replayed):
+                    raise self.fail(16, found)
             if self.view_checker and (found := self.view_checker.check(entry)):
                 raise self.fail(12, found)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from asterism.engine.kernel.journal import Entry
-from asterism.engine.kernel.machine import Machine
+from asterism.engine.runtime.form import Form
 from asterism.views import fold, is_story
 from asterism.views.delta import Rows
-from asterism.views.registry import unread_view
-from asterism.views.view import RunView
+from asterism.views.view import unread_view
 
 VIEWS_CHECKED_EVERY = 25
 """View rows are checked in one of this many worlds."""
@@ -24,13 +22,12 @@ class ViewChecker:
     """Compares the view rows of one run.
 
     Args:
-        machine: machine of the run.
+        form: form of the run.
         run_id: id of the run.
-        own: views of registered machines, by the machine's name.
     """
 
-    def __init__(self, machine: Machine[Any], run_id: str, own: Mapping[str, type[RunView]]) -> None:
-        self._view = unread_view(machine, run_id, own)
+    def __init__(self, form: Form, run_id: str) -> None:
+        self._view = unread_view(form, run_id)
         self._rows: Rows = {}
 
     def check(self, entry: Entry) -> str:

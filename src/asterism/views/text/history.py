@@ -1,6 +1,6 @@
 """The history of a run: its log lines, the times of its effects, and its status, all read from its journal.
 
-``RunHistory`` reads a run of any machine. Those of the three machines extend it; ``registry`` chooses among them.
+``RunHistory`` reads a run of any machine; a form can have a history of its own, which extends it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from asterism.engine.kernel.machine import Effect, EffectResult
 from asterism.engine.kernel.run import Run
 from asterism.views.delta import LogLine
 from asterism.views.text.styled_line import StyledLine, TimeFormat
-from asterism.views.view import BaseView, RunView
+from asterism.views.view import BaseView, RunView, Shown, unread_view
 from asterism.views.words import duration, plain, preview
 
 DAYTIME = "%H:%M:%S"
@@ -166,6 +166,12 @@ class RunHistory:
         """Read an entry with the view; return its log lines."""
         [delta] = self.view.read([entry])
         return delta.lines
+
+
+def unread_history(form: Shown, run_id: str) -> RunHistory:
+    """Return the history of a run before its first entry."""
+    history: RunHistory = (form.history_class or RunHistory)(unread_view(form, run_id))
+    return history
 
 
 def history_line(it: HistoryLine, local_time: TimeFormat) -> StyledLine:

@@ -17,14 +17,12 @@ from asterism.constellation.view.task_details import MAX_LISTED, metric_lines, t
 from asterism.engine.control.children import child_run_id
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.journal import Record, check_whole, state_history, time_per_state
-from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
-from asterism.views.text.history import DAYTIME, MOMENT, HistoryLine, RunHistory, differences
-from asterism.views.text.registry import unread_history
+from asterism.views.text.history import DAYTIME, MOMENT, HistoryLine, RunHistory, differences, unread_history
 from asterism.views.text.rows import OpenQuestion, PendingAnswer, RunSummary
 from asterism.views.text.runs import status_words, stuck_words
 from asterism.views.text.styled_line import StyledLine, TimeFormat
-from asterism.views.view import RunView
+from asterism.views.view import Shown
 from asterism.views.words import count, duration, plain, preview
 
 MAX_DRAWN = 400
@@ -53,16 +51,14 @@ class RunTree(NamedTuple):
 def read_tree(
     run_id: str,
     journals: Iterable[tuple[R, Sequence[Record]]],
-    machine_of: Callable[[R], Machine[Any]],
-    own: Mapping[str, type[RunView]] = {},
+    form_of: Callable[[R], Shown],
 ) -> RunTree:
     """Read a run and the runs below it.
 
     Args:
         run_id: id of the run.
         journals: its row and journal and those of the runs below it, as ``Client.export`` returns them; others are ignored.
-        machine_of: returns the machine of a run, as ``Client.machine_of`` does.
-        own: views of registered machines, by machine name.
+        form_of: returns the form of a run, as ``Client.form_of`` does.
 
     Raises:
         JournalMismatch: a journal cannot be replayed, or ends before its row says.
@@ -74,10 +70,10 @@ def read_tree(
 
     def read(run_id: str) -> RunTree:
         row, records = found[run_id]
-        machine = machine_of(row)
+        form = form_of(row)
         check_whole(run_id, row.seq, records[-1].seq if records else 0)
-        history = unread_history(machine, run_id, own)
-        lines = history.read(map(packer(machine).unpack, records))
+        history = unread_history(form, run_id)
+        lines = history.read(map(packer(form.machine).unpack, records))
         started = {child_run_id(effect_id): part for effect_id, part in history.children.items()}
         children: dict[str, list[RunTree]] = {}
         for child in below.get(run_id, ()):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.constellation.machine.definition import ConstellationDefinition
 from asterism.constellation.machine.events import ConstellationSubmitted, RunOptions
 from asterism.constellation.model.documents import PlanDocument, parse_plan
@@ -55,7 +55,7 @@ def data(given: Any) -> Any:
 
 
 def started(machine: str, start: StartRequest) -> Any:
-    starts = MACHINES[machine].starts
+    starts = FORMS[machine].machine.starts
     assert starts is not None
     return starts(start)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.constellation.form import FORM
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.planner.model_choice import ModelChoice
@@ -20,12 +20,13 @@ from asterism.constellation.python.resumption import devices_left, first_event_o
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.form import by_name
 from asterism.errors import InvalidInput
 from asterism.stores.memory import Memory, MemoryStore
 from asterism.words.planner.planner import OfflinePlanner
 from tests.support.constellation_harness import FLEET
 from tests.support.constellations import plan
-from tests.support.ferry_machine import FERRY, Depart
+from tests.support.ferry_machine import FERRY, Depart, registration
 
 MODEL = ModelChoice(model="replay:x")
 FLEET_FILE = str(Path(__file__).with_name("fleet.toml"))
@@ -33,9 +34,9 @@ FLEET_FILE = str(Path(__file__).with_name("fleet.toml"))
 
 def within(scene: Callable[[Client], Awaitable[None]]) -> None:
     async def main() -> None:
-        machines = {machine.name: machine for machine in (CONSTELLATION_AGENT, FERRY)}
+        forms = by_name([FORM, registration()])
         fleet = {profile.device_id: profile for profile in FLEET}
-        await scene(Client(MemoryStore(Memory()), SystemClock(), machines, fleet=fleet, fleet_file=FLEET_FILE))
+        await scene(Client(MemoryStore(Memory()), SystemClock(), forms, fleet=fleet, fleet_file=FLEET_FILE))
 
     asyncio.run(main())
 
@@ -58,7 +59,7 @@ def test_a_plan_file_is_submitted_as_a_whole_or_rejected(tmp_path: Path) -> None
         path = tmp_path / "plan.json"
         path.write_text(json.dumps(plan("a")), encoding="utf-8")
         assert set((await client.load(await submit(client, path))).memory.constellation.tasks) == {"a"}
-        stranger = Client(client.store, client.clock, client.machines)
+        stranger = Client(client.store, client.clock, client.forms)
         with pytest.raises(EditRefused):
             await submit(stranger, path)
         with pytest.raises(InvalidInput, match="there is no such plan file"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import Edited
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.view.history import ConstellationHistory
@@ -9,8 +10,8 @@ from asterism.constellation.view.plan_history import PlanDecision, PlanHistory, 
 from asterism.constellation.view.why import TaskEvent, task_events, task_status_words
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.run import Run
-from asterism.views.registry import unread_view
 from asterism.views.text.history import HistoryLine
+from asterism.views.view import unread_view
 from tests.support.constellation_harness import Agent
 from tests.support.constellations import action as A  # noqa: N812 - as in the tests of the machine
 from tests.support.constellations import plan
@@ -19,7 +20,7 @@ USED = Usage(model="m:x", requests=1, input_tokens=1200, output_tokens=34, cost_
 
 
 def read(agent: Agent) -> tuple[ConstellationHistory, list[HistoryLine]]:
-    history = ConstellationHistory(unread_view(CONSTELLATION_AGENT, "r"))
+    history = ConstellationHistory(unread_view(FORM, "r"))
     return history, history.read(agent.entries)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from asterism.constellation.view.why import task_events
+from asterism.conversation.form import FORM
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent
 from asterism.conversation.view.history import FlowHistory
 from asterism.engine.control.run_control import Answered, Forked
 from asterism.engine.kernel.packing import packer
-from asterism.views.text.registry import unread_history
+from asterism.views.text.history import unread_history
 from asterism.views.words import plain_words
 from tests.support.conversation_harness import Stage, talk
 from tests.unit.conversation.machine.test_flow_agent import Talk
@@ -26,7 +27,7 @@ class Adding(StandardAgent):
 
 
 def told(stage: Stage) -> tuple[FlowHistory, list[str]]:
-    history = unread_history(FLOW_AGENT, stage.run_id)
+    history = unread_history(FORM, stage.run_id)
     assert isinstance(history, FlowHistory)
     return history, [it.text for it in history.read(map(packer(FLOW_AGENT).unpack, stage.records))]
 
@@ -66,7 +67,7 @@ def test_no_line_is_the_bare_name_of_an_event() -> None:
 
 def test_why_explains_which_message_or_handler_set_a_field() -> None:
     stage, _ = talk(Adding, "go", "4", "make it 5", "yes")
-    history = unread_history(FLOW_AGENT, stage.run_id)
+    history = unread_history(FORM, stage.run_id)
     lines = history.read(map(packer(FLOW_AGENT).unpack, stage.records))
     assert [reason.text for reason in task_events("amount", history, lines)] == [
         'set to 4 by user: "4"',
@@ -82,7 +83,7 @@ def test_a_handler_that_a_fork_cancels_is_logged_by_name() -> None:
     talked.take(Forked(origin="r0", seq=1, idle_s=5.0))
     talked.entered(AgentStatus.RUNNING)
     talked.take(Forked(origin="r0", seq=3, idle_s=5.0))
-    texts = [it.text for it in unread_history(FLOW_AGENT, "r").read(talked.entries)]
+    texts = [it.text for it in unread_history(FORM, "r").read(talked.entries)]
     assert [text for text in texts if text.startswith("on_") and "was interrupted" in text] == [
         "on_initializing was interrupted: called off",
         "on_running was interrupted; its result is unknown",

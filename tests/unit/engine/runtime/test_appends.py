@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import ConstellationSubmitted, Dispatch
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
@@ -17,6 +18,7 @@ from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.ports.store import Commit
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 from tests.support.constellations import plan
@@ -54,8 +56,7 @@ def appends(document: dict[str, Any]) -> int:
             driver = Driver(
                 store=store,
                 clock=clock,
-                machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT},
-                performers={Dispatch: AttemptPerformer(dispatcher)},
+                forms=by_name([FORM.performed_by({Dispatch: AttemptPerformer(dispatcher)})]),
             )
             async with driver.opened():
                 runtime = Runtime(store, driver, clock)

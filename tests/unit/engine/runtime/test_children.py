@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.engine.control.children import ChildEnded, ChildRequest, ChildSignaled, SignalChild, StartChild, child_run_id, signal_child
 from asterism.engine.control.run_control import Cancel
@@ -16,6 +17,7 @@ from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.start import StartRequest
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.children import ChildPerformer, SignalPerformer
+from asterism.engine.runtime.form import by_name
 from asterism.stores.memory import MemoryStore
 from asterism.testing.clock import WorldClock
 from asterism.testing.loop import run as run_in_virtual_time
@@ -52,7 +54,7 @@ async def nursery() -> tuple[Any, list[list[str]]]:
     known = SimpleNamespace(
         store=store,
         clock=WorldClock(),
-        machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT},
+        forms=by_name([FORM]),
         starters={},
         wake_inbox=lambda: None,
         submitted=lambda live: None,

@@ -16,13 +16,14 @@ from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.permissions import ALL, LOWEST, Permission
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.form import Form, by_name
 from asterism.errors import InvalidInput, Refused, RunNotFound, StoreUnavailable, UnknownMachine
 from asterism.stores.memory import Memory, MemoryStore
 from tests.support.ferry_machine import FERRY, Depart, registration
 
 
 def client_of(*machines: Machine[Any]) -> Client:
-    return Client(MemoryStore(Memory()), SystemClock(), {machine.name: machine for machine in machines})
+    return Client(MemoryStore(Memory()), SystemClock(), by_name(map(Form, machines)))
 
 
 async def begun(client: Client) -> str:

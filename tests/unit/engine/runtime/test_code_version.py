@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.engine.control import Machine
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run
@@ -174,5 +174,5 @@ def test_no_snapshots_are_taken_of_a_machine_without_source(counter: Counter) ->
 
 
 def test_the_built_in_machines_have_one_fingerprint() -> None:
-    assert len({code_version(machine) for machine in MACHINES.values()}) == 1
-    assert all(code_version(machine) for machine in MACHINES.values())
+    assert len({code_version(form.machine) for form in FORMS.values()}) == 1
+    assert all(code_version(form.machine) for form in FORMS.values())

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import AttemptEnded, ConstellationSubmitted, Dispatch
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
@@ -18,6 +19,7 @@ from asterism.engine.kernel.permissions import ALL
 from asterism.engine.ports.store import Commit, InboxRow
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import StoreUnavailable
 from asterism.stores.memory import MemoryStore
@@ -89,7 +91,7 @@ def driven(store: MemoryStore, first: Event) -> tuple[str, str]:
     """Status and owner of a run that was driven as far as it goes."""
 
     async def main() -> tuple[str, str]:
-        driver = Driver(store=store, clock=SystemClock(), machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}, performers={})
+        driver = Driver(store=store, clock=SystemClock(), forms=by_name([FORM]))
         async with driver.opened():
             runtime = Runtime(store, driver, SystemClock())
             run = await runtime.submit(CONSTELLATION_AGENT, first, title="a run", actor="me", run_id="r")
@@ -117,10 +119,10 @@ def test_a_run_is_released_when_driving_it_fails() -> None:
 
 
 def test_a_run_whose_question_is_answered_while_its_cancel_is_written_ends() -> None:
-    store, machines = Overtaken(), {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+    store = Overtaken()
 
     async def main() -> None:
-        async with Driver(store=store, clock=SystemClock(), machines=machines, performers={}).opened() as store.driver:
+        async with Driver(store=store, clock=SystemClock(), forms=by_name([FORM])).opened() as store.driver:
             runtime = Runtime(store, store.driver, SystemClock())
             await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run_id="r")
             await runtime.drive("r")
@@ -135,7 +137,7 @@ def test_a_second_cancel_is_rejected_because_the_run_is_ending_already() -> None
     store = MemoryStore()
 
     async def main() -> None:
-        driver = Driver(store=store, clock=SystemClock(), machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}, performers={})
+        driver = Driver(store=store, clock=SystemClock(), forms=by_name([FORM]))
         async with driver.opened():
             runtime = Runtime(store, driver, SystemClock())
             await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run_id="r")
@@ -151,8 +153,7 @@ def test_a_second_cancel_is_rejected_because_the_run_is_ending_already() -> None
 def test_a_tree_goes_on_when_a_child_accepts_an_answer_during_the_release_of_its_root() -> None:
     async def main() -> str:
         store, clock = Answering(), SystemClock()
-        machines = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
-        store.driver = driver = Driver(store=store, clock=clock, machines=machines, performers={Dispatch: Prompt()})
+        store.driver = driver = Driver(store=store, clock=clock, forms=by_name([FORM.performed_by({Dispatch: Prompt()})]))
         plan = parse_plan({"tasks": [{"task_id": "n", "constellation": {"tasks": tasks("p", requires_approval=True)}}]})
         async with driver.opened():
             first = ConstellationSubmitted(request="go", fleet=FLEET, plan=plan)

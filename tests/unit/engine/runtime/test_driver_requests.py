@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import ConstellationSubmitted, Dispatch
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
@@ -15,6 +16,7 @@ from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, RequestFactory
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 from tests.support.constellation_harness import FLEET
@@ -42,8 +44,8 @@ def test_a_request_that_cannot_be_built_is_the_result_of_its_effect(monkeypatch:
     watcher = Watcher()
 
     async def main() -> str:
-        store, machines = MemoryStore(), {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
-        async with Driver(store=store, clock=SystemClock(), machines=machines, performers={}, observers=[watcher]).opened() as driver:
+        store = MemoryStore()
+        async with Driver(store=store, clock=SystemClock(), forms=by_name([FORM]), observers=[watcher]).opened() as driver:
             runtime = Runtime(store, driver, SystemClock())
             await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run_id="r")
             return (await runtime.drive("r")).status

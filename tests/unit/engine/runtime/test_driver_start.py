@@ -18,7 +18,7 @@ from tests.support.errand_machine import Basket, Leave, errand, in_memory, stays
 
 def test_an_error_reaches_the_waiting_caller_and_ends_no_other_run() -> None:
     async def main() -> None:
-        driver = Driver(store=MemoryStore(), clock=SystemClock(), machines={}, performers={})
+        driver = Driver(store=MemoryStore(), clock=SystemClock(), forms={})
         with pytest.raises(InvalidInput, match="is closed"):
             await driver.start("nobody")
         async with driver.opened():
@@ -38,7 +38,7 @@ def alive(kind: type[Any]) -> list[Any]:
 
 def test_a_run_that_was_driven_in_the_background_leaves_no_task_behind() -> None:
     async def main() -> None:
-        driver = Driver(store=MemoryStore(), clock=SystemClock(), machines={}, performers={})
+        driver = Driver(store=MemoryStore(), clock=SystemClock(), forms={})
         async with driver.opened():
             with pytest.raises(RunNotFound):
                 await driver.start("nobody")

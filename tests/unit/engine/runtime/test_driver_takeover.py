@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 from typing import Any
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import AskPlanner, ConstellationSubmitted, Planned
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.engine.kernel.machine import EffectResult
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.memory import Memory, MemoryStore
 from tests.support.constellation_harness import FLEET
@@ -35,12 +37,10 @@ class Scene:
     @contextlib.asynccontextmanager
     async def process(self, name: str) -> Any:
         store = MemoryStore(self.memory, name=name)
-        machines = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
         driver = Driver(
             store=store,
             clock=SystemClock(),
-            machines=machines,
-            performers={AskPlanner: self},
+            forms=by_name([FORM.performed_by({AskPlanner: self})]),
             reap=lambda: self.happened.append("reaped"),
             owner=name,
         )

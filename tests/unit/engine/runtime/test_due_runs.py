@@ -10,18 +10,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import AttemptEnded, ConstellationSubmitted, Dispatch, RunOptions
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.engine.control.run_control import Pause, Unpause
-from asterism.engine.kernel.machine import Effect, EffectResult
+from asterism.engine.kernel.machine import EffectResult
 from asterism.engine.ports.performer import Performer
 from asterism.engine.ports.store import Commit, InboxRow, RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.driver import Driver
 from asterism.engine.runtime.due_runs import DueRunsEngine
+from asterism.engine.runtime.form import by_name, idle_kinds
 from asterism.engine.runtime.problems import CRASHED, retry_delay_s
-from asterism.engine.runtime.registration import idle_kinds
 from asterism.errors import InvalidInput, StoreUnavailable
 from asterism.stores.memory import Memory, MemoryStore
 from asterism.testing.clock import WorldClock
@@ -29,7 +30,7 @@ from asterism.testing.loop import run
 from tests.support.constellation_harness import FLEET
 from tests.support.constellations import tasks
 
-MACHINES = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+FORMS = by_name([FORM])
 GRACE_S = 10.0
 
 
@@ -54,7 +55,7 @@ class Server:
     def __init__(self, memory: Memory, hands: Performer, *, store: MemoryStore | None = None) -> None:
         self.store = store or MemoryStore(memory)
         self.clock = WorldClock()
-        self.client = Client(self.store, self.clock, MACHINES)
+        self.client = Client(self.store, self.clock, FORMS)
         self.problems: list[str] = []
         self.checked: list[str] = []
         self.missing: set[str] = set()
@@ -64,9 +65,9 @@ class Server:
     @contextlib.asynccontextmanager
     async def serving(self, concurrency: int = 100) -> AsyncIterator[None]:
         """Drive what is due while the body runs; then stop as a server stops."""
-        performers: dict[type[Effect], Performer] = {Dispatch: self._hands}
-        driver = Driver(store=self.store, clock=self.clock, machines=MACHINES, performers=performers, observers=[self])
-        engine = DueRunsEngine(self.store, self.clock, ("", "digits"), self.problems.append, idle_kinds=idle_kinds(MACHINES.values()))
+        forms = by_name([FORM.performed_by({Dispatch: self._hands})])
+        driver = Driver(store=self.store, clock=self.clock, forms=forms, observers=[self])
+        engine = DueRunsEngine(self.store, self.clock, ("", "digits"), self.problems.append, idle_kinds=idle_kinds(FORMS.values()))
 
         async def drive(row: RunRow) -> None:
             await driver.drive_acquired(row, self.check, grace_s=lambda: self.grace_s)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.engine.kernel import packing
@@ -19,6 +20,7 @@ from asterism.engine.ports.logs import LogChunk
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.journal_file import FORMAT, Journal, journal_lines, read_journals, with_run_id
 from asterism.errors import InvalidInput
 from asterism.stores.memory import MemoryStore
@@ -181,7 +183,7 @@ def taken_in(before: list[Journal], tree: list[Journal]) -> set[str]:
         store = MemoryStore()
         for row, (first, *more) in before:
             await store.submit(row, first, *more)
-        client = Client(store, SystemClock(), {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT})
+        client = Client(store, SystemClock(), by_name([FORM]))
         with contextlib.suppress(InvalidInput, JournalMismatch):
             await client.import_journals(tree)
         return {row.run_id for row in await store.runs()}

@@ -15,11 +15,12 @@ from asterism.engine.ports.store import RunStatus
 from asterism.engine.runtime import lookup
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.problems import problem_of
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.stores.memory import Memory, MemoryStore
 from tests.contracts.test_stores import inquiry, record, row
-from tests.support.ferry_machine import FERRY, Depart
+from tests.support.ferry_machine import FERRY, Depart, registration
 
 
 def among(runs: dict[str, RunStatus], scene: Callable[[Client], Awaitable[None]]) -> None:
@@ -31,7 +32,7 @@ def among(runs: dict[str, RunStatus], scene: Callable[[Client], Awaitable[None]]
             submitted = msgspec.structs.replace(row(name, created_at=float(number), status=status), machine=FERRY.name, parent="")
             asked = inquiry(f"{name}:1.0", name)
             await store.submit(submitted, record(name), opened=(msgspec.structs.replace(asked, answer="approve"),))
-        await scene(Client(store, SystemClock(), {FERRY.name: FERRY}))
+        await scene(Client(store, SystemClock(), by_name([registration()])))
 
     asyncio.run(play())
 

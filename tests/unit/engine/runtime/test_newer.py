@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import AttemptEnded, ConstellationSubmitted, Dispatch
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
@@ -18,6 +19,7 @@ from asterism.engine.kernel.journal import version_of
 from asterism.engine.kernel.machine import EffectResult
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import RunNewer, version_text
 from asterism.stores.memory import Memory, MemoryStore
@@ -25,7 +27,6 @@ from tests.support.constellation_harness import FLEET
 from tests.support.constellations import tasks
 
 OURS = version_of(CONSTELLATION_AGENT)
-MACHINES = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
 # The root asks about q, and the run below it about p.
 INNER = {"tasks": tasks("p", requires_approval=True)}
 PLAN = {"tasks": [{"task_id": "n", "constellation": INNER}, *tasks("q", requires_approval=True)]}
@@ -41,7 +42,7 @@ class Process:
     def __init__(self, memory: Memory) -> None:
         self.store = MemoryStore(memory)
         self.performed: list[str] = []
-        self.driver = Driver(store=self.store, clock=SystemClock(), machines=MACHINES, performers={Dispatch: self})
+        self.driver = Driver(store=self.store, clock=SystemClock(), forms=by_name([FORM.performed_by({Dispatch: self})]))
         self.runtime = Runtime(self.store, self.driver, SystemClock())
 
     async def perform(self, effect_id: str, request: Any, report: Any) -> EffectResult:
@@ -157,10 +158,10 @@ def test_a_newer_run_is_neither_forked_nor_imported() -> None:
         outdate(memory, "r")
         async with process(memory) as older, process(elsewhere) as other:
             with pytest.raises(RunNewer):
-                await older.runtime.fork("r", 1, machine=CONSTELLATION_AGENT, actor="ada", new_id="fork")
+                await older.runtime.fork("r", 1, actor="ada", new_id="fork")
             journals = [(memory.runs[run], memory.records[run]) for run in ("r", below)]
             with pytest.raises(RunNewer) as raised:
-                await other.runtime.import_journals(journals, MACHINES)
+                await other.runtime.import_journals(journals)
             assert str(raised.value) == in_one_line("r")
         assert (set(memory.runs), elsewhere.runs) == ({"r", below}, {})
 
@@ -172,9 +173,9 @@ def test_a_fork_and_an_import_keep_the_rules_of_their_entries_and_have_todays_ve
         memory, elsewhere = Memory(), Memory()
         await parked(memory)
         async with process(memory) as first, process(elsewhere) as other:
-            await first.runtime.fork("r", 1, machine=CONSTELLATION_AGENT, actor="ada", new_id="fork")
+            await first.runtime.fork("r", 1, actor="ada", new_id="fork")
             row, records = memory.runs["fork"], memory.records["fork"]
-            await other.runtime.import_journals([(msgspec.structs.replace(row, version=0), records)], MACHINES)
+            await other.runtime.import_journals([(msgspec.structs.replace(row, version=0), records)])
         assert [msgspec.json.decode(record.body).get("rules") for record in records] == [CONSTELLATION_AGENT.rules, None]
         assert elsewhere.records["fork"][:-1] == records
         assert (row.version, elsewhere.runs["fork"].version) == (OURS, OURS)

@@ -133,7 +133,7 @@ def test_in_a_fork_of_the_first_entry_it_may_have_happened(tmp_path: Path) -> No
         machine = errand(buy=Once, leave=buys_once)
         async with opened(tmp_path, machine) as runtime:
             await ended(runtime, machine)
-            await runtime.fork("r", 1, machine=machine, actor="ann", new_id="f")
+            await runtime.fork("r", 1, actor="ann", new_id="f")
             await runtime.drive("f")
             return str((await runtime.load("f")).memory.what)
 

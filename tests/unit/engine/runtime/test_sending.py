@@ -11,6 +11,7 @@ from asterism.engine.control.run_control import Pause, Unpause
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import Refused
 from asterism.stores.memory import MemoryStore
@@ -26,7 +27,7 @@ def played(scene: Callable[[Runtime], Awaitable[None]], parcel: str = "a") -> No
 
     async def play() -> None:
         clock, store, own = WorldClock(), MemoryStore(), registration(SAILS_S)
-        driver = Driver(store=store, clock=clock, machines={}, performers={}, registrations=[own])
+        driver = Driver(store=store, clock=clock, forms=by_name([own]))
         async with driver.opened():
             runtime = Runtime(store, driver, clock)
             await runtime.submit(FERRY, Depart(parcels=(parcel,)), title="over", actor="ann", run_id="r")
@@ -69,7 +70,7 @@ def test_a_client_waits_for_a_verdict_as_long_as_it_says_though_the_store_is_slo
 
     async def play() -> None:
         clock, store = WorldClock(), Slow()
-        client = Client(store, clock, {FERRY.name: FERRY})
+        client = Client(store, clock, by_name([registration()]))
         await client.submit(FERRY, Depart(parcels=("a",)), title="over", actor="ann", run_id="r")
         with pytest.raises(Refused, match=r"has not processed it within 1 s"):
             await client.send("r", Pause(), actor="ann", timeout_s=1.0)

@@ -9,6 +9,7 @@ import pytest
 
 from asterism.engine.control import BatchEnded, StepContext, Unpause
 from asterism.engine.runtime.driver import Driver
+from asterism.engine.runtime.form import Form, by_name
 from asterism.engine.runtime.runtime import Runtime
 from asterism.engine.runtime.wakeup_timer import LONGEST_WAIT_S
 from asterism.stores.memory import MemoryStore
@@ -57,7 +58,7 @@ def slept(step_s: float, *, events: int = 1, right_after_s: float | None = None)
             return call_at(when, callback, *args, **more)
 
         loop.call_at = counted  # type: ignore[method-assign,assignment]
-        driver = Driver(store=store, clock=clock, machines={machine.name: machine}, performers={Buy: Shop()})
+        driver = Driver(store=store, clock=clock, forms=by_name([Form(machine, {Buy: Shop()})]))
         async with driver.opened(), asyncio.timeout(10 * WAKE_S):
             runtime = Runtime(store, driver, clock)
             await runtime.submit(machine, Leave(), title="an errand", actor="ann", run_id="r")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.engine.kernel.journal import Entry, JournalMismatch, version_of
 from asterism.engine.kernel.machine import Machine, StepContext
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run
 from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.form import Form
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import RunNewer
 from asterism.stores.memory import Memory, MemoryStore
@@ -26,14 +27,14 @@ Parks = Callable[[Memory, str], Awaitable[None]]
 
 
 @contextlib.asynccontextmanager
-async def program(memory: Memory, machines: dict[str, Machine[Any]], hands: Hands | None = None) -> AsyncIterator[Runtime]:
-    runtime = runtime_of(MemoryStore(memory), SystemClock(), machines, hands or Hands())
+async def program(memory: Memory, forms: Mapping[str, Form], hands: Hands | None = None) -> AsyncIterator[Runtime]:
+    runtime = runtime_of(MemoryStore(memory), SystemClock(), forms, hands or Hands())
     async with runtime.driver.opened():
         yield runtime
 
 
 async def until_a_person_is_asked(memory: Memory, name: str) -> None:
-    async with program(memory, dict(MACHINES)) as runtime:
+    async with program(memory, FORMS) as runtime:
         await submit(runtime, name, "r")
         assert (await runtime.drive("r")).status == "waiting"
 
@@ -41,7 +42,7 @@ async def until_a_person_is_asked(memory: Memory, name: str) -> None:
 async def until_it_is_killed(memory: Memory, name: str) -> None:
     began = asyncio.Event()
     store = MemoryStore(memory)
-    runtime = runtime_of(store, SystemClock(), dict(MACHINES), Hands(began.set))
+    runtime = runtime_of(store, SystemClock(), FORMS, Hands(began.set))
     async with runtime.driver.opened():
         await submit(runtime, name, "r")
         driving = asyncio.ensure_future(runtime.drive("r"))
@@ -58,20 +59,21 @@ def journal(memory: Memory, machine: Machine[Any]) -> list[Entry]:
 @pytest.mark.parametrize("parks", [until_a_person_is_asked, until_it_is_killed])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_correction_applies_from_the_takeover_that_brought_it(name: str, parks: Parks) -> None:
-    later = next_version()
+    corrected = next_version()
+    later = {name: form.machine for name, form in corrected.items()}
 
     async def main() -> Memory:
         memory = Memory()
         await parks(memory, name)
-        assert memory.runs["r"].version == version_of(MACHINES[name])
-        async with program(memory, later) as runtime:
+        assert memory.runs["r"].version == version_of(FORMS[name].machine)
+        async with program(memory, corrected) as runtime:
             row = await finish(runtime, "r")
         assert (row.outcome, row.version) == ("finished", version_of(later[name]))
         return memory
 
     memory = asyncio.run(main())
     entries = journal(memory, later[name])
-    found, first, second = by_rules(entries), MACHINES[name].rules, later[name].rules
+    found, first, second = by_rules(entries), FORMS[name].machine.rules, later[name].rules
     assert set(found) == {first, second}
     assert found[first], "the first version has asked for something"
     assert found[second], "and so has the second"
@@ -103,7 +105,7 @@ def test_the_older_program_stops_driving_a_run_that_the_newer_one_has_resumed(na
         async with program(memory, next_version()) as newer:
             assert (await newer.drive("r")).status == "waiting"
         before = memory.runs["r"]
-        async with program(memory, dict(MACHINES)) as older:
+        async with program(memory, FORMS) as older:
             with pytest.raises(RunNewer):
                 await older.drive("r")
         assert memory.runs["r"] == before
@@ -113,16 +115,17 @@ def test_the_older_program_stops_driving_a_run_that_the_newer_one_has_resumed(na
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_fork_follows_the_rules_of_its_entries_until_it_is_acquired(name: str) -> None:
-    later = next_version()
+    corrected = next_version()
+    later = {name: form.machine for name, form in corrected.items()}
 
     async def main() -> Memory:
         memory = Memory()
         await until_a_person_is_asked(memory, name)
-        async with program(memory, later) as runtime:
+        async with program(memory, corrected) as runtime:
             copied = memory.runs["r"].seq
-            await runtime.fork("r", copied, machine=later[name], actor="bob", new_id="fork")
+            await runtime.fork("r", copied, actor="bob", new_id="fork")
             forked = [packer(later[name]).unpack(record) for record in memory.records["fork"]]
-            assert {rules: any(found) for rules, found in by_rules(forked).items()} == {MACHINES[name].rules: False}
+            assert {rules: any(found) for rules, found in by_rules(forked).items()} == {FORMS[name].machine.rules: False}
             assert (await finish(runtime, "fork")).outcome == "finished"
         return memory
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asterism.engine.control.run_control import Answered, AskPerson, Forked
-from asterism.loop.machine.table import ORCHESTRATION_LOOP
-from asterism.views.text.registry import unread_history
+from asterism.loop.form import FORM
+from asterism.views.text.history import unread_history
 from tests.support.loop_harness import Loop, steps
 
 
@@ -18,11 +18,11 @@ def test_an_unclear_reflection_is_logged_with_its_reply(said: str, told: str) ->
     loop = Loop(*steps("a"))
     loop.ends("a")
     loop.says(said)
-    assert told in [it.text for it in unread_history(ORCHESTRATION_LOOP, loop.run.id).read(loop.entries)]
+    assert told in [it.text for it in unread_history(FORM, loop.run.id).read(loop.entries)]
 
 
 def told(loop: Loop) -> list[str]:
-    return [it.text for it in unread_history(ORCHESTRATION_LOOP, loop.run.id).read(loop.entries)]
+    return [it.text for it in unread_history(FORM, loop.run.id).read(loop.entries)]
 
 
 def test_a_rejected_answer_has_a_line_with_the_reason() -> None:
@@ -44,7 +44,7 @@ def test_the_summary_counts_the_steps_of_a_group_that_is_under_way() -> None:
     loop = Loop(*steps("a", "b", group="g"), *steps("c:asks"))
 
     def summary() -> str:
-        history = unread_history(ORCHESTRATION_LOOP, loop.run.id)
+        history = unread_history(FORM, loop.run.id)
         history.read(loop.entries)
         return history.summary()
 

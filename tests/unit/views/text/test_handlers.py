@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import ConstellationSubmitted
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
@@ -113,7 +114,7 @@ def test_show_has_the_values_of_the_parameters() -> None:
         seq=len(records),
         title="views",
     )
-    tree = read_tree("r", [(row, records)], lambda _: CONSTELLATION_AGENT)
+    tree = read_tree("r", [(row, records)], lambda _: FORM)
     shown = [str(line) for line in show_lines(tree, 110, lambda at, _: f"{at:g}")]
     assert "parameters url=https://x keep=7" in shown
     assert any(line.split()[:4] == ["alert", "completed", "on", "failure"] for line in shown)
@@ -127,7 +128,7 @@ def test_the_clocks_of_an_interrupted_run_stop_at_its_last_entry() -> None:
     row = RunRow(run_id="r", machine=CONSTELLATION_AGENT.name, root="r", status="active", state="CONTINUE", seq=len(records), title="v")
 
     def shown(owner: str, now: float) -> list[str]:
-        tree = read_tree("r", [(msgspec.structs.replace(row, owner=owner), records)], lambda _: CONSTELLATION_AGENT)
+        tree = read_tree("r", [(msgspec.structs.replace(row, owner=owner), records)], lambda _: FORM)
         return [str(line) for line in show_lines(tree, now, lambda at, _: f"{at:g}")]
 
     last_at = scene.entries[-1].at

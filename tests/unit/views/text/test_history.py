@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asterism.constellation.form import FORM
 from asterism.constellation.machine.device_question import DeviceQuestion
 from asterism.constellation.machine.events import (
     AttemptBegun,
@@ -34,7 +35,7 @@ from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.permissions import ALL
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.kernel.run import Run
-from asterism.views.registry import unread_view
+from asterism.views.view import unread_view
 from tests.support.constellation_harness import Agent
 from tests.support.machine_harness import as_shown
 
@@ -42,7 +43,7 @@ WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True
 
 
 def unread() -> ConstellationHistory:
-    return ConstellationHistory(unread_view(CONSTELLATION_AGENT, "r"))
+    return ConstellationHistory(unread_view(FORM, "r"))
 
 
 class Written:

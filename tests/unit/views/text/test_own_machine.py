@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.engine.control import StepContext
+from asterism.engine.runtime.form import Form
 from asterism.views import BaseView
 from asterism.views.text.show import RunTree, read_tree, show_data, show_lines
 from tests.support.errand_machine import Basket, Bought, State, bought, ended, errand, opened
@@ -35,11 +36,11 @@ def utc(at: float, form: str) -> str:
     return time.strftime(form, time.gmtime(at))
 
 
-def read(folder: Path, own: dict[str, type[BaseView]]) -> RunTree:
+def read(folder: Path, view: type[BaseView] | None = None) -> RunTree:
     async def drive() -> RunTree:
         async with opened(folder, ERRAND) as runtime:
             await ended(runtime, ERRAND)
-            return read_tree("r", await runtime.export("r"), runtime.machine_of, own)
+            return read_tree("r", await runtime.export("r"), lambda _: Form(ERRAND, view=view))
 
     return asyncio.run(drive())
 
@@ -49,7 +50,7 @@ def page(tree: RunTree) -> list[str]:
 
 
 def test_a_machine_without_a_view_is_shown_with_its_states_and_its_log(tmp_path: Path) -> None:
-    tree = read(tmp_path, {})
+    tree = read(tmp_path)
     lines = page(tree)
     assert lines[0] == "run r  finished  DONE"
     assert lines[1] == "an errand"
@@ -59,6 +60,6 @@ def test_a_machine_without_a_view_is_shown_with_its_states_and_its_log(tmp_path:
 
 
 def test_the_rows_of_a_machines_own_view_are_shown(tmp_path: Path) -> None:
-    tree = read(tmp_path, {ERRAND.name: ErrandView})
+    tree = read(tmp_path, ErrandView)
     assert "  bag:1  what=tea" in page(tree)
     assert tree.history.part_status() == {"bag:1": "what=tea"}

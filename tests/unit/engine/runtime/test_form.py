@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import asterism
-from asterism.app.bootstrap import MACHINES
+from asterism.app.bootstrap import FORMS
 from asterism.engine.control import (
     Effect,
     EffectResult,
@@ -25,12 +25,12 @@ from asterism.engine.control import (
     row,
 )
 from asterism.engine.ports.store import RunRow
-from asterism.engine.runtime.registration import Registration, machine_of, registered
+from asterism.engine.runtime.form import Form, by_name, form_of
 from asterism.errors import InvalidInput
 from asterism.testing.invariants import InvariantViolated
 from asterism.testing.world import World
 from asterism.views import BaseView
-from asterism.views.registry import view_of
+from asterism.views.view import view_of
 from tests.support.ferry_machine import FERRY, Carry, Crew, Depart, Throw, registration
 from tests.support.kettle_machine import KETTLE
 
@@ -90,7 +90,6 @@ class Nothing:
 
 NO_RUN_CONTROL = "it has no run control; make it with asterism.engine.control.define_machine(…), with a RunMemory as its memory"
 REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
-    "no performer": (machine("own", Work), {}, "machine 'own': effect Work has no performer; give one in performers={Work: …}"),
     "no result when it is cancelled": (
         machine("own", Vague),
         {Vague: Nothing()},
@@ -126,25 +125,37 @@ REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
         {},
         f"machine 'kettle': {NO_RUN_CONTROL}",
     ),
-    "no machine": ("own", {}, "a registration needs a machine, made by asterism.engine.control.define_machine(…); not 'own'"),
+    "no machine": ("own", {}, "a form needs a machine, made by asterism.engine.control.define_machine(…); not 'own'"),
 }
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_an_invalid_registration_is_rejected_in_one_line(what: str) -> None:
+def test_an_invalid_form_is_rejected_in_one_line(what: str) -> None:
     given, performers, words = REFUSED[what]
     with pytest.raises(InvalidInput) as refused:
-        Registration(given, performers)
+        Form(given, performers)
     assert str(refused.value) == words
 
 
 def test_a_machine_without_effects_of_its_own_needs_no_performer() -> None:
-    assert registered(MACHINES, [Registration(machine())])["own"].name == "own"
+    assert by_name(FORMS.values(), [Form(machine())])["own"].machine.name == "own"
 
 
-@pytest.mark.parametrize("name", [*MACHINES, "own"])
+def test_a_form_without_a_performer_serves_a_client_and_is_refused_where_it_is_driven(tmp_path: Any) -> None:
+    form = Form(machine("own", Work))
+
+    async def opened() -> None:
+        async with asterism.open(tmp_path / "a.db", machines=[form]):
+            pass
+
+    with pytest.raises(InvalidInput, match="^machine 'own': effect Work has no performer; give one in performers={Work: …}$"):
+        asyncio.run(opened())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [*FORMS, "own"])
 def test_a_duplicate_machine_name_is_rejected_before_anything_is_opened(name: str, tmp_path: Any) -> None:
-    machines = [Registration(machine("own")), Registration(machine(name))]
+    machines = [Form(machine("own")), Form(machine(name))]
 
     async def opened() -> None:
         async with asterism.open(tmp_path / "a.db", machines=machines):
@@ -155,21 +166,21 @@ def test_a_duplicate_machine_name_is_rejected_before_anything_is_opened(name: st
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_machine_in_place_of_a_registration_is_rejected() -> None:
-    with pytest.raises(InvalidInput, match=r"machines\[0\]: .* is not a Registration; give Registration\(machine, performers=\{…\}\)"):
-        registered(MACHINES, [machine()])  # type: ignore[list-item]
+def test_a_machine_in_place_of_a_form_is_rejected() -> None:
+    with pytest.raises(InvalidInput, match=r"machines\[0\]: .* is not a Form; give Form\(machine, performers=\{…\}\)"):
+        by_name(FORMS.values(), [machine()])  # type: ignore[list-item]
 
 
 def test_the_error_for_an_unknown_machine_says_what_to_do() -> None:
     with pytest.raises(InvalidInput) as refused:
-        machine_of(RunRow(run_id="r", machine="ferry", title="t", state="DONE"), MACHINES)
-    words = "its machine 'ferry' is not known here; use the program that registers it, with asterism.open(machines=[Registration(…)])"
+        form_of(RunRow(run_id="r", machine="ferry", title="t", state="DONE"), FORMS)
+    words = "its machine 'ferry' is not known here; use the program that registers it, with asterism.open(machines=[Form(…)])"
     assert str(refused.value) == f"run r: {words}"
 
 
 def test_the_ferry_of_the_tests_is_sound() -> None:
     assert registration().machine is FERRY
-    assert Registration(FERRY, {Carry: Crew(), Throw: Crew()}).performers.keys() == {Carry, Throw}
+    assert Form(FERRY, {Carry: Crew(), Throw: Crew()}).performers.keys() == {Carry, Throw}
 
 
 class Manifest(BaseView):
@@ -183,22 +194,22 @@ class Manifest(BaseView):
 
 def test_a_view_that_cannot_show_runs_is_rejected() -> None:
     with pytest.raises(InvalidInput, match=r"^machine 'ferry': its view is .*; give a class with the methods at and read"):
-        Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=Crew)
+        Form(FERRY, {Carry: Crew(), Throw: Crew()}, view=Crew)
 
 
 def test_a_machine_of_ones_own_brings_its_view_or_has_the_default_one(tmp_path: Any) -> None:
     async def shown(view: type[BaseView] | None) -> list[str]:
-        own = Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=view)
+        own = Form(FERRY, {Carry: Crew(), Throw: Crew()}, view=view)
         async with asterism.open(tmp_path / "a.db", machines=[own]) as runtime:
             run = await runtime.submit(FERRY, Depart(parcels=("a", "b")), title="t", actor="me")
             await runtime.drive(run)
-            return list(view_of(await runtime.load(run), runtime.driver.views).rows)
+            return list(view_of(runtime.forms[FERRY.name], await runtime.load(run)).rows)
 
     assert sorted(asyncio.run(shown(Manifest))) == ["parcel:a", "parcel:b", "run"]
     assert asyncio.run(shown(None)) == ["run"]
 
 
 def test_a_simulation_finds_a_custom_move_that_does_not_declare_its_changes() -> None:
-    world = World(0, machines=[Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=Manifest)])
+    world = World(0, machines=[Form(FERRY, {Carry: Crew(), Throw: Crew()}, view=Manifest)])
     with pytest.raises(InvariantViolated, match=r"invariant 12 .* parcel:a is None by its deltas, but \{'over': True\} by its memory"):
         world.run_machine(FERRY, Depart(parcels=("a",)))

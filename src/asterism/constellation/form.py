@@ -1,0 +1,12 @@
+"""The form of the runs of a constellation."""
+
+from __future__ import annotations
+
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.engine.runtime.form import Form
+
+FORM = Form(
+    CONSTELLATION_AGENT,
+    view="asterism.constellation.view.view:ConstellationRunView",
+    history="asterism.constellation.view.history:ConstellationHistory",
+)
