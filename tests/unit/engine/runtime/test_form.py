@@ -148,7 +148,7 @@ def test_a_form_without_a_performer_serves_a_client_and_is_refused_where_it_is_d
         async with asterism.open(tmp_path / "a.db", machines=[form]):
             pass
 
-    with pytest.raises(InvalidInput, match="^machine 'own': effect Work has no performer; give one in performers={Work: …}$"):
+    with pytest.raises(InvalidInput, match="effect Work has no performer; give one in performers="):
         asyncio.run(opened())
     assert list(tmp_path.iterdir()) == []
 
