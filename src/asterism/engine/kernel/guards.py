@@ -162,11 +162,13 @@ def permit(guards: Guards, work: GuardedWork) -> Permit:
 
 def _out_of_bounds(guard: SkillGuard, work: GuardedWork) -> str:
     for name in work.arguments if EVERY in guard.no_options else guard.no_options:
-        if odd := next((text for text in program_texts(work.arguments.get(name)) if text.startswith("-")), None):
-            return f"{name} {odd!r:.80} begins with -, and could be an option"
+        for text in program_texts(work.arguments.get(name)):
+            if text.startswith("-"):
+                return f"{name} {text!r:.80} begins with -, and could be an option"
     for name, folder in ((name, folder) for name, folders in guard.within.items() for folder in folders):
-        if odd := next((text for text in program_texts(work.arguments.get(name)) if not is_within(text, folder)), None):
-            return f"{name} {odd!r:.80} is not an absolute path within {folder}"
+        for text in program_texts(work.arguments.get(name)):
+            if not is_within(text, folder):
+                return f"{name} {text!r:.80} is not an absolute path within {folder}"
     return ""
 
 
@@ -185,10 +187,12 @@ def program_texts(value: Any) -> Iterator[str]:
 
 def _not_listed(guard: SkillGuard, work: GuardedWork) -> str:
     where = f"device {work.device}" + (f", skill {work.skill}" if work.skill else "")
-    if name := next((name for name in work.secrets if name not in guard.secrets), None):
-        return f"it may not use the secret {name}; the fleet file allows it by secrets = [{name!r}] for {where}".replace("'", '"')
-    if name := next((name for name in work.env if not is_listed(name, guard.task_env)), None):
-        return f"it may not set the variable {name}; the fleet file allows it by task_env = [{name!r}] for {where}".replace("'", '"')
+    for name in work.secrets:
+        if name not in guard.secrets:
+            return f"it may not use the secret {name}; the fleet file allows it by secrets = [{name!r}] for {where}".replace("'", '"')
+    for name in work.env:
+        if not is_listed(name, guard.task_env):
+            return f"it may not set the variable {name}; the fleet file allows it by task_env = [{name!r}] for {where}".replace("'", '"')
     if work.folder and not guard.task_folder:
         return f"it may not choose its folder; the fleet file allows it by task_folder = true for {where}"
     return ""

@@ -108,6 +108,34 @@ def test_a_pattern_covers_no_variable_that_changes_what_a_program_loads(name: st
     assert is_listed(name, (name,))
 
 
+values = st.recursive(
+    st.none() | st.sampled_from(["", "-", "-x", "/data/x", "/etc", "..", 0, -1, True]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["", "-x", "/data/x"]), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@given(st.lists(values, max_size=4))
+def test_a_list_is_refused_if_one_of_its_items_is(items: list[object]) -> None:
+    """Whatever stands before an item, an empty text or null among it, hides nothing."""
+    for guard in (SkillGuard(no_options=("paths",)), SkillGuard(within={"paths": ("/data",)})):
+        alone = [permit(guarding(tar=guard), vault("tar", arguments={"paths": item})).refusal for item in items]
+        assert bool(permit(guarding(tar=guard), vault("tar", arguments={"paths": items})).refusal) == any(alone)
+
+
+@given(st.lists(st.sampled_from(["", "APP_X", "OTHER", "K", "PATH"]), max_size=4))
+def test_variables_and_secrets_are_refused_if_one_of_them_is(given_names: list[str]) -> None:
+    guards = guarding(tar=SkillGuard(secrets=("K",), task_env=("APP_*",)))
+    assert bool(permit(guards, vault("tar", secrets=given_names, is_foreign=True)).refusal) == any(name != "K" for name in given_names)
+    assert bool(permit(guards, vault("tar", env=given_names, is_foreign=True)).refusal) == any(name != "APP_X" for name in given_names)
+
+
+@pytest.mark.parametrize("value", ["", ["", "/etc"], {"": "/etc"}])
+def test_an_empty_text_is_no_path_within_a_folder(value: object) -> None:
+    guards = guarding(tar=SkillGuard(within={"folder": ("/data",)}))
+    assert "within /data" in permit(guards, vault("tar", arguments={"folder": value})).refusal
+
+
 names = st.sampled_from(["wipe", "read", "tar"])
 guard = st.builds(
     SkillGuard,
