@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.constellation.planner.reply import ConstellationAgentResponse as ConstellationAgentResponse
     from asterism.constellation.python.app import App as App
     from asterism.constellation.python.definition import Constellation as Constellation
-    from asterism.constellation.python.each import each as each
+    from asterism.constellation.python.definition import each as each
     from asterism.constellation.python.goal import Goal as Goal
     from asterism.constellation.python.handle import RunHandle as RunHandle
     from asterism.constellation.python.handle import RunResult as RunResult
@@ -108,8 +108,7 @@ _PUBLIC = {
     "asterism.engine.kernel.profile": ("AgentProfile",),
     "asterism.constellation.model.task": ("RetryPolicy", "TaskStar"),
     "asterism.constellation.python.app": ("App",),
-    "asterism.constellation.python.definition": ("Constellation",),
-    "asterism.constellation.python.each": ("each",),
+    "asterism.constellation.python.definition": ("Constellation", "each"),
     "asterism.constellation.python.goal": ("Goal",),
     "asterism.constellation.python.handle": ("RunHandle", "RunResult"),
     "asterism.constellation.python.reference": ("Task",),

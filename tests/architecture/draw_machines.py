@@ -11,8 +11,7 @@ import msgspec
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.machine.task_lifecycle import TASK_LIFECYCLE
 from asterism.conversation.machine.table import FLOW_AGENT
-from asterism.engine.kernel.diagram import mermaid
-from asterism.engine.kernel.machine import Machine, kind_of
+from asterism.engine.kernel.machine import Machine, kind_of, mermaid
 from asterism.loop.machine.table import ORCHESTRATION_LOOP
 
 PAGE = Path(__file__).parents[2] / "docs" / "machines.md"

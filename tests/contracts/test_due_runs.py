@@ -12,10 +12,8 @@ import msgspec
 import pytest
 
 from asterism.app.bootstrap import FORMS
-from asterism.engine.ports.cursors import inquiry_cursor, run_cursor
 from asterism.engine.ports.notices import STUCK_TRIES, Delivery, DeliveryStatus, Notice
-from asterism.engine.ports.store import InquiryRow, ProcessRow, RunQuery, RunRow, Store
-from asterism.engine.ports.work import WorkSummary
+from asterism.engine.ports.store import InquiryRow, ProcessRow, RunQuery, RunRow, Store, WorkSummary, inquiry_cursor, run_cursor
 from asterism.engine.runtime.form import idle_kinds
 from asterism.engine.runtime.problems import CRASHED
 from asterism.errors import InvalidInput, RunNotFound

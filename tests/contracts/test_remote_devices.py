@@ -26,8 +26,7 @@ from asterism.devices.kinds.a2a.kind import a2a_kind
 from asterism.devices.kinds.ssh.device import ssh_kind
 from asterism.devices.kinds.ssh.script import folder_of
 from asterism.devices.port import Attempt, AttemptResult, DeviceReply, RemoteDevice
-from asterism.engine.kernel.data import MAX_BYTES
-from asterism.engine.kernel.file_value import files_in, safe_name
+from asterism.engine.kernel.data import MAX_BYTES, files_in, safe_name
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.testing import loop as simulation
 from asterism.testing.device import Behaviour

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from asterism.conversation.python import AgentResult, Orchestrator
-from asterism.conversation.python.secret_store import SecretStore
+from asterism.conversation.python.secret_fields import SecretStore
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import AsterismError
 from tests.simulation.conversation_agents import AGENTS, AT_THE_DESK

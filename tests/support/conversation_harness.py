@@ -10,10 +10,9 @@ from typing import Any
 from asterism.app.bootstrap import FORMS
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python import AgentResult
-from asterism.conversation.python.conversation import Conversation
-from asterism.conversation.python.conversation_result import result_of
+from asterism.conversation.python.conversation import Conversation, result_of
 from asterism.conversation.python.performer import Extractor, flow_performers
-from asterism.conversation.python.secret_store import SecretStore
+from asterism.conversation.python.secret_fields import SecretStore
 from asterism.engine.kernel.journal import Record, state_history
 from asterism.engine.ports.store import Commit, InboxRow
 from asterism.engine.runtime.driver import Driver

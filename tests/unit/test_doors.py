@@ -33,10 +33,9 @@ from asterism.devices.port import Attempt
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
 from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard, inherited
-from asterism.engine.kernel.machine import Event
+from asterism.engine.kernel.machine import Event, StartRequest
 from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permission
 from asterism.engine.kernel.profile import AgentProfile, ChildSpec, Skill
-from asterism.engine.kernel.start import StartRequest
 from asterism.engine.ports.schedules import Schedule
 from asterism.engine.ports.tokens import ROLES, Role, TokenRow
 from asterism.errors import InvalidInput, Refused

@@ -99,7 +99,7 @@ async def open_devices(
     from asterism.devices.kinds.here import HereDevice
     from asterism.devices.kinds.registry import device_kinds
     from asterism.devices.workers.pool import WorkerPool
-    from asterism.loop.python.device import AGENT_KIND
+    from asterism.loop.python.definition import AGENT_KIND
 
     if not isinstance(fleet, Path | Fleet | None):
         raise InvalidInput(f"fleet: expected a fleet file or a Fleet(…), not {fleet!r}")
@@ -196,7 +196,7 @@ async def open_runtime(
     from asterism.constellation.python.app import App
     from asterism.constellation.python.performers import PlannerPerformer, attempt_performers
     from asterism.conversation.python.performer import flow_performers
-    from asterism.conversation.python.secret_store import process_secret_store
+    from asterism.conversation.python.secret_fields import process_secret_store
     from asterism.devices.attempts.attempt_files import with_files
     from asterism.devices.attempts.logged_performers import open_logs
     from asterism.devices.dispatch.dispatcher import Dispatcher
@@ -281,7 +281,7 @@ async def open_driver_for(
         model_of,
     )
     from asterism.conversation.python.resumption import check_agents
-    from asterism.loop.python.resumption import check_definitions
+    from asterism.loop.python.definition import check_definitions
 
     first = await first_event_of(client, root)
     fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)

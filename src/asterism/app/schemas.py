@@ -29,7 +29,7 @@ from asterism.devices.kinds.mcp.entry import McpEntry
 from asterism.devices.kinds.ssh.device import SshEntry
 from asterism.engine.kernel.profile import HERE, AgentProfile
 from asterism.engine.ports.notices import Channel
-from asterism.loop.python.device import AgentEntry
+from asterism.loop.python.definition import AgentEntry
 from asterism.loop.python.server import McpServer
 from asterism.loop.python.toml import LoopDocument, WorkerTable
 from asterism.loop.python.worker import ModelWorker

@@ -41,7 +41,7 @@ from asterism.engine.runtime.due_runs import DueRunsEngine
 from asterism.engine.runtime.form import idle_kinds
 from asterism.engine.runtime.retention import Retention
 from asterism.errors import InvalidInput, RunNewer, UnknownMachine
-from asterism.loop.python.resumption import check_definitions
+from asterism.loop.python.definition import check_definitions
 from asterism.service.notifications.message import NoticeMessage
 from asterism.service.notifications.notifier import LostDevices, Notifier
 from asterism.service.notifications.sending import check_channel, send

@@ -16,7 +16,7 @@ from asterism.app.bootstrap import run_files
 from asterism.cli.run_access import form_of
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.view.proposals import subject_of
-from asterism.engine.kernel.file_value import FILE, files_in, safe_name
+from asterism.engine.kernel.data import FILE, files_in, safe_name
 from asterism.engine.ports.files import Files, media_type_of
 from asterism.engine.ports.store import InquiryRow, Store
 from asterism.engine.runtime.snapshots import load

@@ -15,7 +15,7 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import complain, put
 from asterism.cli.run_access import reading
-from asterism.engine.kernel.file_value import safe_name
+from asterism.engine.kernel.data import safe_name
 from asterism.engine.ports.files import FileRow, Files
 from asterism.engine.runtime.lookup import find_run
 from asterism.engine.runtime.private_files import opener

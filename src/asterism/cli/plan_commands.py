@@ -34,8 +34,8 @@ from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.devices.attempts.secrets import missing_secrets
 from asterism.devices.kinds.here import here_of
 from asterism.devices.kinds.plan_functions import rebase_plan
-from asterism.engine.kernel.diagram import mermaid as mermaid_diagram
 from asterism.engine.kernel.machine import Machine
+from asterism.engine.kernel.machine import mermaid as mermaid_diagram
 from asterism.engine.runtime.lookup import find_run
 from asterism.errors import InvalidInput
 from asterism.loop.machine.table import ORCHESTRATION_LOOP

@@ -44,8 +44,14 @@ from asterism.constellation.machine.events import RaiseLimits, Retry, RunOptions
 from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.python.early_check import check_before_opening, needed_devices
 from asterism.constellation.python.goal import Goal, check_fleet_given, fleet_for, goal_of, needs_fleet, rehearse
-from asterism.constellation.python.resumption import declared_fleet, first_event_of, fleet_file_of, has_finally_tasks, stops_elsewhere
-from asterism.constellation.python.retrying import retry_ended
+from asterism.constellation.python.resumption import (
+    declared_fleet,
+    first_event_of,
+    fleet_file_of,
+    has_finally_tasks,
+    retry_ended,
+    stops_elsewhere,
+)
 from asterism.constellation.python.rounds import round_after, submit
 from asterism.devices.attempts.secrets import check_secrets_set
 from asterism.devices.fleet.fleet_file import check_channels

@@ -14,7 +14,7 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, ServerUrl
 from asterism.cli.output import console, local_time, put, put_line
 from asterism.cli.run_access import reading, remote_runs
-from asterism.engine.ports.work import WorkKind
+from asterism.engine.ports.store import WorkKind
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.database_status import DatabaseStatus, read_status
 from asterism.views.text.runs import MINUTE, stuck_words

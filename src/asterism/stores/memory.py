@@ -18,7 +18,6 @@ import msgspec
 
 from asterism.engine.kernel.journal import Record
 from asterism.engine.kernel.snapshot import Snapshot
-from asterism.engine.ports.cursors import read_inquiry_cursor, read_run_cursor
 from asterism.engine.ports.files import FileRow
 from asterism.engine.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
 from asterism.engine.ports.store import (
@@ -29,13 +28,15 @@ from asterism.engine.ports.store import (
     RunQuery,
     RunRow,
     RunStatus,
+    WorkSummary,
     begins_with,
     check_open_bytes,
     check_rows,
     first_due_at,
+    read_inquiry_cursor,
+    read_run_cursor,
 )
 from asterism.engine.ports.tokens import TokenRow
-from asterism.engine.ports.work import WorkSummary
 from asterism.engine.runtime.problems import CRASHED
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.stores.fair_share import fair_share

@@ -7,8 +7,7 @@ import math
 import re
 from collections.abc import Container, Iterable
 
-from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow, begins_with
-from asterism.engine.ports.work import WorkKind, WorkSummary
+from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow, WorkKind, WorkSummary, begins_with
 from asterism.stores.memory_notices import NoticeMemory
 
 

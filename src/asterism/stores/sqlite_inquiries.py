@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from asterism.engine.ports.cursors import read_inquiry_cursor
-from asterism.engine.ports.store import InquiryRow
+from asterism.engine.ports.store import InquiryRow, read_inquiry_cursor
 from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, inquiry_rows, where_of
 
 _OF_A_RUN = "run = :run"

@@ -13,9 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from asterism.engine.kernel.journal import Record
-from asterism.engine.ports.cursors import read_run_cursor
-from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow
-from asterism.engine.ports.work import WorkSummary
+from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow, WorkSummary, read_run_cursor
 from asterism.stores.database import open_reader
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_inquiries import page_of_inquiries

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from asterism.engine.kernel.file_value import FILE, is_digest, safe_name
+from asterism.engine.kernel.data import FILE, is_digest, safe_name
 from asterism.engine.ports.files import FileRow, FileRows, media_type_of
 from asterism.errors import InvalidInput
 from asterism.stores.file_contents import Contents, FolderContents, FsspecContents, chunks_of, sweep, written

@@ -22,7 +22,7 @@ from asterism.constellation.python.performers import PlannerPerformer, attempt_p
 from asterism.conversation.machine.events import NotifyHandler
 from asterism.conversation.machine.requests import HandlerCall, HandlerNotification
 from asterism.conversation.python.performer import flow_performers
-from asterism.conversation.python.secret_store import SecretStore
+from asterism.conversation.python.secret_fields import SecretStore
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.port import Device
 from asterism.engine.kernel.journal import Record

@@ -11,7 +11,7 @@ import msgspec
 
 from asterism.constellation.machine.events import Edited, RaiseLimits
 from asterism.conversation.python.conversation import Conversation
-from asterism.conversation.python.secret_store import SecretStore
+from asterism.conversation.python.secret_fields import SecretStore
 from asterism.engine.control.run_control import Answered, Cancel, Pause, Unpause
 from asterism.engine.kernel.machine import Event, Machine, kind_of
 from asterism.engine.kernel.packing import event_body

@@ -33,7 +33,7 @@ from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.planner.port import Planner
 from asterism.conversation.python.conversation import Conversation
-from asterism.conversation.python.secret_store import SecretStore
+from asterism.conversation.python.secret_fields import SecretStore
 from asterism.devices.port import Attempt, Device
 from asterism.engine.kernel.journal import Record, history_line
 from asterism.engine.kernel.machine import Event, Machine

@@ -35,9 +35,8 @@ from asterism.conversation.machine.memory import FlowMemory, HandlerRunning
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.engine.control.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, OwnershipAcquired
-from asterism.engine.kernel.machine import Effect, Event, kind_of
+from asterism.engine.kernel.machine import Effect, Event, StartRequest, kind_of
 from asterism.engine.kernel.run import Run
-from asterism.engine.kernel.start import StartRequest
 from asterism.testing.invariants import InvariantViolated
 from tests.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 

@@ -15,8 +15,8 @@ from asterism.constellation.model.references import references
 from asterism.conversation.python.children import as_child, constellation, flow
 from asterism.devices.skills import source
 from asterism.engine.control.children import StartChild, child_start
+from asterism.engine.kernel.machine import StartRequest
 from asterism.engine.kernel.profile import AgentProfile
-from asterism.engine.kernel.start import StartRequest
 from asterism.loop.python import ChildWorker
 from asterism.loop.python import constellation as constellation_worker
 from asterism.loop.python.definition import OrchestrationLoop

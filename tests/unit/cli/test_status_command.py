@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from asterism.cli.status_command import lines_of
-from asterism.engine.ports.store import ProcessRow, RunRow
-from asterism.engine.ports.work import WorkSummary
+from asterism.engine.ports.store import ProcessRow, RunRow, WorkSummary
 from asterism.engine.runtime.database_status import DatabaseStatus, DueSchedule
 
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent
-from asterism.conversation.python.secret_store import process_secret_store
+from asterism.conversation.python.secret_fields import process_secret_store
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.service.remote_app import RemoteApp, open_remote
 from tests.support.api_server import Server

@@ -11,8 +11,7 @@ from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.resolution import predecessor_results
 from asterism.constellation.model.task import TaskError, TaskStar
 from asterism.engine.control.children import MIN_LIMIT_S, ChildEnded, StartChild, child_start, child_start_of
-from asterism.engine.kernel.machine import StepContext
-from asterism.engine.kernel.start import StartRequest
+from asterism.engine.kernel.machine import StartRequest, StepContext
 
 
 def is_child(memory: ConstellationMemory, attempt: Dispatch) -> bool:

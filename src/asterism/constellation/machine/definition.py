@@ -6,8 +6,8 @@ import msgspec
 
 from asterism.constellation.machine.events import ConstellationSubmitted, RunOptions
 from asterism.constellation.model.documents import PlanDocument
+from asterism.engine.kernel.machine import StartRequest
 from asterism.engine.kernel.profile import AgentProfile
-from asterism.engine.kernel.start import StartRequest
 
 
 class ConstellationDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

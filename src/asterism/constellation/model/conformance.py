@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.engine.kernel.file_value import is_file
+from asterism.engine.kernel.data import is_file
 from asterism.engine.kernel.profile import JSON_TYPES, JsonSchema, has_json_type
 
 Mismatch = tuple[str, str]

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.engine.kernel.data import check_json
-from asterism.engine.kernel.file_value import FILE, is_file
+from asterism.engine.kernel.data import FILE, check_json, is_file
 from asterism.errors import InvalidInput, did_you_mean
 
 ParamType = Literal["str", "int", "float", "bool", "list", "dict", "file"]

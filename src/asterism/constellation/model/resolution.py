@@ -33,7 +33,7 @@ from asterism.constellation.model.references import (
 from asterism.constellation.model.secret_use import check_secrets
 from asterism.constellation.model.skill_ranker import clear_match, rank
 from asterism.constellation.model.task import TaskStar, TaskStatus
-from asterism.engine.kernel.file_value import is_file
+from asterism.engine.kernel.data import is_file
 from asterism.engine.kernel.profile import HERE, JSON_TYPES, AgentProfile, Fleet, Skill, skill_of
 from asterism.errors import did_you_mean
 

@@ -10,14 +10,14 @@
     async with asterism.open() as app:
         ended = await app.run(nightly)
 
-``definition`` has constellations as programs define them, and ``reference`` their values; ``arguments`` checks the
-arguments of their tasks, ``each`` has their fan-out, and ``plans`` their plans. ``app`` runs them, ``program`` runs
-one as the work of a program, and ``handle`` reaches a run by its id; ``retrying`` copies an ended run to retry it.
-``goal`` has a request or a plan, and its rehearsal, and ``early_check`` a check without the devices; ``availability``
-checks the devices of a plan, and ``fleet_state`` shows those of a fleet. ``rounds`` submits the runs of a session.
-``resumption`` finds the fleet and model to resume a run with. ``scheduled`` submits the runs of schedules, and
-``goal_process`` reads a constellation in a process of its own. ``own_secrets`` has the secrets of Asterism itself, and
-what processes inherit. ``performers`` carry out the effects of constellation agents.
+``definition`` has constellations as programs define them, with their fan-out, ``reference`` their values, and
+``plans`` their plans. ``app`` runs them, ``program`` runs one as the work of a program, and ``handle`` reaches a run
+by its id. ``goal`` has a request or a plan, and its rehearsal, and ``early_check`` a check without the devices;
+``availability`` checks the devices of a plan, and ``fleet_state`` shows those of a fleet. ``rounds`` submits the runs
+of a session. ``resumption`` finds the fleet and model to resume a run with, and copies an ended run to retry it.
+``scheduled`` submits the runs of schedules, and ``goal_process`` reads a constellation in a process of its own.
+``own_secrets`` has the secrets of Asterism itself, and what processes inherit. ``performers`` carry out the effects
+of constellation agents.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asterism.constellation.machine.events import RunOptions as RunOptions
     from asterism.constellation.python.definition import Constellation as Constellation
-    from asterism.constellation.python.each import each as each
+    from asterism.constellation.python.definition import each as each
     from asterism.constellation.python.goal import Goal as Goal
     from asterism.constellation.python.handle import RunHandle as RunHandle
     from asterism.constellation.python.handle import RunResult as RunResult
@@ -45,7 +45,7 @@ _HOME_OF = {
     "RunOptions": "asterism.constellation.machine.events",
     "RunResult": "asterism.constellation.python.handle",
     "Task": "asterism.constellation.python.reference",
-    "each": "asterism.constellation.python.each",
+    "each": "asterism.constellation.python.definition",
     "follow": "asterism.constellation.python.rounds",
     "submit": "asterism.constellation.python.rounds",
 }

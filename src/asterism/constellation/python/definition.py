@@ -12,20 +12,18 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
 from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec, as_file, parse_line, parse_plan, parse_task
-from asterism.constellation.model.fan_out import with_items
+from asterism.constellation.model.fan_out import FailedItems, with_items
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import parse_params
-from asterism.constellation.model.references import INPUTS, RESERVED, references
+from asterism.constellation.model.references import INPUTS, ITEM, RESERVED, references
 from asterism.constellation.model.task import Join, RetryPolicy
-from asterism.constellation.python.arguments import NOT_A_TASK, arguments_of, check_conditions, check_names
-from asterism.constellation.python.each import Each, each_in
 from asterism.constellation.python.plans import plan_text
 from asterism.constellation.python.reference import Params, Reference, Task
 from asterism.devices.kinds.plan_functions import rebase_plan, rebase_task
@@ -34,12 +32,114 @@ from asterism.devices.skills.skill import skill_name
 from asterism.devices.workers import thread
 from asterism.engine.kernel.data import as_json, round_trip
 from asterism.engine.kernel.profile import HERE
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, did_you_mean
 
+NOT_A_TASK = "pass what task(…) has returned"
 _MAX_ID = 60
 
 
 Tasks = Task | Iterable[Task]
+
+
+class Each:
+    """The items of a list, as an input of a task that is performed for each of them; ``each`` makes it.
+
+    ``each(files)["url"]`` is a field of the item.
+    """
+
+    def __init__(self, items: Any, max_concurrent: int | None, failed: FailedItems, path: tuple[str, ...] = ()) -> None:
+        self.items = items
+        self.max_concurrent = max_concurrent
+        self.failed = failed
+        self.path = path
+
+    def __getitem__(self, key: str | int) -> Each:
+        """Return a field of the item."""
+        return Each(self.items, self.max_concurrent, self.failed, (*self.path, str(key)))
+
+    @property
+    def reference(self) -> str:
+        """Return the reference to the item, or to its field."""
+        return "${" + ".".join((ITEM, *self.path)) + "}"
+
+    def __str__(self) -> NoReturn:
+        raise TypeError("each(…) is a whole input; write ${item} in a text, beside an input that is each(…)")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("each(…) has no items before the run has the list")
+
+
+def each(items: Any, /, *, max_concurrent: int | None = None, failed: FailedItems = "stop") -> Any:
+    """Return the items of a list, as an input: its task is performed once for each of them.
+
+    The result of the task is the list of their results, in order, and ``parts["failed"]`` refers to the failed items.
+
+    Args:
+        items: a task that returns a list, a field of its result, a parameter, or a list.
+        max_concurrent: number of items that may be under way at once; None for no limit.
+        failed: ``stop`` to fail the task after the first failed item, ``omit`` to leave failed items out.
+    """
+    return Each(items, max_concurrent, failed)
+
+
+def each_in(value: Any) -> Iterator[Each]:
+    """Yield every ``Each`` in the inputs of a task."""
+    match value:
+        case Each():
+            yield value
+        case Mapping():
+            for item in value.values():
+                yield from each_in(item)
+        case list() | tuple():
+            for item in value:
+                yield from each_in(item)
+        case _:
+            pass
+
+
+def arguments_of(inputs: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task: those of ``inputs=`` and those by name.
+
+    Raises:
+        InvalidInput: ``inputs`` is no dict, or an argument is given twice.
+    """
+    if not isinstance(inputs, Mapping):
+        raise InvalidInput(f"inputs: expected a dict of arguments by name, got {type(inputs).__name__}")
+    if twice := [name for name in inputs if name in more]:
+        raise InvalidInput(f"argument {twice[0]!r} is given twice, by its name and in inputs=")
+    return {**inputs, **more}
+
+
+def check_conditions(condition: Any) -> None:
+    """Check that ``condition=`` is a dict by task; raises InvalidInput."""
+    if not isinstance(condition, Mapping):
+        raise InvalidInput(f"condition: expected a dict of conditions by task, as in {{train: 'accuracy > 0.95'}}, got {condition!r}")
+
+
+def check_names(
+    task_id: str, function: Callable[..., Any], given: Mapping[str, Any], options: Collection[str], chosen: Collection[str]
+) -> None:
+    """Check the names of a function's arguments.
+
+    Args:
+        task_id: id of its task.
+        function: the function.
+        given: its arguments.
+        options: names that mean an option of ``task``.
+        chosen: those of them that are given; a parameter of this name might have been meant.
+
+    Raises:
+        InvalidInput: the function has no parameter of a name, or a required one has the name of an option.
+    """
+    takes = inspect.signature(function).parameters
+    for name, parameter in takes.items():
+        if name in options and name not in given and (parameter.default is parameter.empty or name in chosen):
+            raise InvalidInput(
+                f"task {task_id}: its parameter {name!r} has the name of an option of task(…); give it as inputs={{{name!r}: …}}"
+            )
+    if unknown := [name for name in given if name not in takes]:
+        meant = did_you_mean(unknown[0], takes) or f"; it has {', '.join(takes) or 'none'}"
+        raise InvalidInput(f"task {task_id}: {skill_name(function)} has no parameter {unknown[0]!r}{meant}")
 
 
 class Constellation:

@@ -30,7 +30,7 @@ from asterism.devices.kinds.plan_functions import fleet_with, rebase_plan, sourc
 from asterism.devices.port import Device
 from asterism.devices.skills.source import imported
 from asterism.devices.workers.pool import WorkerPool
-from asterism.engine.kernel.file_value import FILE
+from asterism.engine.kernel.data import FILE
 from asterism.engine.kernel.permissions import ALL
 from asterism.engine.kernel.profile import HERE, Fleet
 from asterism.engine.kernel.run import Run

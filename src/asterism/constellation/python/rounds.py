@@ -17,7 +17,7 @@ from asterism.constellation.python.goal import AnyGoal, Goal, fleet_for, goal_of
 from asterism.constellation.python.resumption import check_constellation, first_event_of, model_of
 from asterism.devices.attempts.attempt_files import chunks_of_path
 from asterism.devices.kinds.here import HereDevice
-from asterism.engine.kernel.file_value import FILE
+from asterism.engine.kernel.data import FILE
 from asterism.engine.kernel.guards import Guards, inherited
 from asterism.engine.kernel.profile import Fleet
 from asterism.engine.ports.store import RunRow

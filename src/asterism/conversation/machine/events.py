@@ -15,8 +15,7 @@ import msgspec
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import Verb
 from asterism.engine.kernel.guards import Guards
-from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
-from asterism.engine.kernel.start import StartRequest
+from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, StartRequest
 
 
 class AgentStatus(StrEnum):

@@ -6,34 +6,109 @@ An instance that you create yourself is a conversation (``reply``, ``stream``, `
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Annotated, Any, ClassVar, Self, TypeVar, Unpack, overload
+from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar, Unpack, overload
 
 import msgspec
 
 from asterism.conversation.machine.events import STATE_TRANSITIONS, AgentStatus, AgentView, Message
-from asterism.conversation.python.agent_state import HIDDEN, AgentResult, AgentState, in_order, restore_state, setting_of
-from asterism.conversation.python.blocking import in_thread
-from asterism.conversation.python.children import ChildFailed
-from asterism.conversation.python.conversation import Conversation
+from asterism.conversation.python.agent_state import HIDDEN, AgentResult, AgentState, checked, in_order, restore_state, setting_of
+from asterism.conversation.python.children import ChildFailed, constellation
+from asterism.conversation.python.conversation import Conversation, StreamEvent
 from asterism.conversation.python.declaration import AgentOptions, adopt_plan, check_class, check_options, handlers_of, options_of
 from asterism.conversation.python.dialogue_policy import advance, missing, take_answer, take_approval, take_first_message, take_while_paused
 from asterism.conversation.python.fields import Field, fields_of, json_schema
 from asterism.conversation.python.pattern_values import found_by_patterns
+from asterism.conversation.python.plans import params_from
 from asterism.conversation.python.registry import KNOWN, name_of
-from asterism.conversation.python.running import entered_once, run_plan
 from asterism.conversation.python.slot_filling import approval_prompt
-from asterism.conversation.python.stream import StreamEvent
 from asterism.engine.control.children import StartChild
 from asterism.engine.kernel.machine import run_id_of
 from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.runtime.daemon_threads import DAEMON_THREADS
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import InvalidInput, did_you_mean
 
 A = TypeVar("A", bound="type[StandardAgent]")
 _Word = Annotated[str, msgspec.Meta(min_length=1)]
 _Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+def in_thread(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a plain handler as an async one that runs it in a thread of its own, with the context variables of the caller.
+
+    A thread cannot be stopped: after a timeout its function runs on, and nobody reads its result.
+    """
+
+    @functools.wraps(handler)
+    async def run(agent: Any, message: Any) -> Any:
+        call = functools.partial(contextvars.copy_context().run, handler, agent, message)
+        result = await asyncio.get_running_loop().run_in_executor(DAEMON_THREADS, call)
+        return await result if inspect.isawaitable(result) else result  # of an async function in a plain wrapper
+
+    return run
+
+
+class PlanAgent(Protocol):
+    """The agent, as its default ``on_running`` uses it."""
+
+    plan: ClassVar[Any]
+    description: ClassVar[str]
+    _state: AgentState
+
+    def make_result(self, status: AgentStatus | None = None, raw_message: str = "", data: dict[str, Any] | None = None) -> AgentResult:
+        """Return the result of a handler."""
+        ...
+
+    async def child(self, key: str, start: StartChild) -> Any:
+        """Run a child and return its result."""
+        ...
+
+
+PLAN = "plan"
+"""Key of the child run of an agent's plan."""
+
+
+def entered_once(body: Callable[..., Any]) -> Any:
+    """Wrap ``on_running``: its body is entered once RUNNING is journaled, and at most once per handler; ``super()`` passes."""
+
+    @functools.wraps(body)
+    async def on_running(self: Any, msg: Message) -> Any:
+        state = self._state
+        if state.depth == 0:
+            if state.entered:
+                raise InvalidInput(f"this handler has already entered {type(self).__name__}.on_running; call it once")
+            if self.status is not AgentStatus.RUNNING:
+                self.transition_to(AgentStatus.RUNNING)
+            if state.host is not None:
+                await state.host.enter(self)
+            state.entered = True
+        state.depth += 1
+        try:
+            result = await body(self, msg)
+        finally:
+            state.depth -= 1
+        return result if state.depth else checked(self, "on_running", result)
+
+    return on_running
+
+
+async def run_plan(agent: PlanAgent) -> AgentResult:
+    """Run the plan of an agent with its fields as parameters, and complete with the results of its tasks; without one, at once.
+
+    Raises:
+        ChildFailed: the run of the plan failed or was cancelled.
+    """
+    if agent.plan is None:
+        return agent.make_result(AgentStatus.COMPLETED, "Done.")
+    started = agent._state.host.started(PLAN) if agent._state.host else None  # after a crash: the plan of the agent may have changed since
+    start = started or constellation(agent.plan, request=agent.description or type(agent).__name__, params=params_from(agent))
+    report = await agent.child(PLAN, start)
+    return agent.make_result(AgentStatus.COMPLETED, report["summary"], {"results": report["results"]})
 
 
 class StandardAgent:

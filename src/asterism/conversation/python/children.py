@@ -20,8 +20,8 @@ from asterism.conversation.python.registry import name_of
 from asterism.conversation.python.resumption import declared_fields
 from asterism.engine.control.children import ChildEnded, StartChild, child_start, event_data
 from asterism.engine.kernel.data import as_json
+from asterism.engine.kernel.machine import StartRequest
 from asterism.engine.kernel.profile import AgentProfile, ChildSpec
-from asterism.engine.kernel.start import StartRequest
 from asterism.engine.ports.store import InquiryRow
 from asterism.errors import AsterismError, InvalidInput
 from asterism.loop.machine.table import ORCHESTRATION_LOOP

@@ -7,24 +7,30 @@ between two messages: the next message may come from any process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from asterism.conversation.machine.events import AgentStatus, ConversationLimits, ConversationStarted, Message, MessageReceived
+from asterism.conversation.machine.events import (
+    AgentStatus,
+    ConversationLimits,
+    ConversationStarted,
+    HandlerReported,
+    Message,
+    MessageReceived,
+)
 from asterism.conversation.machine.memory import FlowMemory, Utterance
+from asterism.conversation.machine.moves import CANCELLED_PROMPT, INTERRUPTED_PROMPT, TOO_LONG_PROMPT
 from asterism.conversation.machine.table import FLOW_AGENT
-from asterism.conversation.python.agent_state import AgentResult, setting_of
+from asterism.conversation.python.agent_state import HIDDEN, AgentResult, in_order, setting_of
 from asterism.conversation.python.children import question_of
-from asterism.conversation.python.conversation_result import history_of, result_of
-from asterism.conversation.python.registry import name_of
+from asterism.conversation.python.registry import agent_class, name_of
 from asterism.conversation.python.resumption import class_of, declared_fields
-from asterism.conversation.python.secret_fields import values_by_pattern, without_values
-from asterism.conversation.python.secret_store import PLACEHOLDER, SecretStore, process_secret_store
-from asterism.conversation.python.stream import StreamEvent, StreamWatcher
+from asterism.conversation.python.secret_fields import PLACEHOLDER, SecretStore, process_secret_store, values_by_pattern, without_values
 from asterism.engine.control.run_control import Cancel, Pause, Unpause, Verb
 from asterism.engine.kernel.data import as_json
+from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.run import Run
@@ -34,10 +40,85 @@ from asterism.engine.runtime.runtime import Runtime, current_runtime
 from asterism.engine.runtime.snapshots import load
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.words.reading import replies
+from asterism.words.reading.words import words_of
 
+_PROMPTS = {INTERRUPTED_PROMPT: "interrupted", CANCELLED_PROMPT: "cancelled", TOO_LONG_PROMPT: "too_late"}
+"""The sentences of the machine; journals have them in English."""
+STREAMED = 1000
+"""Events buffered for a slow reader; older ones are dropped."""
 POLL_S = 0.05
 MAX_POLLS = 20 * 86_400 * 7
 """Bound on waiting for an answer from another owner: a week. Handlers have bounds of their own."""
+
+
+def in_language(memory: FlowMemory, text: str) -> str:
+    """Return a text with the sentences of the machine in the language of the conversation."""
+    if text not in _PROMPTS:
+        return text
+    return words_of(memory.language or agent_class(memory.agent).language).text(_PROMPTS[text])
+
+
+def history_of(memory: FlowMemory) -> list[Utterance]:
+    """Return the most recent messages, without secrets."""
+    return [msgspec.structs.replace(it, text=in_language(memory, it.text)) for it in memory.history]
+
+
+def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
+    """Return the result of a conversation that waits or has ended."""
+    agent, view = agent_class(memory.agent), memory.view
+    fields = in_order(agent, {**view.fields, **dict.fromkeys(view.withheld_fields, HIDDEN)})
+    return AgentResult(
+        status=AgentStatus(row.state),
+        raw_message=in_language(memory, memory.prompt),
+        data={**view.outputs, **memory.data},
+        metadata=dict(view.metadata),
+        fields=fields,
+        missing_fields=tuple(name for name, field in agent.input_fields().items() if field.asked and name not in fields),
+        run_id=row.run_id,
+        code=memory.code if memory.code != "finished" else "",
+        reason=memory.reason,
+    )
+
+
+class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A status or report on the way to an answer; the last event has the result."""
+
+    kind: Literal["status", "report", "result"]
+    status: AgentStatus
+    text: str = ""
+    result: AgentResult | None = None
+
+
+class StreamWatcher:
+    """``Observer`` that puts durable entries into a stream.
+
+    Args:
+        run: returns the id of the streamed run; empty before it starts.
+        events: queue of the stream, with ``STREAMED`` events at most.
+        state: state of the run before; empty before it starts.
+    """
+
+    def __init__(self, run: Callable[[], str], events: asyncio.Queue[StreamEvent | None], state: str) -> None:
+        self._run = run
+        self._events = events
+        self._state = state
+
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
+        """Add the events of new entries."""
+        if run_id != self._run():
+            return
+        for entry in entries:
+            if self._events.qsize() >= STREAMED:
+                self._events.get_nowait()
+            status = AgentStatus(entry.state)
+            if isinstance(entry.event, HandlerReported):
+                self._events.put_nowait(StreamEvent(kind="report", status=status, text=entry.event.text))
+            elif entry.state != self._state:
+                self._state = entry.state
+                self._events.put_nowait(StreamEvent(kind="status", status=status))
+
+    def trouble(self, run_id: str, message: str) -> None:
+        """Ignore warnings; a stream does not carry them."""
 
 
 class Conversation:

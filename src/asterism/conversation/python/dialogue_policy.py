@@ -6,6 +6,7 @@ of the first field. The repairs are those of Rasa: correct, skip, cancel, explai
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -14,7 +15,6 @@ from asterism.conversation.machine.events import AgentStatus, Message
 from asterism.conversation.python.agent_state import AgentResult
 from asterism.conversation.python.answers import ask_for_again, doubted_field, said_by_name
 from asterism.conversation.python.fields import Field, complaint
-from asterism.conversation.python.paths import corrected_path
 from asterism.conversation.python.secret_answers import take_any
 from asterism.conversation.python.secret_fields import values_by_pattern
 from asterism.conversation.python.slot_filling import (
@@ -33,6 +33,8 @@ from asterism.conversation.python.slot_filling import (
 from asterism.words.reading import replies
 from asterism.words.reading.tokens import fold
 
+_ADDRESS = re.compile(r"\w+://\S+")
+_FILE = re.compile(r"\S*\w\.[A-Za-z]\w{0,4}")
 MAX_PLAIN_RETRIES = 3
 """Unusable answers in a row after which the prompt explains the field and how to cancel."""
 MAX_UNKNOWN = 2
@@ -41,6 +43,35 @@ SMALL_TALK = ("thanks", "greet", "unsure")
 
 
 # -- the next step ---------------------------------------------------------------------------------
+
+
+def corrected_path(agent: DialogueAgent, text: str) -> dict[str, str]:
+    """Return the field whose path a message replaces, with the new one; empty if it replaces none.
+
+    The message is the path alone, or a correction ("no, …", "actually …"), and one field has a value of the same form.
+    """
+    words = text.split()
+    found = [word for it in words if (word := it.strip("\"'`,;!?()").removesuffix(".")) and _form(word)]
+    if len(found) != 1:
+        return {}
+    (path,) = found
+    rest = " ".join(it for it in words if path not in it)
+    seen = read_message(agent, rest)
+    if rest and (seen.unknown or seen.taken or seen.troubles or not read_message(agent, f"{rest} {path}").corrects):
+        return {}
+    names = [
+        name
+        for name, field in agent.input_fields().items()
+        if not field.secret and field.kind is str and _form(str(agent.collected_fields.get(name))) == _form(path)
+    ]
+    return {names[0]: path} if len(names) == 1 else {}
+
+
+def _form(word: str) -> str:
+    """Return the form of a word: an address, a file or a folder; empty for any other word."""
+    if re.search(r"\s", word):
+        return ""
+    return "address" if _ADDRESS.fullmatch(word) else "file" if _FILE.fullmatch(word) else "folder" if "/" in word else ""
 
 
 def missing(agent: DialogueAgent) -> list[str]:

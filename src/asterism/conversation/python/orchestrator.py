@@ -22,7 +22,7 @@ from asterism.conversation.python.agent import StandardAgent
 from asterism.conversation.python.agent_state import HIDDEN, AgentResult
 from asterism.conversation.python.conversation import Conversation
 from asterism.conversation.python.registry import KNOWN, name_of
-from asterism.conversation.python.secret_store import SecretStore, process_secret_store
+from asterism.conversation.python.secret_fields import SecretStore, process_secret_store
 from asterism.conversation.python.slot_filling import fill_slots, read_message
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.runtime import Runtime

@@ -49,15 +49,13 @@ from asterism.conversation.python.fields import Field
 from asterism.conversation.python.plans import on_fleet
 from asterism.conversation.python.registry import agent_class
 from asterism.conversation.python.resumption import fitting_class
-from asterism.conversation.python.secret_fields import masked_text
-from asterism.conversation.python.secret_store import SecretStore
+from asterism.conversation.python.secret_fields import SecretStore, masked_text
 from asterism.devices.attempts.task_log import hidden, print_trace
 from asterism.devices.kinds.here import HereDevice
 from asterism.engine.control.children import ChildEnded, StartChild
 from asterism.engine.kernel.data import as_json, error_text, read_back
-from asterism.engine.kernel.machine import Effect, EffectResult, run_id_of
+from asterism.engine.kernel.machine import Effect, EffectResult, StartRequest, run_id_of
 from asterism.engine.kernel.profile import AgentProfile
-from asterism.engine.kernel.start import StartRequest
 from asterism.engine.ports.performer import Performer, Report
 from asterism.engine.runtime.task_group import is_being_cancelled
 from asterism.errors import AsterismError, DefinitionMissing, InvalidInput

@@ -20,10 +20,10 @@ from asterism.devices.attempts.secrets import missing_secrets
 from asterism.devices.kinds.here import HereDevice
 from asterism.devices.kinds.plan_functions import fleet_with, rebase_plan
 from asterism.engine.control.children import event_data
+from asterism.engine.kernel.machine import StartRequest
 from asterism.engine.kernel.permissions import ALL
 from asterism.engine.kernel.profile import Fleet
 from asterism.engine.kernel.run import Run
-from asterism.engine.kernel.start import StartRequest
 from asterism.errors import InvalidInput, did_you_mean
 
 _FILLED_BY: Mapping[str, frozenset[str]] = {

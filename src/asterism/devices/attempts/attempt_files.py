@@ -24,7 +24,7 @@ from asterism.constellation.model.task import TaskError
 from asterism.devices.attempts.process import start_mark
 from asterism.devices.attempts.worker_protocol import ProducedFile
 from asterism.devices.port import Attempt, Device
-from asterism.engine.kernel.file_value import FILE, PATH, files_in, is_file, safe_name
+from asterism.engine.kernel.data import FILE, PATH, files_in, is_file, safe_name
 from asterism.engine.kernel.machine import Effect, EffectResult, run_id_of
 from asterism.engine.ports.files import Files, media_type_of
 from asterism.engine.ports.performer import Performer, Report

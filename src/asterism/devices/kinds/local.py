@@ -22,7 +22,7 @@ from asterism.devices.port import Attempt, AttemptResult, Signs
 from asterism.devices.skills.command import OUTPUT, TEXT_OUTPUT, parameters_schema, placeholders, program_path, returns_schema
 from asterism.devices.skills.source import module_part
 from asterism.devices.workers.pool import WorkerPool, WorkerSettings
-from asterism.engine.kernel.file_value import FILE_SCHEMA, safe_name
+from asterism.engine.kernel.data import FILE_SCHEMA, safe_name
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.errors import InvalidInput
 

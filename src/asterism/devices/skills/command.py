@@ -20,7 +20,7 @@ import msgspec
 from asterism.devices.attempts.worker_protocol import AttemptError, CommandJob, FieldType
 from asterism.devices.port import Attempt
 from asterism.devices.skills.skill import File
-from asterism.engine.kernel.file_value import FILE_SCHEMA, path_of
+from asterism.engine.kernel.data import FILE_SCHEMA, path_of
 from asterism.engine.kernel.profile import JsonSchema, has_json_type
 from asterism.engine.runtime.private_files import make_folder
 

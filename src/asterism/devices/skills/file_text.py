@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.devices.attempts.attempt_files import CURRENT, AttemptFiles
-from asterism.engine.kernel.file_value import is_file, safe_name
+from asterism.engine.kernel.data import is_file, safe_name
 from asterism.engine.kernel.machine import Effect, EffectResult
 from asterism.engine.ports.files import Files
 from asterism.engine.ports.performer import Performer, Report

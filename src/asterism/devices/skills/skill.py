@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 
-from asterism.engine.kernel.file_value import FILE, FILE_SCHEMA, is_file
+from asterism.engine.kernel.data import FILE, FILE_SCHEMA, is_file
 from asterism.engine.kernel.profile import JsonSchema, Skill
 from asterism.errors import InvalidInput
 

@@ -50,8 +50,7 @@ from asterism.devices.attempts.worker_protocol import (
 from asterism.devices.port import Attempt
 from asterism.devices.skills import command, source
 from asterism.devices.skills.skill import Contract, File, SkillContext, contract_of, plain, type_name
-from asterism.engine.kernel.data import json_bytes
-from asterism.engine.kernel.file_value import FILE, safe_name
+from asterism.engine.kernel.data import FILE, json_bytes, safe_name
 from asterism.engine.kernel.profile import Skill
 from asterism.engine.ports.files import media_type_of
 from asterism.engine.runtime.private_files import make_folder

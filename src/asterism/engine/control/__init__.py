@@ -25,9 +25,19 @@ from asterism.engine.control.run_control import (
     Unpause,
     check_verb,
 )
-from asterism.engine.kernel.diagram import mermaid
-from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, RequestFactory, Row, StepContext, row
-from asterism.engine.kernel.start import StartRequest
+from asterism.engine.kernel.machine import (
+    Effect,
+    EffectResult,
+    Event,
+    Machine,
+    RecoveryPolicy,
+    RequestFactory,
+    Row,
+    StartRequest,
+    StepContext,
+    mermaid,
+    row,
+)
 
 __all__ = [
     "Answered",

@@ -11,10 +11,9 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from asterism.engine.kernel.data import as_json
-from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, RequestFactory, StepContext
+from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, RequestFactory, StartRequest, StepContext
 from asterism.engine.kernel.profile import ChildSpec
 from asterism.engine.kernel.run import Run
-from asterism.engine.kernel.start import StartRequest
 from asterism.errors import InvalidInput
 
 MIN_LIMIT_S = 0.001

@@ -43,9 +43,8 @@ from asterism.engine.control.run_control import (
     no_longer_open,
 )
 from asterism.engine.kernel.guards import not_lifted
-from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, RequestFactory, Row, StepContext, Table, row
+from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, RequestFactory, Row, StartRequest, StepContext, Table, row
 from asterism.engine.kernel.permissions import Permission
-from asterism.engine.kernel.start import StartRequest
 
 DEFECT = "defect"
 """Code of a run that ended because of a defect in the code (``TransitionFailed``)."""

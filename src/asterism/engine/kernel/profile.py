@@ -78,7 +78,7 @@ class ChildSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         machine: name of the child's machine.
         definition: definition prepared by the machine's package, as JSON
-            (``engine.kernel.start.StartRequest``).
+            (``engine.kernel.machine.StartRequest``).
         accepts: names of the inputs it accepts; None for all.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
@@ -17,11 +18,43 @@ from asterism.engine.ports.logs import LogStore
 from asterism.engine.ports.notices import NoticeRows
 from asterism.engine.ports.schedules import ScheduleRows
 from asterism.engine.ports.tokens import TokenRows
-from asterism.engine.ports.work import WorkRows
-from asterism.errors import Refused
+from asterism.errors import InvalidInput, Refused
 
+WorkKind = Literal["driven", "due", "stuck", "waiting", "paused", "later", "idle"]
+"""``driven`` by a process; ``due`` now; ``stuck``, tried again after a delay; ``waiting`` for a person; ``paused``; due ``later``;
+``idle``: due only when something is sent to it."""
 RunStatus = Literal["active", "paused", "waiting", "ended"]
 """``waiting``: only people can advance the run: questions are open, or a child waits or is paused."""
+
+
+class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The unfinished root runs of a database, and its messages to people.
+
+    Attributes:
+        counts: number of runs of each kind that has any.
+        driven_by: number of driven runs of each process, in the words of ``list_processes``.
+        oldest: ids of the runs of each kind whose last entries are the oldest.
+        unrouted: notices for which no server has chosen channels.
+        unsent: messages that wait to be sent, or sent again.
+        failed: messages that no server tries to send any more.
+        error: why one of the unsent messages could not be sent, after its channel.
+    """
+
+    counts: dict[WorkKind, int] = {}
+    driven_by: dict[str, int] = {}
+    oldest: dict[WorkKind, list[str]] = {}
+    unrouted: int = 0
+    unsent: int = 0
+    failed: int = 0
+    error: str = ""
+
+
+class WorkRows(Protocol):
+    """Summarizes the work; a part of every store. Errors as of ``Store``."""
+
+    async def summarize_work(self, *, now: float, limit: int = 3) -> WorkSummary:
+        """Return the work of all tenants at an epoch second, with ``limit`` ids of each kind at most."""
+        ...
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -447,3 +480,39 @@ def check_rows(run_id: str, records: Sequence[Record], first_seq: int, opened: S
     for inquiry in opened:
         if inquiry.run_id != run_id:
             raise ValueError(f"run {run_id}: it opens question {inquiry.inquiry_id} of run {inquiry.run_id}")
+
+
+def run_cursor(row: RunRow) -> str:
+    """Return the place of a row in the result of ``Store.find_runs``."""
+    return f"{row.created_at!r} {row.run_id}"
+
+
+def read_run_cursor(cursor: str) -> tuple[float, str]:
+    """Return the creation time and the id in a cursor; of an empty one, those before all rows.
+
+    Raises:
+        InvalidInput: it is no cursor.
+    """
+    return _read(cursor, "runs") if cursor else (math.inf, "")
+
+
+def inquiry_cursor(row: InquiryRow) -> str:
+    """Return the place of a row in the result of ``Store.find_inquiries``."""
+    return f"{row.asked_at!r} {row.inquiry_id}"
+
+
+def read_inquiry_cursor(cursor: str) -> tuple[float, str]:
+    """Return the time and the id of the question in a cursor; of an empty one, those before all rows.
+
+    Raises:
+        InvalidInput: it is no cursor.
+    """
+    return _read(cursor, "questions") if cursor else (-math.inf, "")
+
+
+def _read(cursor: str, rows: str) -> tuple[float, str]:
+    at, _, row_id = cursor.partition(" ")
+    try:
+        return float(at), row_id
+    except ValueError:
+        raise InvalidInput(f"{cursor[:100]!r} is no place in a list of {rows}; use one that a list has returned") from None

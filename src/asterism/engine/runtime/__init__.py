@@ -11,7 +11,6 @@
 - ``form``: a machine with its performers, and what shows and checks its runs. ``code_version``: a
   fingerprint of the code of a machine.
 - ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids.
-  ``private_files``: file modes. ``verdicts``: verdicts on commands, for their senders.
-  ``answer_values``: secrets and values in answers.
+  ``private_files``: file modes.
   ``database_status``: the servers and the work of a database. ``daemon_threads``: calls that may block for ever.
 """

@@ -14,23 +14,22 @@ from typing import Any, Self
 
 import msgspec
 
-from asterism.engine.control.run_control import Answered, Forked, Imported, Verb, needs_digest, other_request
+from asterism.engine.control.run_control import Answered, Forked, Imported, RunMemory, Verb, needs_digest, other_request
 from asterism.engine.kernel.data import as_json, check_json
 from asterism.engine.kernel.journal import Entry, Record, check_known, check_whole
 from asterism.engine.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.engine.kernel.packing import event_body, packer
 from asterism.engine.kernel.permissions import ALL, Permission, Permissions
 from asterism.engine.kernel.profile import Fleet
+from asterism.engine.kernel.refusal import CodedRefusal, refusal_of
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.files import Files
 from asterism.engine.ports.store import ACCEPTED, InboxRow, InquiryRow, RunRow, RunStatus, Store
-from asterism.engine.runtime.answer_values import check_no_secret, check_values, edit_of
 from asterism.engine.runtime.clock import Clock
 from asterism.engine.runtime.form import Form, form_of
 from asterism.engine.runtime.journal_file import Journal, with_run_id
 from asterism.engine.runtime.snapshots import load
 from asterism.engine.runtime.submission import check_id, submit_first, submit_whole
-from asterism.engine.runtime.verdicts import accepted, no_verdict, verb_of
 from asterism.errors import InvalidInput, Refused, RunNotFound
 
 MAX_RUNS = 100_000
@@ -450,3 +449,66 @@ def _replayed(machine: Machine[Any], run_id: str, records: Sequence[Record]) -> 
     entries = [packer(machine).unpack(record) for record in records]
     live.replay(entries)
     return live, entries
+
+
+def check_no_secret(asked: InquiryRow, value: Any) -> None:
+    """Check that an answer has no property that the schema of its question forbids (``false``): a secret.
+
+    Raises:
+        InvalidInput: it has one.
+    """
+    if not asked.schema or not isinstance(value, dict):
+        return
+    properties = msgspec.json.decode(asked.schema).get("properties", {})
+    if secret := [name for name in value if properties.get(name) is False]:
+        raise InvalidInput(
+            f"{asked.inquiry_id} asks for a secret ({', '.join(secret)}), and answers are journaled; type it in the conversation"
+        )
+
+
+def edit_of(machine: Machine[Any] | None, asked: InquiryRow, value: dict[str, Any]) -> dict[str, Any]:
+    """Return an edit as the run takes it (``RunMemory.edit_of``); as it is without the machine of the run.
+
+    Raises:
+        InvalidInput: as there.
+    """
+    return machine.memory().edit_of(msgspec.json.decode(asked.subject or "{}"), value) if machine else value
+
+
+async def check_values(store: Store, machine: Machine[Any] | None, run_id: str, given: Answered) -> None:
+    """Check an answer as the memory of its run does (``RunMemory.check_values``).
+
+    Raises:
+        InvalidInput: as there.
+        RunNewer: a newer program has written to the run.
+    """
+    if machine and type(machine.memory()).check_values is not RunMemory.check_values:
+        live, _ = await load(store, machine, run_id)
+        live.memory.check_values(given)
+
+
+def accepted(verdict: str) -> str:
+    """Return a verdict that is ``accepted``.
+
+    Raises:
+        CodedRefusal: the run has refused edits; ``refusal`` has its code, ``index`` the place of the edit in its batch.
+        Refused: the run has refused another command.
+    """
+    if verdict == ACCEPTED:
+        return verdict
+    if refusal := refusal_of(verdict):
+        raise CodedRefusal(refusal.code, refusal.what, refusal.why, refusal.index)
+    raise Refused(verdict)
+
+
+def no_verdict(run_id: str, timeout_s: float) -> str:
+    """Return the error text for a verdict that did not come in time."""
+    return f"run {run_id} has not processed it within {timeout_s:g} s; its owner still may: `asterism show {run_id}`"
+
+
+def verb_of(answer: InboxRow) -> str:
+    """Return the verb of an answer in an inbox."""
+    try:
+        return msgspec.json.decode(answer.body, type=Answered).verb
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return "something unreadable"

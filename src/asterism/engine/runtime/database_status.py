@@ -6,8 +6,7 @@ import contextlib
 
 import msgspec
 
-from asterism.engine.ports.store import ProcessRow, RunRow, Store
-from asterism.engine.ports.work import WorkKind, WorkSummary
+from asterism.engine.ports.store import ProcessRow, RunRow, Store, WorkKind, WorkSummary
 from asterism.errors import RunNotFound
 
 LISTED_SCHEDULES = 3

@@ -14,10 +14,9 @@ from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.profile import Fleet
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import RunRow, Store
-from asterism.engine.runtime.client import Client, poll_again
+from asterism.engine.runtime.client import Client, accepted, no_verdict, poll_again
 from asterism.engine.runtime.clock import Clock
 from asterism.engine.runtime.driver import Driver
-from asterism.engine.runtime.verdicts import accepted, no_verdict
 from asterism.errors import Refused, RunOwned, UnknownMachine
 
 RESERVED_S = 60.0

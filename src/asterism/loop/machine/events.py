@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from asterism.engine.kernel.guards import Guards
-from asterism.engine.kernel.machine import EffectResult, Event
-from asterism.engine.kernel.start import StartRequest
+from asterism.engine.kernel.machine import EffectResult, Event, StartRequest
 from asterism.loop.machine.model import Finding, Later, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
 
 

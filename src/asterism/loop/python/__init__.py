@@ -8,12 +8,11 @@ Supervisor and workers are async functions or models.
     loop = OrchestrationLoop(plan=plan, workers=workers, reflect=reflect)
     ended = await loop.run("what does a tide table say?")
 
-- ``definition`` the loop; ``outcome`` its results; ``worker`` the kinds of workers
-- ``tool``, ``server``, ``scope`` the tools of a model, and their limits
+- ``definition`` the loop, also as a device; ``outcome`` its results; ``worker`` the kinds of workers
+- ``tool``, ``server`` the tools of a model, and their limits
 - ``models`` models as supervisors; ``conversation`` a worker's conversation with its model
 - ``performers`` the effects; ``resources`` their connections; ``source`` finding definitions again
-- ``toml`` a loop without Python; ``device`` a loop as a device
-- ``resumption`` a check before resuming a run
+- ``toml`` a loop without Python
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from asterism.loop.python.definition import OrchestrationLoop as OrchestrationLo
 from asterism.loop.python.definition import resume as resume
 from asterism.loop.python.outcome import LoopResult as LoopResult
 from asterism.loop.python.outcome import Transition as Transition
-from asterism.loop.python.scope import within as within
 from asterism.loop.python.server import McpServer as McpServer
 from asterism.loop.python.tool import tool as tool
+from asterism.loop.python.tool import within as within
 from asterism.loop.python.worker import ChildWorker as ChildWorker
 from asterism.loop.python.worker import ModelWorker as ModelWorker
 from asterism.loop.python.worker import Worker as Worker

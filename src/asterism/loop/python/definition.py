@@ -13,15 +13,18 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.planner.model_choice import ModelChoice
+from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind
+from asterism.devices.kinds.child import ChildDevice
 from asterism.devices.kinds.resources import open_resources
 from asterism.engine.control.children import StartChild, child_start, event_data
 from asterism.engine.control.run_control import Cancel, Pause, Unpause, Verb
-from asterism.engine.kernel.machine import Effect, Event
+from asterism.engine.kernel.machine import Effect, Event, StartRequest
 from asterism.engine.kernel.profile import ChildSpec
 from asterism.engine.kernel.run import Run
-from asterism.engine.kernel.start import StartRequest
 from asterism.engine.ports.performer import Performer
+from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.lookup import unfinished_runs
 from asterism.engine.runtime.runtime import Runtime, current_runtime
 from asterism.engine.runtime.snapshots import load
 from asterism.errors import InvalidInput, Refused
@@ -384,3 +387,41 @@ async def memory_of(client: Client, run_id: str) -> LoopMemory:
     live: Run[LoopMemory]
     live, _ = await load(client.store, ORCHESTRATION_LOOP, run_id)
     return live.memory
+
+
+async def check_definitions(client: Client, root: RunRow) -> None:
+    """Check that every loop in a tree of runs can be found and fits its run.
+
+    Raises:
+        InvalidInput: a loop is missing or has changed, or a journal does not replay. Names the run.
+    """
+    async for run_id, memory in unfinished_runs(client, root, ORCHESTRATION_LOOP.name):
+        try:
+            definition = definition_of(memory.definition, memory.working_directory)
+        except InvalidInput as error:
+            raise InvalidInput(f"run {run_id}: {error}; restore it, or cancel the run") from error
+        try:
+            definition.check(run_id, memory)
+        except InvalidInput as error:
+            raise InvalidInput(f"run {run_id}: {error}") from error
+
+
+class AgentEntry(DeviceEntry, frozen=True, kw_only=True):
+    """Table of a device of kind ``agent`` (a loop) in a fleet file.
+
+    Attributes:
+        loop: ``file.py:name``, ``module:name`` or ``file.toml``, relative to the folder of the
+            fleet file.
+    """
+
+    loop: str
+
+
+async def _open(entry: AgentEntry, folder: Path) -> ChildDevice:
+    loop = find_loop(entry.loop, folder)
+    described = "; ".join(it.description for it in loop.workers.values() if it.description)
+    return ChildDevice(entry, loop.child(folder, entry.loop), described)
+
+
+AGENT_KIND = DeviceKind(AgentEntry, _open)
+"""The device kind ``agent``; ``app.bootstrap.open_devices`` lists it."""

@@ -20,8 +20,7 @@ from asterism.devices.kinds.resources import ResourcePool
 from asterism.engine.kernel.data import error_text
 from asterism.errors import InvalidInput, MissingExtra, first_of
 from asterism.loop.machine.model import Gate
-from asterism.loop.python.scope import Scope, scoped
-from asterism.loop.python.tool import Tool, check_gate
+from asterism.loop.python.tool import Scope, Tool, check_gate, scoped
 
 log = logging.getLogger("asterism.loop.python")
 

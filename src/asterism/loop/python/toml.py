@@ -13,10 +13,9 @@ from msgspec import Meta
 
 from asterism.errors import InvalidInput
 from asterism.loop.machine.model import Gate, LoopOptions, Step, Strategy
-from asterism.loop.python.scope import Scope, within
 from asterism.loop.python.server import McpServer
 from asterism.loop.python.source import find
-from asterism.loop.python.tool import GATES, Tool, tool
+from asterism.loop.python.tool import GATES, Scope, Tool, tool, within
 from asterism.loop.python.worker import ModelWorker, Worker
 
 T = TypeVar("T", bound=msgspec.Struct)

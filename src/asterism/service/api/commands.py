@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 from fastapi import APIRouter, Body, Response
 
 from asterism.constellation.machine.events import Edited, RaiseLimits, Retry
-from asterism.constellation.python.retrying import retry_ended
+from asterism.constellation.python.resumption import retry_ended
 from asterism.engine.control.run_control import Cancel, GuardLifted, Pause, Unpause
 from asterism.engine.kernel.journal import check_known
 from asterism.engine.kernel.machine import Event, kind_of
@@ -18,8 +18,7 @@ from asterism.engine.kernel.packing import event_body
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.ports.store import RunRow
 from asterism.engine.ports.tokens import TokenRow
-from asterism.engine.runtime.client import VERDICT_POLL_S
-from asterism.engine.runtime.verdicts import accepted
+from asterism.engine.runtime.client import VERDICT_POLL_S, accepted
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.identity import Known, actor_of, check_may, owner_of

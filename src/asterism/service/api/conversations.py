@@ -15,14 +15,13 @@ from pydantic import BaseModel, Field
 from asterism.constellation.python.resumption import first_event_of
 from asterism.conversation.machine.events import AgentStatus, ConversationStarted
 from asterism.conversation.machine.table import FLOW_AGENT
-from asterism.conversation.python.conversation import Conversation
-from asterism.conversation.python.conversation_result import history_of
+from asterism.conversation.python.conversation import Conversation, history_of
 from asterism.conversation.python.registry import name_of
 from asterism.conversation.python.resumption import class_of
-from asterism.conversation.python.secret_store import process_secret_store
+from asterism.conversation.python.secret_fields import process_secret_store
 from asterism.engine.ports.store import RunQuery, RunRow
 from asterism.engine.ports.tokens import TokenRow
-from asterism.engine.runtime.verdicts import accepted
+from asterism.engine.runtime.client import accepted
 from asterism.errors import InvalidInput, RunNotFound, did_you_mean
 from asterism.service.api.commands import found_within, inbox_key, verdict_within
 from asterism.service.api.context import ApiContext, Context

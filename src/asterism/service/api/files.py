@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
-from asterism.engine.kernel.file_value import FILE, files_in, safe_name
+from asterism.engine.kernel.data import FILE, files_in, safe_name
 from asterism.engine.ports.files import FileRow
 from asterism.engine.ports.logs import LogQuery
 from asterism.engine.ports.store import RunRow, Store

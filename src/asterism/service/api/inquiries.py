@@ -9,10 +9,9 @@ from fastapi import APIRouter, Query, Response
 
 from asterism.engine.control.run_control import Verb, needed_for, needs_digest
 from asterism.engine.kernel.machine import run_id_of
-from asterism.engine.ports.cursors import inquiry_cursor
-from asterism.engine.ports.store import InquiryRow
+from asterism.engine.ports.store import InquiryRow, inquiry_cursor
+from asterism.engine.runtime.client import accepted
 from asterism.engine.runtime.run_status import CANCELLED
-from asterism.engine.runtime.verdicts import accepted
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.service.api.commands import found_within, inbox_key, verdict_within
 from asterism.service.api.context import ApiContext, Context

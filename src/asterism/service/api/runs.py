@@ -17,8 +17,7 @@ from asterism.constellation.python.rounds import submit
 from asterism.devices.kinds.plan_functions import sources_of
 from asterism.engine.control.run_control import Cancel, Forked
 from asterism.engine.kernel.machine import kind_of
-from asterism.engine.ports.cursors import run_cursor
-from asterism.engine.ports.store import RunQuery, RunRow, RunStatus, Store
+from asterism.engine.ports.store import RunQuery, RunRow, RunStatus, Store, run_cursor
 from asterism.engine.ports.tokens import TokenRow
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.service.api.context import ApiContext, Context

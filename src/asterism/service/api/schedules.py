@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from asterism.constellation.python.goal import params_of, rehearse
 from asterism.constellation.python.scheduled import at_due_time, check_goal, is_guarded, title_of, written
-from asterism.engine.kernel.file_value import files_in
+from asterism.engine.kernel.data import files_in
 from asterism.engine.ports.schedules import MAX_FIRINGS, MAX_SCHEDULES, Firing, FiringStatus, Missed, Overlap, Schedule
 from asterism.engine.ports.tokens import TokenRow
 from asterism.errors import InvalidInput, Refused

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from asterism.engine.ports.work import WorkKind
+from asterism.engine.ports.store import WorkKind
 from asterism.engine.runtime.database_status import read_status
 from asterism.service.api.context import Context
 from asterism.service.api.identity import Reader, is_of_server

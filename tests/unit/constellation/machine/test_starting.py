@@ -23,9 +23,8 @@ from asterism.conversation.machine.events import (
     RunningEntered,
 )
 from asterism.engine.control.children import StartChild, child_start, child_start_of
-from asterism.engine.kernel.machine import Event
+from asterism.engine.kernel.machine import Event, StartRequest
 from asterism.engine.kernel.profile import AgentProfile, ChildSpec
-from asterism.engine.kernel.start import StartRequest
 from asterism.errors import InvalidInput
 from asterism.loop.machine.events import LoopDefinition, LoopSubmitted
 from asterism.loop.machine.model import LoopOptions, Step, WorkerProfile

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from asterism.constellation.model.conformance import mismatch
-from asterism.engine.kernel.file_value import FILE_SCHEMA
+from asterism.engine.kernel.data import FILE_SCHEMA
 
 
 class Size(enum.Enum):

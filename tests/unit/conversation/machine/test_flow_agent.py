@@ -40,11 +40,10 @@ from asterism.engine.control.run_control import (
 )
 from asterism.engine.kernel.guards import Guards, digest_of
 from asterism.engine.kernel.journal import Entry, state_history
-from asterism.engine.kernel.machine import Event
+from asterism.engine.kernel.machine import Event, StartRequest
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.permissions import ALL, LOWEST, Permission, Permissions
 from asterism.engine.kernel.run import Run
-from asterism.engine.kernel.start import StartRequest
 from asterism.errors import IllegalTransition, Refused
 from tests.support.machine_harness import as_shown
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flow
-from asterism.conversation.python.secret_store import SecretStore
+from asterism.conversation.python.secret_fields import SecretStore
 from asterism.errors import InvalidInput
 from tests.support.conversation_harness import Stage, act, talk
 

@@ -25,10 +25,9 @@ from asterism.engine.control.run_control import (
     Verb,
     check_sender,
 )
-from asterism.engine.kernel.machine import Effect, EffectResult, Event, StepContext, kind_of, row
+from asterism.engine.kernel.machine import Effect, EffectResult, Event, StartRequest, StepContext, kind_of, row
 from asterism.engine.kernel.permissions import ALL
 from asterism.engine.kernel.snapshot import restore_snapshot, take_snapshot
-from asterism.engine.kernel.start import StartRequest
 from asterism.errors import IllegalTransition, Refused
 from tests.support.machine_harness import MachineHarness
 

@@ -3,10 +3,23 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 import pytest
 
-from asterism.engine.kernel.machine import Effect, Event, Move, RecoveryPolicy, RequestFactory, Row, StepContext, kind_of, row
-from asterism.errors import ForbiddenTarget, IllegalTransition
+from asterism.engine.kernel.machine import (
+    Effect,
+    Event,
+    Move,
+    RecoveryPolicy,
+    RequestFactory,
+    Row,
+    StartRequest,
+    StepContext,
+    kind_of,
+    mermaid,
+    row,
+)
+from asterism.errors import ForbiddenTarget, IllegalTransition, InvalidInput
 from tests.support.kettle_machine import (
     KETTLE,
     TABLE,
@@ -17,6 +30,7 @@ from tests.support.kettle_machine import (
     Memory,
     Peek,
     Press,
+    Stopped,
     Switch,
     Weigh,
     boiled,
@@ -24,7 +38,10 @@ from tests.support.kettle_machine import (
     make_kettle,
     peek,
     press,
+    settled,
 )
+
+Rows = dict[type[Event], Row]
 
 
 class Radio(StrEnum):
@@ -252,3 +269,55 @@ def test_an_effect_is_performed_again_under_its_key_unless_it_says_otherwise() -
 def test_an_effect_without_an_interrupted_result_raises_its_name() -> None:
     with pytest.raises(NotImplementedError, match="Switch"):
         Switch(target="x").interrupted("e", "why")
+
+
+class Defined(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+
+
+def test_a_definition_is_read_as_the_type_that_its_machine_gives_it() -> None:
+    assert StartRequest(definition={"name": "x"}).defined_as(Defined) == Defined("x")
+
+
+@pytest.mark.parametrize(
+    ("definition", "why"),
+    [({}, "missing required field `name`"), ({"name": 5}, "Expected `str`, got `int`"), ({"name": "x", "nam": 1}, "unknown field `nam`")],
+)
+def test_an_invalid_definition_is_refused_in_words(definition: dict[str, object], why: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^a run cannot be started: its definition is not a valid Defined: [^\n]*{why}"):
+        StartRequest(definition=definition).defined_as(Defined)
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "own_s", "limit_s"), [(None, 7.0, 7.0), (None, 100.0, 100.0), (5.0, 7.0, 5.0), (9.0, 7.0, 7.0), (200.0, 100.0, 200.0)]
+)
+def test_a_run_has_the_least_of_its_own_limit_and_its_budget_and_a_default_shortens_no_budget(
+    budget_s: float | None, own_s: float, limit_s: float
+) -> None:
+    assert StartRequest(definition={}, budget_s=budget_s).limit_s(own_s, default_s=100.0) == limit_s
+
+
+def test_a_request_that_a_journal_gives_back_is_the_same() -> None:
+    start = StartRequest(definition={"name": "x"}, request="do it", inputs={"a": [1, None]}, budget_s=2.5, fleet_file="/f.toml")
+    assert msgspec.json.decode(msgspec.json.encode(start), type=StartRequest) == start
+
+
+def test_a_table_is_drawn_without_its_internal_rows() -> None:
+    assert mermaid(KETTLE) == (
+        "stateDiagram-v2\n"
+        "    [*] --> COLD\n"
+        "    COLD --> HEATING: press\n"
+        "    HEATING --> COLD: lift\n"
+        "    HEATING --> HOT: boiled\n"
+        "    HOT --> [*]\n"
+    )
+
+
+def test_events_with_one_target_share_an_arrow() -> None:
+    heating: Rows = {**TABLE[Kettle.HEATING], Lift: row(lift, Kettle.COLD), Stopped: row(settled, Kettle.COLD)}
+    assert "    HEATING --> COLD: lift, stopped\n" in mermaid(make_kettle(table={**TABLE, Kettle.HEATING: heating}))
+
+
+def test_a_drawing_is_the_same_every_time() -> None:
+    heating: Rows = {**TABLE[Kettle.HEATING], Boiled: row(settled, Kettle.HOT, Kettle.COLD)}
+    assert len({mermaid(make_kettle(table={**TABLE, Kettle.HEATING: heating})) for _ in range(20)}) == 1

@@ -12,9 +12,8 @@ from asterism.constellation.form import FORM
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.engine.control.children import ChildEnded, ChildRequest, ChildSignaled, SignalChild, StartChild, child_run_id, signal_child
 from asterism.engine.control.run_control import Cancel
-from asterism.engine.kernel.machine import EffectResult
+from asterism.engine.kernel.machine import EffectResult, StartRequest
 from asterism.engine.kernel.packing import packer
-from asterism.engine.kernel.start import StartRequest
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.children import ChildPerformer, SignalPerformer
 from asterism.engine.runtime.form import by_name

@@ -10,11 +10,14 @@ import msgspec
 import pytest
 
 import asterism
+from asterism.constellation.model.edits import EditRefused
 from asterism.engine.control.run_control import Cancel, Pause, Unpause
 from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.permissions import ALL, LOWEST, Permission
-from asterism.engine.runtime.client import Client
+from asterism.engine.kernel.refusal import CodedRefusal
+from asterism.engine.ports.store import InquiryRow
+from asterism.engine.runtime.client import Client, accepted, check_no_secret
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.form import Form, by_name
 from asterism.errors import InvalidInput, Refused, RunNotFound, StoreUnavailable, UnknownMachine
@@ -175,3 +178,25 @@ def test_a_part_of_a_run_is_not_exported_alone() -> None:
             await client.export("r.1.0")
 
     asyncio.run(scene())
+
+
+def test_a_refused_edit_is_a_sentence_with_its_code_as_an_attribute() -> None:
+    verdict = EditRefused("read_only", "train", "it is RUNNING").verdict
+    with pytest.raises(CodedRefusal) as refused:
+        accepted(verdict)
+    assert (str(refused.value), refused.value.code) == ("train: it is RUNNING", "read_only")
+    assert refused.value.verdict == verdict
+
+
+def test_another_refusal_is_its_words() -> None:
+    assert accepted("accepted") == "accepted"
+    with pytest.raises(Refused, match=r"^it has ended$") as refused:
+        accepted("it has ended")
+    assert type(refused.value) is Refused
+
+
+def test_an_answer_has_no_value_for_a_secret_field() -> None:
+    asked = InquiryRow(inquiry_id="run:1.0", run_id="run", prompt="PIN?", verbs=("edit",), schema='{"properties": {"pin": false}}')
+    with pytest.raises(InvalidInput, match=r"asks for a secret \(pin\)"):
+        check_no_secret(asked, {"pin": "1234"})
+    check_no_secret(asked, {"amount": 40})

@@ -15,9 +15,9 @@ from asterism.conversation.machine.events import AgentStatus, AgentView, CallHan
 from asterism.conversation.machine.requests import HandlerCall
 from asterism.engine.control.children import ChildRequest, SignalChild, StartChild
 from asterism.engine.control.run_control import Cancel
+from asterism.engine.kernel.machine import StartRequest
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.snapshot import take_snapshot
-from asterism.engine.kernel.start import StartRequest
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.code_version import code_version
 from asterism.engine.runtime.snapshots import load

@@ -19,7 +19,7 @@ from asterism.devices.kinds.a2a.content import FilePart, UnusableResult, clean
 from asterism.devices.kinds.a2a.http import FETCH_LIMIT, RefusedAnswer
 from asterism.devices.kinds.addresses import ForbiddenAddress
 from asterism.devices.port import Attempt, AttemptResult
-from asterism.engine.kernel.file_value import files_in, safe_name
+from asterism.engine.kernel.data import files_in, safe_name
 from asterism.engine.ports.files import FILE_BYTES
 from asterism.errors import InvalidInput
 

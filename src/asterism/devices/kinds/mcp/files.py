@@ -18,7 +18,7 @@ from asterism.devices.attempts.attempt_files import CURRENT, AttemptFiles
 from asterism.devices.attempts.worker_protocol import AttemptError
 from asterism.devices.kinds.mcp.tools import content_form
 from asterism.devices.port import Attempt
-from asterism.engine.kernel.file_value import files_in, is_file, safe_name
+from asterism.engine.kernel.data import files_in, is_file, safe_name
 from asterism.engine.kernel.profile import JsonSchema
 from asterism.errors import InvalidInput
 

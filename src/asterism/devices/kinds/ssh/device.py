@@ -41,7 +41,7 @@ from asterism.devices.kinds.ssh.transfer import OUT_FOLDER, push, stored, with_p
 from asterism.devices.port import Attempt, AttemptResult, Notices, Signs
 from asterism.devices.skills.command import filled, outcome, too_large
 from asterism.devices.workers.pool import RESULT_BYTES
-from asterism.engine.kernel.file_value import files_in
+from asterism.engine.kernel.data import files_in
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import InvalidInput, MissingExtra
 

@@ -14,7 +14,7 @@ from asterism.devices.attempts.worker_protocol import AttemptError
 from asterism.devices.kinds.ssh.connection import Host
 from asterism.devices.kinds.ssh.shell import HostError
 from asterism.devices.skills.command import OUTPUT
-from asterism.engine.kernel.file_value import FILE, PATH, is_file, safe_name
+from asterism.engine.kernel.data import FILE, PATH, is_file, safe_name
 from asterism.engine.ports.files import FILE_BYTES
 from asterism.engine.runtime.task_group import in_own_task
 from asterism.errors import InvalidInput, first_of
