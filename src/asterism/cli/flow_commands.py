@@ -24,12 +24,12 @@ from asterism.cli.output import put
 from asterism.cli.questions import can_ask
 from asterism.cli.run_access import actor
 from asterism.constellation.python.app import App
-from asterism.constellation.view.proposals import answer_line
 from asterism.conversation.python.agent import StandardAgent
 from asterism.conversation.python.conversation import Conversation
 from asterism.conversation.python.plans import check_on_fleet
 from asterism.conversation.python.source import agent_of
 from asterism.errors import InvalidInput
+from asterism.views.text.questions import answer_line
 
 
 def run_flow(

@@ -20,7 +20,7 @@ from asterism.cli.questions import Questions, can_ask
 from asterism.cli.reporters import FRAME_S, JsonReporter, LineReporter, LiveReporter, Reporter, Update
 from asterism.cli.run_access import actor
 from asterism.constellation.view.history import ConstellationHistory
-from asterism.constellation.view.proposals import answer_line, proposal_lines, subject_of
+from asterism.constellation.view.proposals import proposal_lines, subject_of
 from asterism.engine.control.run_control import AskPerson, Pause
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.packing import packer
@@ -30,6 +30,7 @@ from asterism.engine.runtime.private_files import opener
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import AsterismError, Refused
 from asterism.views.text.history import RunHistory, unread_history
+from asterism.views.text.questions import answer_line
 from asterism.views.text.show import end_summary, result_data
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import duration, plain

@@ -21,15 +21,16 @@ from asterism.cli.remote_commands import answer_remote, put_request, refuse_with
 from asterism.cli.run_access import actor, check_sendable, connected, reading, resume_hint
 from asterism.cli.run_commands import drive_unowned
 from asterism.cli.served_runs import is_served, reserved
-from asterism.constellation.view.proposals import ALWAYS, answer_line, answered_line, edit_hint, subject_lines, subject_of
+from asterism.constellation.view.proposals import ALWAYS, edit_hint, subject_lines, subject_of
 from asterism.engine.ports.store import InboxRow, InquiryRow, RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
 from asterism.errors import InvalidInput, Refused, RunOwned
-from asterism.views.text.history import MOMENT
+from asterism.views.text.questions import answer_line, answered_line
 from asterism.views.text.rows import PendingAnswer
 from asterism.views.text.show import pending_answers
+from asterism.views.text.styled_line import MOMENT
 from asterism.views.words import duration, plain
 
 

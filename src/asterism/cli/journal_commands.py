@@ -30,7 +30,7 @@ from asterism.engine.runtime.retention import all_are_old
 from asterism.engine.runtime.runtime import RESERVED_S
 from asterism.errors import InvalidInput, Refused
 from asterism.stores.backup import back_up
-from asterism.views.text.history import MOMENT
+from asterism.views.text.styled_line import MOMENT
 from asterism.views.view import unread_view
 from asterism.views.words import count, plain
 

@@ -16,6 +16,7 @@ from asterism.constellation.machine.events import AttemptEnded
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.fan_out import items_words
 from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.constellation.view.history import ConstellationHistory
 from asterism.constellation.view.task_lines import plan_lines
 from asterism.engine.control.run_control import Answered, AskPerson
 from asterism.engine.kernel.journal import Record
@@ -81,7 +82,8 @@ class LineReporter:
 
     def show(self, update: Update) -> None:
         """Print each plan once, and a line for each event."""
-        constellation = update.history.constellation
+        history = update.history
+        constellation = history.constellation if isinstance(history, ConstellationHistory) else TaskConstellation()
         if constellation.tasks and constellation.generation != self._drawn:
             self._drawn = constellation.generation
             for line in plan_lines(constellation) if len(constellation.tasks) <= MAX_DRAWN else []:

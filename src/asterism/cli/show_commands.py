@@ -17,7 +17,6 @@ from asterism.cli.options import Database, Json, Mermaid, RunId, ServerUrl
 from asterism.cli.output import console, json_line, local_time, put, put_line, put_paged
 from asterism.cli.run_access import form_of, garbage_collection_off, read_run, reading
 from asterism.constellation.view.graph import mermaid_flowchart
-from asterism.constellation.view.why import part_status_words, task_events, why_lines
 from asterism.engine.control.children import child_run_id
 from asterism.engine.kernel.journal import JournalMismatch
 from asterism.engine.kernel.packing import packer
@@ -30,6 +29,7 @@ from asterism.views.text.history import RunHistory, log_line, unread_history
 from asterism.views.text.runs import run_lines
 from asterism.views.text.show import RunTree, read_tree, show_data, show_lines
 from asterism.views.text.styled_line import StyledLine
+from asterism.views.text.why import why_lines
 from asterism.views.words import plain
 
 
@@ -110,7 +110,7 @@ async def _show(named: str, database: Path | None, server: str | None, *, as_mer
         origin = await _origin_of(store, tree.history)
     now = SystemClock().now()
     if as_mermaid:
-        put(mermaid_flowchart(tree.history.constellation).rstrip())
+        put(mermaid_flowchart(tree.history.run.memory.constellation).rstrip())
     elif as_json:
         put(json_text.dumps(show_data(tree, now, asked=asked, origin=origin), indent=2))
     else:
@@ -195,14 +195,14 @@ async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool
     async with reading(database) as store:
         row = await find_run(store, named)
         history, lines = await read_run(store, row)
-    reasons = task_events(task_id, history, lines)
+    reasons = history.events_of(task_id, lines)
     if not reasons:
         known = ", ".join(list(history.part_status())[:10]) or "none yet"
         below = "".join(
             f"; the tasks of {plain(own)} are in run {child_run_id(effect)}" for effect, own in list(history.children.items())[:10]
         )
         raise InvalidInput(f"run {row.run_id} never had a {history.part_noun} {task_id!r}; it has {known}{below}")
-    status = part_status_words(history, task_id)
+    status = history.standing(task_id)
     if as_json:
         put(json_text.dumps({"task_id": task_id, "standing": status, "reasons": msgspec.to_builtins(reasons)}, indent=2))
         return FINISHED

@@ -19,7 +19,7 @@ from asterism.engine.ports.tokens import Role, TokenRow
 from asterism.engine.runtime.clock import DAY_S, SystemClock
 from asterism.errors import InvalidInput
 from asterism.service.tokens import named_token, new_token, shown
-from asterism.views.text.history import MOMENT
+from asterism.views.text.styled_line import MOMENT
 from asterism.views.words import plain
 
 

@@ -8,5 +8,5 @@ from asterism.engine.runtime.form import Form
 FORM = Form(
     CONSTELLATION_AGENT,
     view="asterism.constellation.view.view:ConstellationRunView",
-    history="asterism.constellation.view.history:ConstellationHistory",
+    history="asterism.constellation.view.show:ShownConstellation",
 )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from asterism.constellation.machine.events import RaiseLimits, Retry
-from asterism.constellation.model.task import Role, TaskStar
 from asterism.engine.control.children import ChildEnded
 from asterism.engine.control.run_control import Answered, Cancel, Forked, Imported, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from asterism.engine.kernel.journal import Entry
@@ -116,24 +114,6 @@ def byte_count(number: int) -> str:
     return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"  # noqa: PLR2004 - no exponent
 
 
-def count_tasks(roles: Iterable[Role]) -> str:
-    """Return the number of tasks, and that of handlers apart: ``4 tasks and 1 handler``."""
-    listed = list(roles)
-    handlers = len(listed) - listed.count("task")
-    return count(len(listed) - handlers, "task") + (f" and {count(handlers, 'handler')}" if handlers else "")
-
-
-ROLE_WORDS: Mapping[Role, str] = {"task": "", "on_failure": "on failure", "finally": "finally"}
-"""The mark of a handler in a list of tasks; none for a task."""
-
-
-def place_of(task: TaskStar) -> str:
-    """Return the device of a task, or the number of tasks of its nested constellation."""
-    if task.constellation is None:
-        return plain(task.device)
-    return f"({count(len(task.constellation['tasks']), 'nested task')})"
-
-
 def answer_words(entry: Entry, event: Answered) -> str:
     """Return an answer in words."""
     value = f" {preview(event.value)}" if event.value is not None else ""
@@ -175,13 +155,8 @@ def control_words(entry: Entry) -> str:
     match event:
         case Pause(reason=reason) | Cancel(reason=reason):
             return f"{'paused' if isinstance(event, Pause) else 'cancelled'} by {actor}" + (f": {plain(reason)}" if reason else "")
-        case RaiseLimits(max_tokens=tokens, max_cost_usd=cost):
-            limits = [f"{tokens} tokens"] if tokens is not None else []
-            limits += [f"{cost:g} dollars"] if cost is not None else []
-            return f"planning limit raised to {' and '.join(limits)} by {actor}"
-        case Unpause() | Retry():
-            what = "unpaused" if isinstance(event, Unpause) else f"{', '.join(map(plain, event.tasks)) or 'failed tasks'} retried"
-            return f"{what} by {actor}"
+        case Unpause():
+            return f"unpaused by {actor}"
         case Forked() | Imported():
             return f"forked from {plain(event.origin)} at entry {event.seq}" if isinstance(event, Forked) else f"imported by {actor}"
         case TransitionFailed(event=broken, reason=reason):

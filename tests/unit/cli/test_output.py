@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from asterism.cli.output import complain, local_time, message, put_line
-from asterism.views.text.history import DAYTIME, MOMENT
-from asterism.views.text.styled_line import StyledLine
+from asterism.views.text.styled_line import DAYTIME, MOMENT, StyledLine
 from asterism.views.words import MAX_VALUE, count, duration, last_line, plain, preview
 
 

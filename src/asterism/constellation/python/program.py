@@ -16,9 +16,9 @@ from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.python.app import App
 from asterism.constellation.python.goal import AnyGoal, goal_of
 from asterism.constellation.python.handle import RunResult
-from asterism.constellation.view.proposals import answer_line
 from asterism.devices.skills.source import refuse_during_import
 from asterism.errors import Interrupted, InvalidInput
+from asterism.views.text.questions import answer_line
 from asterism.views.words import plain
 
 

@@ -13,7 +13,8 @@ from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.line import DependencyType, TaskStarLine
 from asterism.constellation.model.task import TaskStar
 from asterism.constellation.view.fan_out import task_items_words
-from asterism.views.words import ROLE_WORDS, place_of, plain, preview
+from asterism.constellation.view.words import ROLE_WORDS, place_of
+from asterism.views.words import plain, preview
 
 MAX_NOTES = 3
 """Dependencies of a task with the same condition that are drawn one by one; more are drawn as one."""

@@ -128,6 +128,9 @@ class ConstellationHistory(RunHistory):
             self._plan.before(entry)
         lines = super()._read_entry(entry)
         self._plan.after(entry)
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            if isinstance(effect, Dispatch) and effect.queued:
+                self.spans[effect_id].begun = None
         event = entry.event
         if isinstance(event, AttemptProgressed) and not entry.note:
             self.signs[self.part_of(event.effect_id)] = LastSign(event.fraction, last_line(event.message))

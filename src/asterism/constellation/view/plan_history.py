@@ -10,12 +10,13 @@ import msgspec
 from asterism.constellation.machine.events import AskPlanner, ConstellationSubmitted, Planned, PlanningFailed
 from asterism.constellation.machine.memory import AwaitingApproval, ConstellationMemory
 from asterism.constellation.model.changes import Change, Written, changes, written
+from asterism.constellation.view.words import count_tasks
 from asterism.engine.control.run_control import Answered, AskPerson
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.run import Run
-from asterism.views.words import count, count_tasks, duration, plain, preview
+from asterism.views.words import count, duration, plain, preview
 
 MAX_CHANGES = 20
 """Changes of one decision that are listed at most; the journal has all."""

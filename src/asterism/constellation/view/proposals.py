@@ -12,15 +12,13 @@ from asterism.constellation.model.changes import Change
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.view.plan_history import change_words
 from asterism.constellation.view.task_lines import plan_lines
-from asterism.errors import InvalidInput
-from asterism.views.text.rows import OpenQuestion, PendingAnswer
+from asterism.views.text import questions
+from asterism.views.text.questions import MAX_SUBJECT, folded_subject, invalid_subject
+from asterism.views.text.rows import OpenQuestion
 from asterism.views.words import folded, plain, printable, whole
 
 MAX_LINES = 200
 """Lines of one proposal in a list at most; ``subject_lines`` has all."""
-MAX_SUBJECT = 2000
-"""Characters of each field of any other subject in a list at most."""
-
 
 ALWAYS = {"always": True}
 """Value of an answer that approves a tool for the rest of a run."""
@@ -40,42 +38,19 @@ def subject_of(row: OpenQuestion) -> dict[str, Any]:
     Raises:
         InvalidInput: the subject in the database is invalid.
     """
+    subject = questions.subject_of(row)
     try:
-        subject = msgspec.json.decode(row.subject or "{}", type=dict[str, Any])
         if "kind" in subject:
             msgspec.convert(subject, _Proposal)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(f"question {row.inquiry_id}: its subject in the database is invalid: {error}") from None
+    except msgspec.MsgspecError as error:
+        raise invalid_subject(row, error) from None
     return subject
-
-
-def answered_line(answer: PendingAnswer, resume_with: str) -> str:
-    """Return a line about an answer that has not been delivered to its run.
-
-    Args:
-        answer: the answer.
-        resume_with: the command, or the program, that resumes the run.
-    """
-    return f"answered by {plain(answer.actor)}; takes effect with: {plain(resume_with)}"
-
-
-def answer_line(row: OpenQuestion, root: str) -> str:
-    """Return the command that answers a question.
-
-    Args:
-        row: the question.
-        root: id of the root run.
-    """
-    if not row.verbs:
-        return f"asterism resume {plain(root)}   at a terminal, to type the secret: it is not stored"
-    value = "" if "respond" not in row.verbs else " --value '…'" if row.verbs == ("respond",) else " [respond: --value '…']"
-    return f"asterism answer {plain(row.inquiry_id)} {'|'.join(row.verbs)}{value}"
 
 
 def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
     """Return the subject of a question in short, for a list: a proposal as a graph or as changes, any other one in one line."""
     if "kind" not in subject:
-        return _folded(subject)
+        return folded_subject(subject)
     lines = [f"thought: {plain(subject['thought'], 1000)}"] if subject.get("thought") else []
     if "plan" in subject:
         lines += [str(line) for line in plan_lines(TaskConstellation.from_dict(subject["plan"]))]
@@ -84,13 +59,6 @@ def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
     ]
     lines += [change_words(change) for change in msgspec.convert(subject.get("changes", []), list[Change])]
     return lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more lines"]
-
-
-def _folded(subject: Mapping[str, Any]) -> list[str]:
-    texts = {name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for name, value in subject.items()}
-    line = " ".join(f"{plain(name)}={folded(text, MAX_SUBJECT)}" for name, text in texts.items())
-    is_cut = any(len(text) > MAX_SUBJECT for text in texts.values())
-    return [f"subject: {line}", *(["         cut here; in full in: asterism inbox"] if is_cut else [])]
 
 
 def subject_lines(row: OpenQuestion) -> list[str]:

@@ -9,12 +9,10 @@ from asterism.constellation.view.graph import process_words
 from asterism.constellation.view.history import ConstellationHistory
 from asterism.constellation.view.item_lines import item_lines, status_word
 from asterism.constellation.view.metrics import Metrics, TaskMetrics
-from asterism.views.text.history import HistoryLine, history_line
+from asterism.constellation.view.words import ROLE_WORDS, place_of
+from asterism.views.text.history import MAX_LISTED, HistoryLine, history_line
 from asterism.views.text.styled_line import StyledLine, TimeFormat
-from asterism.views.words import ROLE_WORDS, count, duration, place_of, plain, preview
-
-MAX_LISTED = 60
-"""Tasks that are listed at most; of more, only those that did not complete at the first attempt."""
+from asterism.views.words import count, duration, plain, preview
 
 
 def task_lines(

@@ -36,7 +36,7 @@ from asterism.constellation.model.task import SETTLED, TaskStar, TaskStatus
 from asterism.constellation.view.device_words import device_words, dispatch_words, sign_words
 from asterism.constellation.view.fan_out import item_fields, moved_line
 from asterism.constellation.view.rows import deciding, line_row
-from asterism.constellation.view.words import attempt_end_words, edit_words, planned_words
+from asterism.constellation.view.words import attempt_end_words, command_words, count_tasks, edit_words, planned_words
 from asterism.engine.control.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
 from asterism.engine.control.run_control import (
     Answered,
@@ -51,7 +51,7 @@ from asterism.engine.kernel.refusal import refusal_of
 from asterism.engine.kernel.run import Run
 from asterism.views.delta import LogLine, Weight, brief
 from asterism.views.view import BaseView, Settled
-from asterism.views.words import answer_words, control_words, count_tasks, last_line, ownership_words, plain, preview
+from asterism.views.words import answer_words, last_line, ownership_words, plain, preview
 
 
 class _Before(NamedTuple):
@@ -324,7 +324,7 @@ class ConstellationRunView(BaseView):
             case DeviceLost() | DeviceFound():
                 yield LogLine(device_words(event))
             case RaiseLimits() | Retry():
-                yield LogLine(control_words(entry))
+                yield LogLine(command_words(entry.actor, event))
             case _:
                 yield from super().event_lines(entry, settled)
 

@@ -1,76 +1,39 @@
-"""The reasons behind one task, as ``asterism why`` prints them: who added it, what changed it, and why it ran or waits."""
+"""The reasons behind one task: who added it, what changed it, and why it ran or waits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
-from asterism.constellation.machine.events import Dispatch, Edited
+from asterism.constellation.machine.events import Dispatch
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.task import TaskStar, TaskStatus
 from asterism.constellation.view.fan_out import task_items_words
 from asterism.constellation.view.history import ConstellationHistory
 from asterism.constellation.view.plan_history import PlanDecision, change_words
-from asterism.conversation.machine.events import HandlerEnded, RunningEntered
 from asterism.engine.control.run_control import AskPerson
-from asterism.views.text.history import DAYTIME, HistoryLine, RunHistory
-from asterism.views.text.styled_line import StyledLine, TimeFormat
-from asterism.views.words import plain, preview
+from asterism.views.text.why import PartEvent
+from asterism.views.words import plain
 
 
-class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event in the life of a task.
-
-    Attributes:
-        seq, at, actor: number, time and actor of the journal entry.
-        generation: generation of the constellation.
-        text: the event in words.
-        because: the reasons, line by line.
-    """
-
-    seq: int
-    at: float
-    actor: str
-    generation: int
-    text: str
-    because: tuple[str, ...] = ()
-
-
-def task_events(task_id: str, history: RunHistory, lines: Iterable[HistoryLine]) -> list[TaskEvent]:
-    """Return the events of a task, or of another part of a run, in order; empty if it never existed.
+def task_events(task_id: str, history: ConstellationHistory, logged: Iterable[PartEvent]) -> list[PartEvent]:
+    """Return the events of a task in order; empty if it never existed.
 
     Args:
         task_id: id of the task.
         history: history of the run.
-        lines: its log lines.
+        logged: its events in the log.
     """
-    if not isinstance(history, ConstellationHistory):
-        return list(_of_lines(task_id, lines, {}))
-    decisions, lines = history.decisions, list(lines)
+    decisions = history.decisions
     found = [reason for decision in decisions if (reason := _of_decision(task_id, decision))]
-    found += _of_lines(task_id, lines, {decision.seq: decision.generation for decision in decisions})
-    item = history.constellation.tasks.get(task_id)
-    if item is not None and item.item_of:
-        first = min((it.seq for it in found), default=0)
-        found[:0] = [it for it in task_events(item.item_of, history, lines) if not first or it.seq <= first][-1:]
+    for it in logged:
+        generation = max((decision.generation for decision in decisions if decision.seq <= it.seq), default=0)
+        found.append(msgspec.structs.replace(it, generation=generation))
     return sorted(found, key=lambda reason: reason.seq)
 
 
-def why_lines(task_id: str, status: str, reasons: list[TaskEvent], local_time: TimeFormat) -> Iterator[StyledLine]:
-    """Yield the lines about a task: its status, and its events with their reasons."""
-    yield StyledLine(f"{plain(task_id)}: ", "bold").append(status)
-    generation = reasons[0].generation
-    for reason in reasons:
-        if reason.generation != generation:
-            generation = reason.generation
-            yield StyledLine(f"  plan {generation + 1} of this run", "bold")
-        line = StyledLine(f"  #{reason.seq} {local_time(reason.at, DAYTIME)}  ", "dim").append(reason.text)
-        yield line.append(f"  ({plain(reason.actor)})", "dim")
-        yield from (StyledLine(f"      {text}") for text in reason.because)
-
-
-def _of_decision(task_id: str, decision: PlanDecision) -> TaskEvent | None:
+def _of_decision(task_id: str, decision: PlanDecision) -> PartEvent | None:
     own = next((change for change in decision.changed if change.part == "task" and change.id == task_id), None)
     lines = [change for change in decision.changed if change.part == "dependency" and task_id in change.ends]
     if own is None and not lines:
@@ -84,29 +47,9 @@ def _of_decision(task_id: str, decision: PlanDecision) -> TaskEvent | None:
     because += [f"thought: {plain(decision.thought, 1000)}"] if decision.thought else []
     because += [change_words(change) for change in ([own] if own else []) + lines]
     by = f"with the plan: {decision.what}" if decision.created else f"by an edit: {decision.what}"
-    return TaskEvent(
+    return PartEvent(
         seq=decision.seq, at=decision.at, actor=decision.actor, generation=decision.generation, text=f"{verb} {by}", because=tuple(because)
     )
-
-
-def _of_lines(task_id: str, lines: Iterable[HistoryLine], generations: dict[int, int]) -> Iterator[TaskEvent]:
-    generation = 0
-    for it in lines:
-        entry = it.entry
-        generation = max(generation, generations.get(entry.seq, 0))
-        is_event = it.weight == "event" and not isinstance(entry.event, Edited)  # a decision covers that
-        is_field = isinstance(entry.event, RunningEntered | HandlerEnded)  # sets fields of a conversation
-        if it.part == task_id and (is_event or is_field):
-            given = [it for it in entry.effects if isinstance(it, Dispatch) and it.task_id == task_id and it.arguments]
-            because = tuple(f"arguments: {preview(it.arguments, 500)}" for it in given)
-            yield TaskEvent(seq=entry.seq, at=entry.at, actor=entry.actor, generation=generation, text=it.text, because=because)
-
-
-def part_status_words(history: RunHistory, part: str) -> str:
-    """Return the current status of a task, or of another part of a run, in words."""
-    if isinstance(history, ConstellationHistory):
-        return task_status_words(history, part)
-    return history.part_status().get(part, "no longer part of the run")
 
 
 def task_status_words(history: ConstellationHistory, task_id: str) -> str:

@@ -1,8 +1,10 @@
-"""Edits, answers of the planner and ends of attempts in words, for the log of a constellation."""
+"""Tasks, edits, answers of the planner and ends of attempts in words."""
 
 from __future__ import annotations
 
-from asterism.constellation.machine.events import AskPlanner, AttemptEnded, Planned, PlanningFailed, WeavingMode
+from collections.abc import Iterable, Mapping
+
+from asterism.constellation.machine.events import AskPlanner, AttemptEnded, Planned, PlanningFailed, RaiseLimits, Retry, WeavingMode
 from asterism.constellation.model.edits import (
     AddDependency,
     AddTask,
@@ -13,10 +15,37 @@ from asterism.constellation.model.edits import (
     UpdateDependency,
     UpdateTask,
 )
-from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.constellation.model.task import Role, TaskStar, TaskStatus
 from asterism.engine.control.children import ChildEnded
 from asterism.engine.kernel.machine import Effect
 from asterism.views.words import count, duration, plain, preview
+
+
+def count_tasks(roles: Iterable[Role]) -> str:
+    """Return the number of tasks, and that of handlers apart: ``4 tasks and 1 handler``."""
+    listed = list(roles)
+    handlers = len(listed) - listed.count("task")
+    return count(len(listed) - handlers, "task") + (f" and {count(handlers, 'handler')}" if handlers else "")
+
+
+ROLE_WORDS: Mapping[Role, str] = {"task": "", "on_failure": "on failure", "finally": "finally"}
+"""The mark of a handler in a list of tasks; none for a task."""
+
+
+def place_of(task: TaskStar) -> str:
+    """Return the device of a task, or the number of tasks of its nested constellation."""
+    if task.constellation is None:
+        return plain(task.device)
+    return f"({count(len(task.constellation['tasks']), 'nested task')})"
+
+
+def command_words(actor: str, event: RaiseLimits | Retry) -> str:
+    """Return a command for constellations in words."""
+    if isinstance(event, Retry):
+        return f"{', '.join(map(plain, event.tasks)) or 'failed tasks'} retried by {plain(actor)}"
+    limits = [f"{event.max_tokens} tokens"] if event.max_tokens is not None else []
+    limits += [f"{event.max_cost_usd:g} dollars"] if event.max_cost_usd is not None else []
+    return f"planning limit raised to {' and '.join(limits)} by {plain(actor)}"
 
 
 def planned_words(event: Planned | PlanningFailed, asked: Effect | None) -> str:

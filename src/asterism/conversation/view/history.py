@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from asterism.conversation.machine.events import HandlerEnded, RunningEntered
 from asterism.conversation.machine.memory import FlowMemory
 from asterism.engine.control.children import child_run_id
-from asterism.views.text.history import RunHistory, last_lines
+from asterism.views.text.history import HistoryLine, RunHistory, last_lines
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import count, plain, preview
 
@@ -19,12 +20,17 @@ class FlowHistory(RunHistory):
 
     part_noun = "field or child"
     heading = "conversation"
+    has_commands = True
 
     @property
     def memory(self) -> FlowMemory:
         """Return the memory of the conversation."""
         memory: FlowMemory = self.run.memory
         return memory
+
+    def explains(self, it: HistoryLine) -> bool:
+        """Return True for events, and for what sets fields."""
+        return super().explains(it) or isinstance(it.entry.event, RunningEntered | HandlerEnded)
 
     # -- status ------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import msgspec
 
 from asterism.loop.machine.memory import LoopMemory
 from asterism.loop.machine.model import Finding
-from asterism.views.text.history import HistoryLine, RunHistory, history_line, last_lines
+from asterism.views.text.history import HistoryLine, PartLines, RunHistory, history_line, last_lines
 from asterism.views.text.styled_line import StyledLine, TimeFormat
 from asterism.views.words import count, plain, preview
 
@@ -20,6 +20,7 @@ class LoopHistory(RunHistory):
     """The history of a loop run; its parts are steps."""
 
     part_noun = "step"
+    has_commands = True
 
     @property
     def memory(self) -> LoopMemory:
@@ -80,7 +81,13 @@ class LoopHistory(RunHistory):
             "tokens": memory.tokens,
         }
 
-    def detail_lines(self, lines: Iterable[HistoryLine], now: float, local_time: TimeFormat) -> list[StyledLine]:
+    def detail_lines(
+        self,
+        lines: Iterable[HistoryLine],
+        now: float,
+        local_time: TimeFormat,
+        below: PartLines,  # noqa: ARG002 - a step has one run
+    ) -> list[StyledLine]:
         """Return the history of each step, and the metrics."""
         by_step: dict[str, list[HistoryLine]] = {}
         for it in lines:

@@ -5,26 +5,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import msgspec
 
-from asterism.constellation.machine.events import Dispatch
-from asterism.constellation.model.constellation import TaskConstellation
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import Forked, OwnershipAcquired
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult
 from asterism.engine.kernel.run import Run
 from asterism.views.delta import LogLine
-from asterism.views.text.styled_line import StyledLine, TimeFormat
+from asterism.views.text.questions import folded_subject, subject_of
+from asterism.views.text.rows import OpenQuestion, RunSummary
+from asterism.views.text.styled_line import DAYTIME, StyledLine, TimeFormat
+from asterism.views.text.why import PartEvent
 from asterism.views.view import BaseView, RunView, Shown, unread_view
 from asterism.views.words import duration, plain, preview
 
-DAYTIME = "%H:%M:%S"
-MOMENT = "%Y-%m-%d %H:%M:%S"
-_NONE = TaskConstellation()
+MAX_LISTED = 60
+"""Parts of a run that are listed at most."""
+
+
+PartLines = Callable[[str], Iterable[StyledLine]]
+"""Returns lines about a part of a run."""
 
 
 class HistoryLine(LogLine, frozen=True, kw_only=True):
@@ -63,6 +67,8 @@ class RunHistory:
     Attributes:
         part_noun: noun for a part: a task, a step, a field.
         heading: heading of its log lines in ``detail_lines``.
+        has_commands: the commands know its machine: they can follow, resume and explain it.
+        retries: ``asterism retry`` runs its failed parts again.
         view: view of the run.
         run: the run, replayed up to the last entry read.
         spans: span of every effect, by effect id, in order.
@@ -73,6 +79,8 @@ class RunHistory:
 
     part_noun: ClassVar[str] = "row"
     heading: ClassVar[str] = "history"
+    has_commands: ClassVar[bool] = False
+    retries: ClassVar[bool] = False
 
     def __init__(self, view: RunView) -> None:
         self.view = view
@@ -82,11 +90,6 @@ class RunHistory:
         self.forked: Forked | None = None
         self.first_at = self.last_at = 0.0
         self._parts: dict[str, str] = {}
-
-    @property
-    def constellation(self) -> TaskConstellation:
-        """Return the current constellation; empty for a machine without one."""
-        return _NONE
 
     def read(self, entries: Iterable[Entry]) -> list[HistoryLine]:
         """Read the next entries; return their log lines.
@@ -122,14 +125,79 @@ class RunHistory:
         """Return the status of each part in words, by id."""
         return {row_id: preview(row) for row_id, row in self.view.rows.items() if row_id != "run"}
 
-    def detail_lines(self, lines: Iterable[HistoryLine], now: float, local_time: TimeFormat) -> list[StyledLine]:
-        """Return the log lines of the run's events, and its metrics; a constellation has details of its own."""
+    def part_name(self, part: str) -> str:  # noqa: ARG002 - for parts with names
+        """Return the name of a part; empty for one that has only its id."""
+        return ""
+
+    def failed_part(self) -> str:
+        """Return the failed part that explains the end of the run best; empty for none."""
+        return ""
+
+    def start_lines(self, row: RunSummary) -> Iterable[StyledLine]:  # noqa: ARG002 - for machines with more to say
+        """Return lines about what the run was started with."""
+        return ()
+
+    def nested_lines(
+        self,
+        lines: Iterable[HistoryLine],  # noqa: ARG002 - for parts with log lines
+        now: float,
+        local_time: TimeFormat,  # noqa: ARG002 - as above
+        below: PartLines,  # noqa: ARG002 - as above
+    ) -> Iterable[StyledLine]:
+        """Return the lines about the run below the part that has started it."""
+        return self.status_lines(now, MAX_LISTED)
+
+    def detail_lines(
+        self,
+        lines: Iterable[HistoryLine],
+        now: float,
+        local_time: TimeFormat,
+        below: PartLines,  # noqa: ARG002 - for parts with runs below them
+    ) -> Iterable[StyledLine]:
+        """Return the log lines of the run's events, and its metrics.
+
+        Args:
+            lines: the log lines.
+            now: seconds since the epoch.
+            local_time: format of times.
+            below: returns the lines about the child runs of a part.
+        """
         found = [StyledLine(self.heading, "bold")]
         for it in lines:
             if it.weight == "event":
                 what = f"{plain(it.part)}  {it.text}" if it.part else it.text
                 found.append(StyledLine(f"  {local_time(it.entry.at, DAYTIME)}  ", "dim").append(what))
         return found + self._metric_lines(self.summary(), now)
+
+    def subject_lines(self, question: OpenQuestion) -> list[str]:
+        """Return the subject of an open question in short."""
+        return folded_subject(subject_of(question))
+
+    def data_fields(self, now: float, states: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: ARG002 - for machines with more data
+        """Return the machine's own fields of the JSON data that ``show`` prints; ``states`` is the history of its states."""
+        return {"states": states}
+
+    # -- why ---------------------------------------------------------------------------------------
+
+    def events_of(self, part: str, lines: Iterable[HistoryLine]) -> list[PartEvent]:
+        """Return the events of a part in order, from the log lines of the run; empty if it never existed."""
+        return [
+            PartEvent(seq=it.entry.seq, at=it.entry.at, actor=it.entry.actor, text=it.text, because=self.reasons(part, it.entry))
+            for it in lines
+            if it.part == part and self.explains(it)
+        ]
+
+    def explains(self, it: HistoryLine) -> bool:
+        """Return True if a log line is one of the reasons behind its part."""
+        return it.weight == "event"
+
+    def reasons(self, part: str, entry: Entry) -> tuple[str, ...]:  # noqa: ARG002 - for entries with reasons
+        """Return the reasons behind an entry, line by line."""
+        return ()
+
+    def standing(self, part: str) -> str:
+        """Return the current status of a part in words, with the reason."""
+        return self.part_status().get(part, "no longer part of the run")
 
     def _metric_lines(self, words: str, now: float) -> list[StyledLine]:
         return [
@@ -155,8 +223,7 @@ class RunHistory:
         lines = self._log_lines(entry)
         view = self.view if isinstance(self.view, BaseView) else None
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
-            is_queued = isinstance(effect, Dispatch) and effect.queued
-            self.spans[effect_id] = Span(effect, entry.at, begun=None if is_queued else entry.at)
+            self.spans[effect_id] = Span(effect, entry.at, begun=entry.at)
             self._parts[effect_id] = part = view.part_of(effect_id, effect) if view else ""
             if isinstance(effect, StartChild):
                 self.children[effect_id] = part
@@ -199,7 +266,7 @@ def log_line(history: RunHistory, it: HistoryLine, local_time: TimeFormat) -> St
     """Return a log line with the time of day and the part that it is about."""
     line = StyledLine(local_time(it.entry.at, DAYTIME), "dim").append("  ")
     if it.part:
-        task = history.constellation.tasks.get(it.part)
+        name = history.part_name(it.part)
         line.append(f"{plain(it.part)} ", "dim")
-        line.append(f"{plain(task.name)}  " if task and task.name else " ", "bold")
+        line.append(f"{plain(name)}  " if name else " ", "bold")
     return line.append(it.text)

@@ -77,6 +77,10 @@ class OpenQuestion(Protocol):
     """The row of an open question to a person."""
 
     @property
+    def run_id(self) -> str:
+        """Return the id of the run that asks."""
+
+    @property
     def inquiry_id(self) -> str:
         """Return its id."""
 

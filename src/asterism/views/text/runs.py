@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asterism.views.text.history import MOMENT
 from asterism.views.text.rows import RunSummary
-from asterism.views.text.styled_line import StyledLine, TimeFormat
+from asterism.views.text.styled_line import MOMENT, StyledLine, TimeFormat
 from asterism.views.words import plain
 
 MINUTE = "%Y-%m-%d %H:%M"

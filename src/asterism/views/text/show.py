@@ -7,23 +7,17 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from asterism.constellation.machine.memory import ConstellationMemory
-from asterism.constellation.model.task import TaskStatus
-from asterism.constellation.view.history import ConstellationHistory
-from asterism.constellation.view.metrics import measure
-from asterism.constellation.view.plan_history import decision_words, usage_words
-from asterism.constellation.view.proposals import answer_line, answered_line, proposal_lines, subject_of
-from asterism.constellation.view.task_details import MAX_LISTED, metric_lines, task_lines
 from asterism.engine.control.children import child_run_id
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.journal import Record, check_whole, state_history, time_per_state
 from asterism.engine.kernel.packing import packer
-from asterism.views.text.history import DAYTIME, MOMENT, HistoryLine, RunHistory, differences, unread_history
+from asterism.views.text.history import HistoryLine, RunHistory, differences, unread_history
+from asterism.views.text.questions import answer_line, answered_line
 from asterism.views.text.rows import OpenQuestion, PendingAnswer, RunSummary
 from asterism.views.text.runs import status_words, stuck_words
-from asterism.views.text.styled_line import StyledLine, TimeFormat
+from asterism.views.text.styled_line import DAYTIME, MOMENT, StyledLine, TimeFormat
 from asterism.views.view import Shown
-from asterism.views.words import count, duration, plain, preview
+from asterism.views.words import duration, plain
 
 MAX_DRAWN = 400
 """Lines of the drawing at most."""
@@ -109,25 +103,15 @@ def show_lines(
     """
     now = _until(tree, now)
     yield from _head_lines(tree, local_time)
-    yield from _question_lines(asked, pending_answers(inbox), previews, tree.row.root)
+    yield from _question_lines(tree, asked, pending_answers(inbox), previews)
     yield from _next_lines(tree, asked)
     yield from (StyledLine(), *_start_lines(tree, now, local_time))
     history = tree.history
     if picture := history.status_lines(now, MAX_DRAWN):
         yield from (StyledLine(), *picture)
     yield from (StyledLine(), StyledLine("states", "bold"), *_state_lines(tree, now, local_time))
-    if isinstance(history, ConstellationHistory):
-        metrics = measure(history, now)
-        yield from (
-            StyledLine(),
-            StyledLine("tasks", "bold"),
-            *task_lines(history, tree.lines, metrics, local_time, _below(tree, now, local_time)),
-        )
-        yield from (StyledLine(), StyledLine("metrics", "bold"), *metric_lines(metrics))
-        yield from _planning_lines(history, local_time)
-    else:
-        yield StyledLine()
-        yield from history.detail_lines(tree.lines, now, local_time)
+    yield StyledLine()
+    yield from history.detail_lines(tree.lines, now, local_time, _below(tree, now, local_time))
     yield from _origin_lines(history, origin)
 
 
@@ -169,8 +153,7 @@ def _start_lines(tree: RunTree, now: float, local_time: TimeFormat) -> Iterator[
     if row.parent:
         yield StyledLine(f"part of run {plain(row.root)}", "dim")
     yield from (StyledLine(line, "dim") for line in guard_lines(history.run.memory.guards))
-    if isinstance(history, ConstellationHistory):
-        yield from _session_lines(row, history.memory)
+    yield from history.start_lines(row)
 
 
 def guard_lines(guards: Guards) -> Iterator[str]:
@@ -202,7 +185,7 @@ def _next_lines(tree: RunTree, asked: Sequence[OpenQuestion]) -> Iterator[Styled
     """Yield the commands that continue a run, or explain its failure; none for a run that needs none."""
     row, history = tree.row, tree.history
     root, run = plain(row.root), plain(row.run_id)
-    if type(history) is RunHistory:
+    if not history.has_commands:
         return  # only its program can continue it
     commands: list[tuple[str, str]] = []
     if row.status == "ended":
@@ -218,30 +201,16 @@ def _next_lines(tree: RunTree, asked: Sequence[OpenQuestion]) -> Iterator[Styled
 
 
 def _failure_commands(tree: RunTree) -> list[tuple[str, str]]:
-    """Return the commands that explain and retry the failed tasks of an ended run, or of a plan that it started."""
+    """Return the commands that explain and retry the failed parts of an ended run, or of a plan that it started."""
     run = plain(tree.row.run_id)
-    tasks = [task for task in tree.history.constellation.in_order() if task.status is TaskStatus.FAILED and task.role == "task"]
-    if tasks:
-        explain = ("explain", f"asterism why {run} {plain(tasks[0].task_id)}")
+    if part := tree.history.failed_part():
+        explain = ("explain", f"asterism why {run} {plain(part)}")
         return [explain, ("run what failed again", f"asterism retry {run}")] if not tree.row.parent else [explain]
-    if isinstance(tree.history, ConstellationHistory):
+    if tree.history.retries:
         return []
-    plans = [child for part in tree.children.values() for child in part if isinstance(child.history, ConstellationHistory)]
+    plans = [child for part in tree.children.values() for child in part if child.history.retries]
     failed = [plain(plan.row.run_id) for plan in plans if plan.row.outcome == "failed"]
     return [("run what failed again", f"asterism retry {failed[-1]}")] if failed else []
-
-
-def _session_lines(row: RunSummary, memory: ConstellationMemory) -> Iterator[StyledLine]:
-    """Yield lines about the parameters and the fleet of a run, its earlier rounds and the limit at which it has paused."""
-    if memory.params:
-        yield StyledLine(f"parameters {preview(memory.params)}", "dim")
-    if memory.fleet_file:
-        yield StyledLine(f"fleet {plain(memory.fleet_file)}", "dim")
-    if memory.previous_rounds:
-        before = ", ".join(str(earlier.get("run", "")) for earlier in memory.previous_rounds)
-        yield StyledLine(f"session {plain(row.session)}: follows {plain(before)}", "dim")
-    if memory.limit:
-        yield StyledLine(f"paused at a limit: {plain(memory.limit)}", "yellow")
 
 
 def _state_lines(tree: RunTree, now: float, local_time: TimeFormat) -> list[StyledLine]:
@@ -252,39 +221,15 @@ def _state_lines(tree: RunTree, now: float, local_time: TimeFormat) -> list[Styl
 
 
 def _below(tree: RunTree, now: float, local_time: TimeFormat) -> Callable[[str], Iterator[StyledLine]]:
-    """Return a function that yields the lines about the child runs of a task."""
+    """Return a function that yields the lines about the child runs of a part."""
 
-    def lines(task_id: str) -> Iterator[StyledLine]:
-        for child in tree.children.get(task_id, ()):
+    def lines(part: str) -> Iterator[StyledLine]:
+        for child in tree.children.get(part, ()):
             yield StyledLine(f"      run {plain(child.row.run_id)}  ", "dim").append(*status_words(child.row))
-            history = child.history
-            if isinstance(history, ConstellationHistory):
-                below: Iterable[StyledLine] = task_lines(
-                    history, child.lines, measure(history, now), local_time, _below(child, now, local_time)
-                )
-            else:
-                below = history.status_lines(now, MAX_LISTED)
+            below = child.history.nested_lines(child.lines, now, local_time, _below(child, now, local_time))
             yield from (StyledLine("      ").append_line(line) for line in below)
 
     return lines
-
-
-def _planning_lines(history: ConstellationHistory, local_time: TimeFormat) -> Iterator[StyledLine]:
-    """Yield lines about the decisions on the constellation; none for a submitted plan that was never changed."""
-    listed, memory = history.later_decisions, history.memory
-    if not listed:
-        return
-    yield from (StyledLine(), StyledLine("planning", "bold"))
-    for decision in listed[:MAX_LISTED]:
-        head, *more = decision_words(decision)
-        line = StyledLine(f"  #{decision.seq} {local_time(decision.at, DAYTIME)}  ", "dim").append(head)
-        yield line.append(f"  ({plain(decision.actor)})", "dim")
-        yield from (StyledLine(f"      {text}") for text in more)
-    if len(listed) > MAX_LISTED:
-        yield StyledLine(f"  and {count(len(listed) - MAX_LISTED, 'decision')} more; --json has all", "dim")
-    if memory.asks:
-        used = usage_words(memory.used)
-        yield StyledLine(f"  total: {count(memory.asks, 'question')}{f', {used}' if used else ''}")
 
 
 def pending_answers(inbox: Iterable[PendingAnswer]) -> dict[str, PendingAnswer]:
@@ -293,13 +238,22 @@ def pending_answers(inbox: Iterable[PendingAnswer]) -> dict[str, PendingAnswer]:
 
 
 def _question_lines(
-    asked: Sequence[OpenQuestion], answers: Mapping[str, PendingAnswer], previews: Mapping[str, Sequence[str]], root: str
+    tree: RunTree, asked: Sequence[OpenQuestion], answers: Mapping[str, PendingAnswer], previews: Mapping[str, Sequence[str]]
 ) -> Iterator[StyledLine]:
+    histories, root = dict(_histories(tree)), tree.row.root
     for question in asked:
         yield from (StyledLine(), StyledLine(f"waits for a person: {plain(question.prompt, 1000)}", "magenta"))
-        yield from (StyledLine(f"  {line}") for line in (*proposal_lines(subject_of(question)), *previews.get(question.inquiry_id, ())))
+        subject = histories.get(question.run_id, tree.history).subject_lines(question)
+        yield from (StyledLine(f"  {line}") for line in (*subject, *previews.get(question.inquiry_id, ())))
         answer = answers.get(question.inquiry_id)
         yield StyledLine(f"  {answered_line(answer, f'asterism resume {root}') if answer else answer_line(question, root)}")
+
+
+def _histories(tree: RunTree) -> Iterator[tuple[str, RunHistory]]:
+    yield tree.row.run_id, tree.history
+    for children in tree.children.values():
+        for child in children:
+            yield from _histories(child)
 
 
 def _origin_lines(history: RunHistory, origin: RunHistory | None) -> Iterator[StyledLine]:
@@ -333,8 +287,6 @@ def show_data(tree: RunTree, now: float, *, asked: Sequence[OpenQuestion] = (), 
 
 def _tree_data(tree: RunTree, now: float) -> dict[str, Any]:
     row, history = tree.row, tree.history
-    tasked = history if isinstance(history, ConstellationHistory) else None
-    named = {"constellation_id": tasked.constellation.constellation_id} if tasked else {}
     return {
         **result_data(history, row),
         "title": row.title,
@@ -343,22 +295,9 @@ def _tree_data(tree: RunTree, now: float) -> dict[str, Any]:
         **({"problem": row.problem, "tries": row.tries, "due_at": row.due_at} if row.problem else {}),
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        "states": state_history(tree.records, **named),
+        "states": [],
         "time_per_state": time_per_state(tree.records, history.until(now)),
         "guards": msgspec.to_builtins(history.run.memory.guards),
-        **(_constellation_data(tasked, now) if tasked else {}),
+        **history.data_fields(now, state_history(tree.records)),
         "children": [{"task_id": part, **_tree_data(child, now)} for part, runs in tree.children.items() for child in runs],
-    }
-
-
-def _constellation_data(history: ConstellationHistory, now: float) -> dict[str, Any]:
-    memory = history.memory
-    return {
-        "params": memory.params,
-        "constellation": history.constellation.to_dict(),
-        "metrics": msgspec.to_builtins(measure(history, now)),
-        "planning": msgspec.to_builtins(history.decisions),
-        "usage": {"questions": memory.asks, "tokens": memory.used.tokens, **msgspec.to_builtins(memory.used)},
-        "limit": memory.limit,
-        "earlier": [earlier.get("run", "") for earlier in memory.previous_rounds],
     }

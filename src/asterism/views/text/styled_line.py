@@ -8,6 +8,8 @@ from typing import Self
 
 TimeFormat = Callable[[float, str], str]
 """Return a time, in seconds since the epoch, in a format of ``strftime`` and in the reader's time zone."""
+DAYTIME = "%H:%M:%S"
+MOMENT = "%Y-%m-%d %H:%M:%S"
 
 
 class StyledLine:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import Edited
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
-from asterism.constellation.view.history import ConstellationHistory
 from asterism.constellation.view.plan_history import PlanDecision, PlanHistory, decision_words, usage_words
-from asterism.constellation.view.why import TaskEvent, task_events, task_status_words
+from asterism.constellation.view.show import ShownConstellation
+from asterism.constellation.view.why import task_status_words
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.run import Run
 from asterism.views.text.history import HistoryLine
+from asterism.views.text.why import PartEvent
 from asterism.views.view import unread_view
 from tests.support.constellation_harness import Agent
 from tests.support.constellations import action as A  # noqa: N812 - as in the tests of the machine
@@ -19,8 +20,8 @@ from tests.support.constellations import plan
 USED = Usage(model="m:x", requests=1, input_tokens=1200, output_tokens=34, cost_usd=0.005)
 
 
-def read(agent: Agent) -> tuple[ConstellationHistory, list[HistoryLine]]:
-    history = ConstellationHistory(unread_view(FORM, "r"))
+def read(agent: Agent) -> tuple[ShownConstellation, list[HistoryLine]]:
+    history = ShownConstellation(unread_view(FORM, "r"))
     return history, history.read(agent.entries)
 
 
@@ -28,8 +29,9 @@ def decisions(agent: Agent) -> list[PlanDecision]:
     return read(agent)[0].decisions
 
 
-def reasons(agent: Agent, task_id: str) -> list[TaskEvent]:
-    return task_events(task_id, *read(agent))
+def reasons(agent: Agent, task_id: str) -> list[PartEvent]:
+    history, lines = read(agent)
+    return history.events_of(task_id, lines)
 
 
 def texts(agent: Agent, task_id: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asterism.constellation.view.why import task_events
 from asterism.conversation.form import FORM
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent
@@ -69,13 +68,13 @@ def test_why_explains_which_message_or_handler_set_a_field() -> None:
     stage, _ = talk(Adding, "go", "4", "make it 5", "yes")
     history = unread_history(FORM, stage.run_id)
     lines = history.read(map(packer(FLOW_AGENT).unpack, stage.records))
-    assert [reason.text for reason in task_events("amount", history, lines)] == [
+    assert [reason.text for reason in history.events_of("amount", lines)] == [
         'set to 4 by user: "4"',
         'set to 5 by user: "make it 5"',
         "set to 6 in on_running",
     ]
     assert history.part_status()["amount"] == "6"
-    assert task_events("nothing", history, lines) == []
+    assert history.events_of("nothing", lines) == []
 
 
 def test_a_handler_that_a_fork_cancels_is_logged_by_name() -> None:

@@ -12,11 +12,11 @@ from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.task import TaskError
 from asterism.constellation.view.graph import mermaid_flowchart
-from asterism.constellation.view.history import ConstellationHistory
 from asterism.constellation.view.metrics import measure
+from asterism.constellation.view.show import ShownConstellation
 from asterism.constellation.view.task_details import metric_lines
 from asterism.constellation.view.task_lines import plan_lines
-from asterism.constellation.view.why import task_events, task_status_words, why_lines
+from asterism.constellation.view.why import task_status_words
 from asterism.engine.control.run_control import BatchEnded, OwnershipAcquired
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.profile import Skill
@@ -24,6 +24,7 @@ from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import RunRow
 from asterism.views.text.history import HistoryLine
 from asterism.views.text.show import read_tree, show_data, show_lines
+from asterism.views.text.why import why_lines
 from tests.unit.views.text.test_history import WORK, Written, unread
 
 DESK = {"device": "desk", "skill": "work"}
@@ -56,7 +57,7 @@ class Scene(Written):
         self.at(0, OwnershipAcquired(epoch=1, owner="me"))
         self.at(0, BatchEnded())
 
-    def read(self) -> tuple[ConstellationHistory, list[HistoryLine]]:
+    def read(self) -> tuple[ShownConstellation, list[HistoryLine]]:
         history = unread()
         return history, history.read(self.entries)
 
@@ -140,7 +141,7 @@ def test_the_clocks_of_an_interrupted_run_stop_at_its_last_entry() -> None:
 
 def test_why_says_the_arguments_that_a_task_started_with() -> None:
     history, lines = failed().read()
-    told = [str(line) for line in why_lines("a", "", task_events("a", history, lines), lambda at, _: f"{at:g}")]
+    told = [str(line) for line in why_lines("a", "", history.events_of("a", lines), lambda at, _: f"{at:g}")]
     assert "      arguments: url=https://x" in told
     assert standing(failed(), "rare") == "SKIPPED: n > 10 is false: n is 7"
 

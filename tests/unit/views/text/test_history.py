@@ -24,9 +24,9 @@ from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.task import TaskError, TaskStatus
 from asterism.constellation.view.graph import mermaid_flowchart
-from asterism.constellation.view.history import ConstellationHistory
 from asterism.constellation.view.item_lines import item_lines
 from asterism.constellation.view.metrics import measure
+from asterism.constellation.view.show import ShownConstellation
 from asterism.constellation.view.task_lines import plan_lines
 from asterism.constellation.view.why import task_status_words
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
@@ -42,8 +42,8 @@ from tests.support.machine_harness import as_shown
 WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),), concurrency=8)
 
 
-def unread() -> ConstellationHistory:
-    return ConstellationHistory(unread_view(FORM, "r"))
+def unread() -> ShownConstellation:
+    return ShownConstellation(unread_view(FORM, "r"))
 
 
 class Written:
@@ -67,7 +67,7 @@ class Written:
         self.at(at, AttemptEnded(effect_id=effect, result=None if error else {"n": 1}, error=error), "device:desk")
         self.at(at, BatchEnded())
 
-    def history(self) -> tuple[ConstellationHistory, list[str]]:
+    def history(self) -> tuple[ShownConstellation, list[str]]:
         history = unread()
         lines_read = history.read(self.entries)
         return history, [f"{it.part} {it.text}".strip() for it in lines_read if it.weight == "event"]
