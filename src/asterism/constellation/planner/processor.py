@@ -218,6 +218,7 @@ async def _rehearse(context: ConstellationProcessorContext, actions: list[dict[s
 
 
 @depends_on(ContextNames.PROMPT_MESSAGE, ContextNames.RESPONSE_TEXT)
+@provides(ContextNames.MEMORY_ITEM)
 async def update_memory(context: ConstellationProcessorContext) -> None:
     """Truncate the prompt and the reply to the length that the journal records."""
     context.memory_item = {"prompt": cut(context.prompt_message, MAX_REMEMBERED), "reply": cut(context.response_text, MAX_REMEMBERED)}

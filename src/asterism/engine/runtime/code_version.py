@@ -14,8 +14,10 @@ from typing import Any
 from asterism.engine.control.common_rows import RunControl
 from asterism.engine.kernel.machine import Machine, Row
 
-_ROOT = Path(__file__).parents[1]
-_NOT_OWN = frozenset({"asterism", "msgspec", *sys.stdlib_module_names})
+_OURS = "asterism."
+_KERNEL = ("asterism.engine.kernel.run", "asterism.engine.control.common_rows")
+"""Modules that advance the runs of every machine; with what they import, they are the kernel."""
+_NOT_OWN = frozenset({"msgspec", *sys.stdlib_module_names})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 MAX_SOURCES = 1000
 """Source files of one machine; no snapshots are taken of the runs of a machine that has more."""
@@ -27,29 +29,18 @@ def code_version(machine: Machine[Any]) -> str:
 
     It is unknown if a module has no file, as in an interactive session.
 
-    It covers ``kernel``, ``language``, ``constellation`` and ``machines``; for a program's own
-    machine also the modules of its states, moves, events, effects and memory, and the modules that
-    these import from their own folder or below it. After a change the whole journal is replayed.
+    It covers the kernel, and the modules of the machine's states, moves, events, effects and memory
+    with what they import: of Asterism, all folders of these; of others, the modules in their own
+    folder or below it. After a change the whole journal is replayed.
     """
-    sources = _own_sources(machine)
-    if sources is None:
-        return ""
-    return hashlib.sha256(b"".join((_core(), *(source.read_bytes() for source in sorted(sources))))).hexdigest()[:16]
+    sources = sources_of(machine)
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sorted(sources))).hexdigest()[:16] if sources else ""
 
 
-@functools.cache
-def _core() -> bytes:
-    """Return a digest of the packages that advance the runs of every machine."""
-    sources = sorted(
-        source for package in ("kernel", "language", "constellation", "machines") for source in (_ROOT / package).rglob("*.py")
-    )
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).digest()
-
-
-def _own_sources(machine: Machine[Any]) -> set[Path] | None:
-    """Return a machine's source files outside of asterism; None if one is missing, or too many."""
+def sources_of(machine: Machine[Any]) -> set[Path] | None:
+    """Return the source files that ``code_version`` covers; None if one is missing, or there are too many."""
     found: set[Path] = set()
-    todo = {name: sys.modules.get(name) for name in _modules(machine)}
+    todo = {name: sys.modules.get(name) for name in (*_modules(machine), *_KERNEL)}
     seen = set(todo)
     while todo:
         name, module = todo.popitem()
@@ -58,8 +49,13 @@ def _own_sources(machine: Machine[Any]) -> set[Path] | None:
         source = Path(getattr(module, "__file__", None) or "")
         if module is None or not source.is_file() or len(found) >= MAX_SOURCES:
             return None
-        found.add(source)
-        near = {it.__name__: it for it in _imported(module) if it.__name__ not in seen and _is_below(it, source.parent)}
+        is_ours = name.startswith(_OURS)
+        found.update(source.parent.glob("*.py") if is_ours else [source])
+        near = {
+            it.__name__: it
+            for it in _imported(module)
+            if it.__name__ not in seen and (it.__name__.startswith(_OURS) if is_ours else _is_below(it, source.parent))
+        }
         seen.update(near)
         todo.update(near)
     return found

@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 
+import asterism
 from asterism.app.bootstrap import FORMS
 from asterism.engine.control import Machine
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run
 from asterism.engine.kernel.snapshot import Snapshot, take_snapshot
 from asterism.engine.ports.store import RunRow
-from asterism.engine.runtime.code_version import code_version
+from asterism.engine.runtime.code_version import code_version, sources_of
 from asterism.engine.runtime.snapshots import SnapshotPolicy, load
 from asterism.stores.memory import MemoryStore
 
+PACKAGE = Path(asterism.__file__).parent
 TABLE = """
 from enum import StrEnum
 from asterism.engine.control import Event, RunControl, cancels_to, define_machine, fails_to, row
@@ -173,6 +175,12 @@ def test_no_snapshots_are_taken_of_a_machine_without_source(counter: Counter) ->
     assert SnapshotPolicy(0).after(run, []) is None
 
 
-def test_the_built_in_machines_have_one_fingerprint() -> None:
-    assert len({code_version(form.machine) for form in FORMS.values()}) == 1
-    assert all(code_version(form.machine) for form in FORMS.values())
+@pytest.mark.parametrize("machine", [form.machine for form in FORMS.values()], ids=lambda it: it.name)
+def test_the_whole_code_of_a_machine_is_covered_and_nothing_that_no_move_runs(machine: Machine[Any]) -> None:
+    form = {"constellation agent": "constellation", "orchestration loop": "loop", "flow agent": "conversation"}[machine.name]
+    covered = {source.relative_to(PACKAGE) for source in sources_of(machine) or ()}
+    pure = [PACKAGE / "engine" / "kernel", PACKAGE / "engine" / "control", PACKAGE / form / "machine"]
+    assert {source.relative_to(PACKAGE) for folder in pure for source in folder.glob("*.py")} <= covered
+    assert (Path("constellation/model/batch.py") in covered) == (form == "constellation")
+    assert not {room for room, *_ in (path.parts for path in covered)} & {"app", "cli", "console", "service", "stores", "testing"}
+    assert code_version(machine)
