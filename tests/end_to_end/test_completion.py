@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import asterism
 from asterism.cli import main
 
 CASES = [
@@ -33,16 +36,22 @@ printf '%s\n' "${COMPREPLY[@]}"
 """
 
 
+async def with_runs(database: Path) -> None:
+    async with asterism.connect(database) as client:
+        for number in (2, 1):
+            await asterism.submit(client, "measure", run_id=f"261122-0000000{number}")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with a plan, a fleet and a program `asterism` that lists two runs."""
+    """Return a folder with a plan, a fleet, a program `asterism` and its database of two runs."""
     (tmp_path / "plan.json").touch()
     (tmp_path / "fleet.toml").touch()
     program = tmp_path / "bin" / "asterism"
     program.parent.mkdir()
-    runs = "\n".join(f'  {{\n    "run": "261122-0000000{number}",\n    "title": "x"\n  }},' for number in (1, 2))
-    program.write_text(f"#!/bin/sh\ncat <<'END'\n[\n{runs}\n]\nEND\n", encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m asterism.cli "$@"\n', encoding="utf-8")
     program.chmod(0o755)
+    asyncio.run(with_runs(tmp_path / "runs.db"))
     return tmp_path
 
 
@@ -58,6 +67,7 @@ def environment(folder: Path) -> dict[str, str]:
         "HOME": str(folder),
         "XDG_CONFIG_HOME": str(folder),
         "TERM": "dumb",
+        "ASTERISM_DATABASE": str(folder / "runs.db"),
     }
 
 

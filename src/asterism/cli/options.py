@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from asterism.cli.completion_command import run_ids
 from asterism.constellation.machine.events import Hold, RaiseLimits, Replan, RunOptions
 from asterism.errors import InvalidInput
 
@@ -43,7 +44,10 @@ EveryItem = Annotated[
     bool, Parameter(name="--every-item", negative=(), help="In a pipe, print each event of a fan-out's items; else a summary.")
 ]
 Mermaid = Annotated[bool, Parameter(name="--mermaid", negative=(), help="Print a Mermaid flowchart.")]
-RunId = Annotated[str, Parameter(name="RUN", help="Id of a run, or the first characters of the id or of its part after the hyphen.")]
+RunId = Annotated[
+    str,
+    Parameter(name="RUN", help="Id of a run, or the first characters of the id or of its part after the hyphen.", completer=run_ids),
+]
 Here = Annotated[bool, Parameter(name="--here", negative=(), help="Drive the run in this command, also if a server could.")]
 ResultFile = Annotated[Path | None, Parameter(name="--result-file", help="Also write the result to this file, as one JSON object.")]
 Model = Annotated[

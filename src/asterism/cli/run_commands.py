@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from asterism.app.bootstrap import open_devices, open_driver_for, open_planner, open_runtime, open_store
 from asterism.app.settings import database_path, model_choice, server_url
+from asterism.cli.completion_command import run_ids
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.foreground import drive
 from asterism.cli.options import (
@@ -204,6 +205,7 @@ def resume(
             name="RUN",
             help="Id of a run, or the first characters of the id or of its part after the hyphen [default: every interrupted run, "
             "and every run with an answer or an expired question; never a paused one].",
+            completer=run_ids,
         ),
     ] = None,
     /,
