@@ -342,8 +342,8 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
         deadline_at: epoch second at which the attempt must have ended, even if it still waits in a
             queue; None for none.
         recovery: recovery after a crash, from the skill.
-        sources: of a task with ``join: any``, ids of the predecessors that had completed, whose results
-            it receives; None for all.
+        sources: ids of the predecessors that had completed when it was made, whose results it receives:
+            the others may complete before a restart. None for all.
         queued: True if other attempts of this run have all places of the device, so that the attempt
             begins with an ``AttemptBegun``; False if it counts as begun now.
         env, folder: variables and working folder of the task, as ``TaskStar`` has them.

@@ -14,7 +14,7 @@ from asterism.constellation.machine.device_question import DeviceQuestion, Devic
 from asterism.constellation.machine.events import AttemptLooked, Dispatch, LookAtAttempt
 from asterism.constellation.machine.guarding import GUARDED, INTERRUPTED, VOID, is_remote, permit_task
 from asterism.constellation.machine.memory import DEVICE, ConstellationMemory
-from asterism.constellation.machine.requests import attempt_request
+from asterism.constellation.machine.requests import attempt_request, request_shown
 from asterism.constellation.machine.stopping import drop_effect
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Continued, LegStarted, Started
@@ -228,46 +228,11 @@ def approved_by(inquiry: OpenInquiry, attempt: Dispatch, context: StepContext) -
 
 
 def shown(memory: ConstellationMemory, attempt: Dispatch, context: StepContext) -> dict[str, Any]:
-    """Return what a person decides about: the request as the device gets it, but for what only identifies and times it."""
+    """Return what a person decides about: the request, with the plan of a task that has one."""
     if context.rules < GUARDED:
         return _shown_before(attempt)
-    request = msgspec.to_builtins(attempt_request(memory, context.run_id, f"{context.run_id}:0.0", attempt))
-    found = {
-        _NAMES.get(name, name): value
-        for name, value in request.items()
-        if name not in _NOT_SHOWN and (value not in _EMPTY or name == "arguments")
-    }
+    found = request_shown(attempt_request(memory, context.run_id, f"{context.run_id}:0.0", attempt))
     return {**found, "constellation": attempt.plan} if attempt.plan is not None else found
-
-
-_NOT_SHOWN = frozenset(
-    {
-        "key",
-        "folder",
-        "run_id",
-        "number",
-        "priority",
-        "issued",
-        "timeout_s",
-        "deadline",
-        "queued",
-        "repeatable",
-        "begins_durably",
-        "again",
-        "handle",
-        "since",
-        "leg",
-        "reply",
-        "state",
-        "secrets",
-        "networked",
-        "approval",
-        "is_foreign",
-    }
-)
-"""Fields of ``Attempt`` that identify and time it, or are the same for the whole run. Any other field is shown and approved."""
-_NAMES = {"device_id": "device", "task_folder": "folder"}
-_EMPTY: tuple[Any, ...] = ("", {}, [], None)
 
 
 def _shown_before(attempt: Dispatch) -> dict[str, Any]:

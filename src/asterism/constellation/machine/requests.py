@@ -190,6 +190,46 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         return self.key if self.leg == 1 else f"{self.key}#{self.leg}"
 
 
+_NOT_SHOWN = frozenset(
+    {
+        "key",
+        "folder",
+        "run_id",
+        "number",
+        "priority",
+        "issued",
+        "timeout_s",
+        "deadline",
+        "queued",
+        "repeatable",
+        "begins_durably",
+        "again",
+        "handle",
+        "since",
+        "leg",
+        "reply",
+        "state",
+        "secrets",
+        "networked",
+        "approval",
+        "is_foreign",
+    }
+)
+"""Fields of ``Attempt`` that identify and time it, or are the same for the whole run. Any other field is shown and approved."""
+_NAMES = {"device_id": "device", "task_folder": "folder"}
+_EMPTY: tuple[Any, ...] = ("", {}, [], None)
+
+
+def request_shown(attempt: Attempt) -> dict[str, Any]:
+    """Return what a person approves of an attempt: the request as the device gets it, but for what only identifies and times it."""
+    request = msgspec.to_builtins(attempt)
+    return {
+        _NAMES.get(name, name): value
+        for name, value in request.items()
+        if name not in _NOT_SHOWN and (value not in _EMPTY or name == "arguments")
+    }
+
+
 def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerRequest:
     memory = run.memory
     return PlannerRequest(
@@ -219,7 +259,7 @@ def attempt_request(memory: ConstellationMemory, run_id: str, effect_id: str, ef
     constellation = memory.constellation
     task = constellation.tasks[effect.task_id]
     results = predecessor_results(task, constellation)
-    if effect.sources is not None:  # others may have completed since
+    if effect.sources is not None:
         results = {task_id: result for task_id, result in results.items() if task_id in effect.sources}
     seq, _, index = effect_id.rpartition(":")[2].partition(".")
     key, repeatable = effect.key(effect_id), effect.repeatable

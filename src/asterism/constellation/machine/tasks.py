@@ -196,6 +196,8 @@ def _recovery(memory: ConstellationMemory, task: TaskStar) -> RecoveryPolicy:
 
 
 def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
+    tasks, before = memory.constellation.tasks, memory.constellation.predecessors(task.item_of or task.task_id)
+    have_completed = all(tasks[source].status is TaskStatus.COMPLETED for source in before)
     return Dispatch(
         task_id=task.task_id,
         device=task.device,
@@ -208,7 +210,7 @@ def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, A
         deadline_at=None if task.deadline_s is None else memory.started_at + task.deadline_s,
         recovery=_recovery(memory, task),
         plan=task.constellation,
-        sources=tuple(predecessor_results(task, memory.constellation)) if task.join == "any" else None,
+        sources=None if have_completed else tuple(predecessor_results(task, memory.constellation)),
         env=task.env,
         folder=task.folder,
     )

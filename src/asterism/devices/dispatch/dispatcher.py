@@ -32,6 +32,7 @@ from typing import Self
 
 import msgspec
 
+from asterism.constellation.machine.requests import request_shown
 from asterism.constellation.model.references import secrets_in
 from asterism.constellation.model.task import ErrorCode, TaskError
 from asterism.devices.attempts.remote_secrets import DeviceFailed, perform_masked
@@ -40,7 +41,7 @@ from asterism.devices.dispatch.lane import Lane, LaneItem
 from asterism.devices.dispatch.places import LockedPlace, Places
 from asterism.devices.dispatch.remote_stop import LOST_S, STOP_TRY_S, stop_once, stop_until
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Continuing, Device, RemoteDevice
-from asterism.engine.kernel.guards import GuardedWork, Guards, is_within, permit, program_texts
+from asterism.engine.kernel.guards import GuardedWork, Guards, digest_of, is_within, permit, program_texts
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import how_to_write_there
 
@@ -124,7 +125,7 @@ class Dispatcher(DeviceLanes):
 
         Errors in the result: ``timeout``, ``deadline``, ``device_lost``, ``crashed`` (the device
         raised); ``no_device`` (unknown device, or full queue); ``guarded`` (the present fleet
-        does not let it begin); ``cancelled`` (the dispatcher is closed).
+        does not let it begin, or another request was approved); ``cancelled`` (the dispatcher is closed).
         """
         lane = self._lanes.get(attempt.device_id)
         refusal = self._refusal(lane, attempt)
@@ -370,6 +371,8 @@ def _guarded(profile: AgentProfile, attempt: Attempt) -> str:
             is_foreign=attempt.is_foreign,
         ),
     )
+    if attempt.approval and digest_of(request_shown(attempt)) != attempt.approval:
+        return "it is no longer the request that was approved; retry the task to be asked"
     asks = "the fleet file asks for an approval now, and nobody has approved this attempt; retry the task to be asked"
     return permitted.refusal or _outside(profile, attempt) or (asks if permitted.approval and not attempt.approval else "")
 

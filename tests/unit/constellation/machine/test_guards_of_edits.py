@@ -9,10 +9,11 @@ import pytest
 
 from asterism.constellation.machine.definition import first_event
 from asterism.constellation.machine.events import DeviceLost, Dispatch, Edited, Retry
+from asterism.constellation.machine.requests import attempt_request, request_shown
 from asterism.constellation.model.edits import EditRefused
 from asterism.engine.control.children import ChildEnded, EditedBy, StartChild
 from asterism.engine.control.run_control import Pause, Unpause
-from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
+from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, digest_of
 from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permissions
 from asterism.errors import Refused
 from tests.support.constellation_harness import FLEET, Agent, retried
@@ -108,6 +109,20 @@ def test_a_yes_is_to_the_results_that_the_question_showed_and_not_to_those_of_a_
     assert agent.inquiry().subject["results"] == {"a": {"found": "something else"}}
     agent.answers("approve")
     assert agent.task("b").attempts == 1
+
+
+@pytest.mark.parametrize("more", [{}, {"join": "any"}, {"for_each": {"items": [1]}}])
+def test_an_attempt_gets_the_results_that_were_there_when_it_began_also_after_a_restart(more: dict[str, Any]) -> None:
+    """A predecessor that had failed completes after the yes, while the attempt waits for its device."""
+    tasks = (task("first", skill="again"), {"task_id": "a", "device": "d", "requires_approval": True, **more})
+    agent = Agent(plan(*tasks, dependencies=[{"from": "first", "to": "a", "type": "COMPLETION_ONLY"}]))
+    agent.ends("first", error="raised")
+    agent.answers("approve")
+    agent.batch(Retry(tasks=("first",)))
+    agent.ends("first", {"pay": "others"})
+    (effect, attempt), *_ = agent.outstanding(Dispatch).items()
+    request = attempt_request(agent.memory, "r", effect, attempt)
+    assert (request.results, request.approval) == ({}, digest_of(request_shown(request)))
 
 
 def test_after_a_no_to_another_device_a_retry_asks_again_about_work_that_may_have_finished() -> None:

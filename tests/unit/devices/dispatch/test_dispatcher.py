@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from asterism.constellation.machine.events import DeviceFound, DeviceLost
+from asterism.constellation.machine.requests import request_shown
 from asterism.constellation.model.task import TaskError
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.dispatch.places import Places
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Signs
 from asterism.engine.control.run_control import FleetGuarded
-from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
+from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, digest_of
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import InvalidInput
@@ -455,12 +456,15 @@ def test_an_attempt_that_the_present_fleet_file_guards_does_not_begin(guard: Ski
     assert world.started() == []
 
 
-def test_an_attempt_that_a_person_has_approved_begins_where_the_fleet_file_asks_for_that() -> None:
+@pytest.mark.parametrize(("results", "code"), [({}, "completed"), ({"before": "other"}, "guarded")])
+def test_an_attempt_begins_where_a_person_has_approved_exactly_its_request(results: dict[str, Any], code: str) -> None:
     world = World()
     guards = DeviceGuards(every=SkillGuard(approval=True))
     world.dispatcher = Dispatcher({"laptop": FakeDevice(AgentProfile(device_id="laptop", guards=guards), world.performance_log)}, clock)
-    live(world, begin(world, "a", approval="digest"))
-    assert [key for _, key in world.started()] == ["a"]
+    shown = request_shown(Attempt(key="a", run_id="r", task_id="a", device_id="laptop", skill="a"))
+    live(world, begin(world, "a", results=results, approval=digest_of(shown)))
+    assert world.ended("a")[1] == code
+    assert len(world.started()) == (code == "completed")
 
 
 @pytest.mark.parametrize("named", [False, True])
