@@ -18,7 +18,7 @@ from asterism.console.assets import assets
 from asterism.constellation.model.documents import LineSpec, PlanDocument
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.task import RetryPolicy, TaskError
-from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import IDLE, open_runtime, submit
 from benchmarks.plans import layered
@@ -58,10 +58,11 @@ MANY = 5_000
 TABS = 8
 
 
-class FailingDevice:
+class FailingDevice(Device):
     """Fails at once, so that the retries of a task write entries."""
 
-    profile = IDLE
+    def __init__(self) -> None:
+        super().__init__(IDLE)
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         await signs.begun()

@@ -33,10 +33,11 @@ _TAKE = Skill(name="take", parameters={"type": "object", "properties": {"x": {"t
 IDLE = AgentProfile(device_id="idle", skills=(Skill(name="nothing", idempotent=True), _TAKE), concurrency=10_000)
 
 
-class IdleDevice:
+class IdleDevice(Device):
     """Performs nothing, at once."""
 
-    profile = IDLE
+    def __init__(self) -> None:
+        super().__init__(IDLE)
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         await signs.begun()

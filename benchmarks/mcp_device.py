@@ -15,9 +15,11 @@ from pathlib import Path
 
 from mcp import Client, StdioServerParameters
 
-from asterism.devices.kinds.mcp.entry import McpEntry
-from asterism.devices.kinds.mcp.kind import open_mcp_kind
+from asterism.devices.fleet.fleet_file import FleetContext
+from asterism.devices.kinds.mcp.kind import MCP
+from asterism.devices.kinds.mcp.server import McpEntry
 from asterism.devices.port import Attempt, Device
+from asterism.devices.workers.pool import WorkerPool
 
 SERVER = """
 import asyncio
@@ -83,8 +85,9 @@ async def _both(folder: Path, program: Path, url: str) -> AsyncIterator[tuple[De
     """Open the device and the bare client, each on a connection of its own."""
     command = () if url else (sys.executable, str(program))
     bare = Client(url or StdioServerParameters(command=sys.executable, args=[str(program)]))
-    async with open_mcp_kind(folder / "runs.db") as kind, bare as client:
-        yield await kind.open(McpEntry(id="d", kind="mcp", command=command, url=url), folder), client
+    context = FleetContext(folder, folder / "runs.db", lambda: WorkerPool(folder / "ledger"))
+    async with MCP.open(McpEntry(id="d", kind="mcp", command=command, url=url), context) as device, bare as client:
+        yield device, client
 
 
 async def _turns(repeats: int, url: str, folder: Path, program: Path) -> tuple[float, float, float]:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.engine.kernel.journal import Entry
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import IDLE, open_runtime, submit
@@ -60,10 +60,11 @@ class Killed:
         print(message, file=sys.stderr)
 
 
-class Telling:
+class Telling(Device):
     """A device that says when it is first asked, and is the end of the measurement."""
 
-    profile = IDLE
+    def __init__(self) -> None:
+        super().__init__(IDLE)
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         await signs.begun()

@@ -78,10 +78,11 @@ class Sample(msgspec.Struct, frozen=True):
         return f"| {' | '.join(map(str, cells))} |"
 
 
-class MoodyDevice:
+class MoodyDevice(Device):
     """Does nothing, and fails where it is asked to."""
 
-    profile = IDLE
+    def __init__(self) -> None:
+        super().__init__(IDLE)
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         await signs.begun()

@@ -16,12 +16,11 @@ from pathlib import Path
 
 import asyncssh
 
-from asterism.devices.fleet.fleet_file import open_fleet
-from asterism.devices.kinds.ssh.device import ssh_kind
 from asterism.devices.port import Attempt
 from benchmarks.device_runs import chain, run_s
 from tests.support.attempt_files import TestFiles
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 from tests.support.openssh_server import OpensshServer, find_sshd, openssh_server
 
 PROGRAMS = {"nothing": ("true",), "sleep": ("sleep", "0.1")}
@@ -74,7 +73,7 @@ async def _files_s(mib: int, rounds: int) -> tuple[float, float]:
         folder = Path(name)
         async with openssh_server(folder / "server") as server, contextlib.AsyncExitStack() as stack:
             (server.folder / "fleet.toml").write_text(server.table("host") + LINK, encoding="utf-8")
-            device = (await open_fleet(server.folder / "fleet.toml", {"ssh": ssh_kind(stack)}))["host"]
+            device = (await stack.enter_async_context(open_fleet(server.folder / "fleet.toml")))["host"]
             files, block = TestFiles(folder), os.urandom(1 << 20)
             value = await files.put("source.bin", *itertools.repeat(block, mib))
             source = folder / "contents" / value["$file"].removeprefix("sha256:")

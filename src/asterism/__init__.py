@@ -66,9 +66,9 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.conversation.python.fields import InputField as InputField
     from asterism.conversation.python.fields import OutputField as OutputField
     from asterism.conversation.python.orchestrator import Orchestrator as Orchestrator
+    from asterism.devices.attempts.attempt_files import read_text as read_text
     from asterism.devices.fleet.python_fleet import Device as Device
     from asterism.devices.fleet.python_fleet import Fleet as Fleet
-    from asterism.devices.skills.file_text import read_text as read_text
     from asterism.devices.skills.skill import File as File
     from asterism.devices.skills.skill import SkillContext as SkillContext
     from asterism.devices.skills.skill import skill as skill
@@ -113,7 +113,7 @@ _PUBLIC = {
     "asterism.constellation.python.handle": ("RunHandle", "RunResult"),
     "asterism.constellation.python.reference": ("Task",),
     "asterism.constellation.python.rounds": ("Round", "follow", "submit"),
-    "asterism.devices.skills.file_text": ("read_text",),
+    "asterism.devices.attempts.attempt_files": ("read_text",),
     "asterism.devices.fleet.python_fleet": ("Device", "Fleet"),
     "asterism.devices.skills.skill": ("File", "SkillContext", "skill"),
     "asterism.errors": (

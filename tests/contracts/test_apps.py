@@ -13,6 +13,7 @@ import asterism
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.task import TaskError
 from asterism.constellation.python.app import App
+from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.errors import AsterismError, InvalidInput, Refused, RunNotFound, StoreUnavailable
@@ -183,7 +184,7 @@ def test_a_run_that_does_not_exist_is_not_found(play: Play) -> None:
 
 
 def test_a_client_of_a_server_says_what_is_wrong_with_its_url_or_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("asterism.service.http_connection.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("asterism.service.http_connection.RETRIES", Backoff(0.001, 5.0))
 
     async def scenario() -> None:
         async with serving(tmp_path) as server:

@@ -15,14 +15,12 @@ import msgspec
 import pytest
 
 from asterism.constellation.model.task import TaskError
-from asterism.devices.fleet.fleet_file import open_fleet
-from asterism.devices.kinds.local import local_kind
 from asterism.devices.port import Attempt, AttemptResult, Device
-from asterism.devices.workers.pool import WorkerPool
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.testing import loop as simulation
 from asterism.testing.device import Behaviour, FakeDevice, PerformanceLog, by_skill
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 from tests.support.mcp_devices import open_mcp
 
 SKILLS = ("answer", "raise", "crash", "talk", "wait")
@@ -38,8 +36,8 @@ def play_local(tmp_path: Path, scenario: Scenario) -> None:
     fleet.write_text(f'[[devices]]\nid = "d"\nskills = {[f"{source}:{name}" for name in LOCAL_SKILLS]}\n')
 
     async def whole() -> None:
-        async with asyncio.timeout(60), WorkerPool(tmp_path / "ledger") as pool:
-            await scenario((await open_fleet(fleet, {"local": local_kind(pool)}))["d"])
+        async with asyncio.timeout(60), open_fleet(fleet) as devices:
+            await scenario(devices["d"])
 
     asyncio.run(whole())
 

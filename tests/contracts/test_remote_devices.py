@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,12 +19,10 @@ import pytest
 
 from asterism.constellation.machine.events import AttemptEnded
 from asterism.constellation.python.performers import AttemptPerformer
-from asterism.devices.attempts.process import group_lives
+from asterism.devices.attempts.processes import group_lives
 from asterism.devices.dispatch.dispatcher import Dispatcher
-from asterism.devices.fleet.fleet_file import open_fleet
 from asterism.devices.kinds.a2a import device as a2a_device
-from asterism.devices.kinds.a2a.kind import a2a_kind
-from asterism.devices.kinds.ssh.device import ssh_kind
+from asterism.devices.kinds.registry import KINDS, DeviceKinds
 from asterism.devices.kinds.ssh.script import folder_of
 from asterism.devices.port import Attempt, AttemptResult, DeviceReply, RemoteDevice
 from asterism.engine.kernel.data import MAX_BYTES, files_in, safe_name
@@ -34,6 +33,9 @@ from asterism.testing.remote import FarSide, RemoteJob, SimulatedRemoteDevice
 from tests.support.a2a_process import AgentProcess
 from tests.support.attempt_files import TestFiles
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
+from tests.support.hot_folder import RESULTS, installed, instrument
+from tests.support.hot_folder import begun as jobs_begun
 from tests.support.mcp_devices import TASKS, calls, open_mcp, served
 from tests.support.mcp_task_server import state_of, tasks
 from tests.support.ssh_server import SshServer, ssh_server
@@ -134,8 +136,8 @@ class SshWorld:
         argv = f'["sh", "-c", """({COUNTED}); cp "$@" """, "sh", "{{source}}", "{{output}}"]'
         copy = f'[[devices.commands]]\nname = "copy"\nargv = {argv}\n{COPY}'
         fleet.write_text(self.server.table() + "".join(commands) + copy)
-        async with contextlib.AsyncExitStack() as stack:
-            device = (await open_fleet(fleet, {"ssh": ssh_kind(stack)}))["d"]
+        async with open_fleet(fleet) as devices:
+            device = devices["d"]
             assert isinstance(device, RemoteDevice)
             yield device
 
@@ -173,8 +175,8 @@ class A2aWorld:
     async def device(self) -> AsyncIterator[RemoteDevice]:
         fleet = self._agent.folder / "fleet.toml"
         fleet.write_text(f'[[devices]]\nid = "d"\nkind = "a2a"\nurl = "{self._agent.url}"\n')
-        async with contextlib.AsyncExitStack() as stack:
-            device = (await open_fleet(fleet, {"a2a": a2a_kind(stack)}))["d"]
+        async with open_fleet(fleet) as devices:
+            device = devices["d"]
             assert isinstance(device, RemoteDevice)
             yield device
 
@@ -246,9 +248,48 @@ def play_mcp_tasks(tmp_path: Path, scenario: Scenario) -> None:
         asyncio.run(whole(url))
 
 
+# -- a kind of an installed package ----------------------------------------------------------------
+
+
+class HotFolderWorld:
+    lacks = frozenset({"legs", "files"})
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextlib.asynccontextmanager
+    async def device(self) -> AsyncIterator[RemoteDevice]:
+        fleet = self._folder / "fleet.toml"
+        fleet.write_text(f'[[devices]]\nid = "d"\nkind = "hot_folder"\npath = "jobs"\nprograms = {[*RESULTS, "wait"]}\n')
+        async with open_fleet(fleet, DeviceKinds(KINDS)) as devices:
+            device = devices["d"]
+            assert isinstance(device, RemoteDevice)
+            yield device
+
+    def _job(self, key: str) -> Path:
+        return self._folder / "jobs" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.job"
+
+    def begun(self, key: str) -> int:
+        return jobs_begun(self._folder / "jobs").count(self._job(key).stem)
+
+    def running(self, key: str) -> bool:
+        return bool(self.begun(key)) and not self._job(key).with_suffix(".done").exists()
+
+
+def play_hot_folder(tmp_path: Path, scenario: Scenario) -> None:
+    async def whole() -> None:
+        async with asyncio.timeout(60):
+            await scenario(HotFolderWorld(tmp_path))
+
+    with pytest.MonkeyPatch.context() as patched, instrument(tmp_path / "jobs"):
+        patched.syspath_prepend(installed(tmp_path / "site"))
+        asyncio.run(whole())
+
+
 WORLDS: dict[str, Callable[[Path, Scenario], None]] = {
     "a2a": play_a2a,
     "a2a 0.3": play_a2a_legacy,
+    "hot folder": play_hot_folder,
     "mcp": play_mcp,
     "mcp tasks": play_mcp_tasks,
     "simulated": play_simulated,

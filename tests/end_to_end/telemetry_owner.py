@@ -34,7 +34,7 @@ RESULTS: dict[str, tuple[str, dict[str, Any]]] = {
 """Device -> its skill, and what that returns. Only ``deploy`` may not be repeated."""
 
 
-class ReadyDevice:
+class ReadyDevice(Device):
     """Has its result ready."""
 
     def __init__(self, device_id: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import subprocess
 import sys
 import time
@@ -12,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from asterism.devices.fleet.fleet_file import open_fleet
 from asterism.devices.kinds.a2a.content import message_id
-from asterism.devices.kinds.a2a.kind import a2a_kind
 from asterism.devices.port import Attempt, DeviceReply, RemoteDevice
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 
 SDK = "a2a-sdk[http-server]==0.3.26"
 AGENT = Path(__file__).parents[1] / "support" / "a2a_legacy_agent.py"
@@ -42,8 +40,8 @@ def url(tmp_path: Path) -> Iterator[str]:
 def test_an_agent_on_the_old_sdk_asks_is_answered_and_stopped(tmp_path: Path, url: str) -> None:
     async def scenario() -> None:
         (tmp_path / "fleet.toml").write_text(f'[[devices]]\nid = "d"\nkind = "a2a"\nurl = "{url}"\n')
-        async with asyncio.timeout(60), contextlib.AsyncExitStack() as stack:
-            device = (await open_fleet(tmp_path / "fleet.toml", {"a2a": a2a_kind(stack)}))["d"]
+        async with asyncio.timeout(60), open_fleet(tmp_path / "fleet.toml") as devices:
+            device = devices["d"]
             assert isinstance(device, RemoteDevice)
             first = Attempt(key="r:1.0", run_id="r", task_id="t", device_id="d", skill="", description="ask")
             heard = Heard()

@@ -20,6 +20,7 @@ from asterism.devices.port import Attempt, AttemptResult
 from asterism.devices.workers import pool as pool_module
 from asterism.devices.workers.handle import WorkerHandle
 from asterism.devices.workers.pool import WorkerPool, WorkerSettings
+from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.ports.performer import TENANT
 from tests.support.device_signs import Heard
 
@@ -201,7 +202,7 @@ def test_an_attempt_waits_as_one_that_has_not_begun_while_no_worker_can_be_start
         assert (await perform("spoil", signs, what="nothing")).result == "nothing"
         assert signs.signs == ["queued: no worker could be started: [Errno 24] Too many open files", "begun"]
 
-    monkeypatch.setattr(pool_module, "_FIRST_LOOK_S", 0.01)
+    monkeypatch.setattr(pool_module, "_LOOKS", Backoff(0.01, 30.0))
     play(tmp_path, scenario)
 
 

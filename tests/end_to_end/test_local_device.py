@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.attempts.process import start_mark
+from asterism.devices.attempts.processes import reap_orphans, start_mark
 from asterism.devices.attempts.worker_protocol import CommandJob, FunctionJob, Job
 from asterism.devices.dispatch.places import Places
 from asterism.devices.port import Attempt, AttemptResult, Signs
 from asterism.devices.workers.pool import WorkerPool, WorkerSettings
-from asterism.devices.workers.worker_ledger import reap_orphans
 from asterism.errors import StoreUnavailable
 from tests.support.device_signs import Heard
 

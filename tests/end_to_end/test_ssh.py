@@ -9,18 +9,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asterism.devices.fleet.fleet_file import open_fleet
-from asterism.devices.kinds.ssh.device import SshDevice, ssh_kind
+from asterism.devices.kinds.ssh.device import SshDevice
 from asterism.devices.kinds.ssh.script import folder_of
 from asterism.devices.port import Attempt, AttemptResult
 from tests.support.attempt_files import TestFiles
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 from tests.support.openssh_server import OpensshServer, find_sshd, openssh_server, processes
 
 ROOT = Path(__file__).parents[2]
@@ -50,11 +49,12 @@ Scenario = Callable[[OpensshServer, SshDevice], Awaitable[None]]
 
 def play(folder: Path, scenario: Scenario) -> None:
     async def whole() -> None:
-        async with asyncio.timeout(120), openssh_server(folder) as server, AsyncExitStack() as stack:
+        async with asyncio.timeout(120), openssh_server(folder) as server:
             (folder / "fleet.toml").write_text(server.table("d") + COMMANDS)
-            device = (await open_fleet(folder / "fleet.toml", {"ssh": ssh_kind(stack)}))["d"]
-            assert isinstance(device, SshDevice)
-            await scenario(server, device)
+            async with open_fleet(folder / "fleet.toml") as devices:
+                device = devices["d"]
+                assert isinstance(device, SshDevice)
+                await scenario(server, device)
 
     asyncio.run(whole())
 
@@ -140,15 +140,15 @@ def test_stop_ends_the_group_and_prevents_a_late_start(tmp_path: Path) -> None:
 def test_a_client_that_is_killed_in_the_middle_of_the_output_is_replaced_by_another(tmp_path: Path) -> None:
     program = """
 import asyncio, sys
-from contextlib import AsyncExitStack
 from pathlib import Path
-from tests.end_to_end.test_ssh import attempt, open_fleet, ssh_kind
+from tests.end_to_end.test_ssh import attempt
 from tests.support.attempt_files import TestFiles
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 
 async def main():
-    async with AsyncExitStack() as stack:
-        device = (await open_fleet(Path(sys.argv[1]), {"ssh": ssh_kind(stack)}))["d"]
+    async with open_fleet(Path(sys.argv[1])) as devices:
+        device = devices["d"]
         await device.perform(attempt(sys.argv[2]), Heard(listener=lambda _, line: print(line, flush=True)))
 
 asyncio.run(main())

@@ -26,7 +26,7 @@ from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.task import TaskError, TaskStar
 from asterism.constellation.planner.model_choice import ModelChoice, choose_model
-from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.engine.kernel.journal import Entry, Record
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.packing import packer
@@ -61,7 +61,7 @@ async def at_once(attempt: Attempt) -> Any:
     return {"done": attempt.task_id}
 
 
-class HandDevice:
+class HandDevice(Device):
     """A device that does what a test's function does."""
 
     def __init__(self, profile: AgentProfile, work: Work) -> None:

@@ -12,12 +12,12 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from asterism.devices.fleet.fleet_file import FleetContext
 from asterism.devices.kinds.mcp.device import McpDevice
-from asterism.devices.kinds.mcp.entry import McpEntry
-from asterism.devices.kinds.mcp.kind import mcp_kind
-from asterism.devices.kinds.resources import open_resources
+from asterism.devices.kinds.mcp.kind import MCP
+from asterism.devices.kinds.mcp.server import McpEntry
 from asterism.devices.port import Attempt
-from asterism.devices.workers.worker_ledger import WorkerLedger
+from asterism.devices.workers.pool import WorkerPool
 from asterism.engine.kernel.profile import AgentProfile
 from tests.support.forks import forked_script
 
@@ -31,8 +31,8 @@ async def open_mcp(tmp_path: Path, **fields: Any) -> AsyncIterator[McpDevice]:
     """Open a device, by default that of the scripted server over stdio."""
     if "url" not in fields:
         fields.setdefault("command", (sys.executable, str(SCRIPTED), str(tmp_path)))
-    async with asyncio.timeout(60), open_resources() as pool:
-        device = await mcp_kind(pool, lambda: WorkerLedger(tmp_path / "ledger")).open(McpEntry(id="d", kind="mcp", **fields), tmp_path)
+    context = FleetContext(tmp_path, tmp_path / "ledger", lambda: WorkerPool(tmp_path / "ledger"))
+    async with asyncio.timeout(60), MCP.open(McpEntry(id="d", kind="mcp", **fields), context) as device:
         assert isinstance(device, McpDevice)
         yield device
 

@@ -22,12 +22,11 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
-from asterism.devices.fleet.fleet_file import open_fleet
-from asterism.devices.kinds.local import local_kind
 from asterism.devices.workers.pool import WorkerPool
 from asterism.engine.kernel.profile import Fleet, skill_of
 from asterism.errors import InvalidInput
 from asterism.words.planner.planner import plan_offline
+from tests.support.fleets import open_fleet
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent.parent
@@ -67,8 +66,7 @@ def fleet_of(path: str) -> Fleet:
 
     async def profiles() -> Fleet:
         with TemporaryDirectory() as folder:
-            async with WorkerPool(Path(folder) / "ledger") as pool:
-                devices = await open_fleet(ROOT / path, {"local": local_kind(pool)})
+            async with WorkerPool(Path(folder) / "ledger") as pool, open_fleet(ROOT / path, pool=pool) as devices:
                 return {device_id: device.profile for device_id, device in devices.items()}
 
     return asyncio.run(profiles())

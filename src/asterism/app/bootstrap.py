@@ -21,8 +21,8 @@ from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.planner.port import PLANNER_TIMEOUT_S, Planner
 from asterism.constellation.python.own_secrets import inherited, own_secrets
 from asterism.conversation.form import FORM as CONVERSATION
+from asterism.devices.attempts.processes import reap_orphans, without_leftovers, workers_folder
 from asterism.devices.port import Device
-from asterism.devices.workers.worker_ledger import reap_orphans, without_leftovers, workers_folder
 from asterism.engine.kernel.machine import Effect, Event
 from asterism.engine.kernel.profile import HERE
 from asterism.engine.kernel.profile import Fleet as Profiles
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from asterism.conversation.python.performer import Extractor
     from asterism.devices.dispatch.dispatcher import Dispatcher
     from asterism.devices.fleet.python_fleet import Fleet
+    from asterism.devices.kinds.registry import DeviceKinds
     from asterism.engine.runtime.driver import Driver
     from asterism.service.telemetry.observer import Telemetry
 
@@ -72,6 +73,15 @@ def run_files(store: Store, database: Path) -> Files:
     return StoredFiles(store, contents_of(files_url(), database), SystemClock().now)
 
 
+def device_kinds() -> DeviceKinds:
+    """Return the kinds of devices: the built-in ones, and those of installed packages."""
+    from asterism.conversation.python.source import FLOW
+    from asterism.devices.kinds.registry import KINDS, DeviceKinds
+    from asterism.loop.python.definition import AGENT
+
+    return DeviceKinds({**KINDS, "agent": AGENT, "flow": FLOW})
+
+
 @contextlib.asynccontextmanager
 async def open_devices(
     fleet: Path | Fleet | None,
@@ -93,13 +103,10 @@ async def open_devices(
     Raises:
         InvalidInput, MissingExtra: the fleet cannot be used, or with ``every`` one of its devices; no file is left behind.
     """
-    from asterism.conversation.python.source import FLOW_KIND
-    from asterism.devices.fleet.fleet_file import open_fleet
+    from asterism.devices.fleet.fleet_file import FleetContext, check_tables, open_tables, read_fleet
     from asterism.devices.fleet.python_fleet import Fleet
     from asterism.devices.kinds.here import HereDevice
-    from asterism.devices.kinds.registry import device_kinds
     from asterism.devices.workers.pool import WorkerPool
-    from asterism.loop.python.definition import AGENT_KIND
 
     if not isinstance(fleet, Path | Fleet | None):
         raise InvalidInput(f"fleet: expected a fleet file or a Fleet(…), not {fleet!r}")
@@ -119,13 +126,13 @@ async def open_devices(
         if fleet is None:
             yield {}, {HERE: here}
             return
-        kinds = {**await device_kinds(pool(), stack, path), "agent": AGENT_KIND, "flow": FLOW_KIND}
-        declared = fleet if isinstance(fleet, Fleet) else Fleet()
+        kinds, declared = device_kinds(), fleet if isinstance(fleet, Fleet) else Fleet()
         if isinstance(fleet, Path):
-            devices = await open_fleet(fleet, kinds, every=every, needed=needed)
+            entries, named, folder = read_fleet(fleet, kinds), str(fleet), fleet.absolute().parent  # noqa: ASYNC240 - no disk is touched
         else:
-            devices = await declared.open_devices(kinds, every=every)
-        yield declared.described(devices), {**devices, HERE: here}
+            entries, named, folder = check_tables(declared.tables, kinds, "the fleet"), "the fleet", declared.folder
+        async with open_tables(entries, kinds, FleetContext(folder, path, pool), named, every=every, needed=needed) as devices:
+            yield declared.described(devices), {**devices, HERE: here}
 
 
 async def read_fleet(fleet: Path | Fleet | None, *, every: bool = False) -> Profiles:
@@ -197,14 +204,13 @@ async def open_runtime(
     from asterism.constellation.python.performers import PlannerPerformer, attempt_performers
     from asterism.conversation.python.performer import flow_performers
     from asterism.conversation.python.secret_fields import process_secret_store
-    from asterism.devices.attempts.attempt_files import with_files
+    from asterism.devices.attempts.attempt_files import reading_files, with_files
     from asterism.devices.attempts.logged_performers import open_logs
     from asterism.devices.dispatch.dispatcher import Dispatcher
     from asterism.devices.dispatch.places import places_of
-    from asterism.devices.dispatch.remote_stop import LOST_S
+    from asterism.devices.dispatch.remote import LOST_S
     from asterism.devices.fleet.fleet_file import fleet_name, submitter_may_approve
     from asterism.devices.kinds.here import here_of
-    from asterism.devices.skills.file_text import reading_files
     from asterism.engine.runtime.driver import Driver
     from asterism.loop.python.definition import open_performers
     from asterism.words.planner.planner import OfflinePlanner

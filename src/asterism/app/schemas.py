@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
 import msgspec
 
+from asterism.app.bootstrap import device_kinds
 from asterism.constellation.model.documents import HANDLERS, MAX_TASKS, SCHEMA_KEY, LineSpec, TaskSpec
 from asterism.constellation.model.environment import MAX_FOLDER, MAX_VARIABLES
 from asterism.constellation.model.fan_out import MAX_ITEMS
@@ -21,31 +22,17 @@ from asterism.constellation.model.line import TaskStarLine
 from asterism.constellation.model.parameters import Param, ParamType
 from asterism.constellation.model.references import INPUTS
 from asterism.constellation.model.task import TaskStar
-from asterism.conversation.python.source import FlowEntry
-from asterism.devices.fleet.fleet_file import DeviceEntry
-from asterism.devices.kinds.a2a.kind import A2aEntry
 from asterism.devices.kinds.local import LocalEntry
-from asterism.devices.kinds.mcp.entry import McpEntry
 from asterism.devices.kinds.ssh.device import SshEntry
 from asterism.engine.kernel.profile import HERE, AgentProfile
 from asterism.engine.ports.notices import Channel
-from asterism.loop.python.definition import AgentEntry
+from asterism.errors import InvalidInput
 from asterism.loop.python.server import McpServer
 from asterism.loop.python.toml import LoopDocument, WorkerTable
 from asterism.loop.python.worker import ModelWorker
 
 Json = dict[str, Any]
 FileKind = Literal["plan", "fleet", "loop"]
-
-DEVICE_TABLES: Mapping[str, type[DeviceEntry]] = {
-    "local": LocalEntry,
-    "ssh": SshEntry,
-    "mcp": McpEntry,
-    "a2a": A2aEntry,
-    "agent": AgentEntry,
-    "flow": FlowEntry,
-}
-"""The table of each kind of device; ``app.bootstrap.open_devices`` opens the same kinds."""
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ID = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"
@@ -65,9 +52,17 @@ _GIVEN: Json = {"minLength": 1}
 _IN_FILES = {"True": "true", "None": "null"}
 
 
-def schema_of(kind: FileKind) -> Json:
-    """Return the JSON Schema of a kind of file."""
-    return {"$schema": _DIALECT, "title": f"Asterism {kind} file", **_SCHEMAS[kind]()}
+def schema_of(kind: FileKind, installed: Sequence[str] = ()) -> Json:
+    """Return the JSON Schema of a kind of file.
+
+    A device of an installed package's kind may have any keys, unless the kind is among ``installed``:
+    its package is imported for them.
+
+    Raises:
+        InvalidInput: there is no such kind of device, or its package cannot be imported.
+    """
+    body = _plan() if kind == "plan" else _loop() if kind == "loop" else _fleet(installed)
+    return {"$schema": _DIALECT, "title": f"Asterism {kind} file", **body}
 
 
 # -- plans ------------------------------------------------------------------------------------------
@@ -181,9 +176,13 @@ def _line(line: Json) -> Json:
 # -- fleets -----------------------------------------------------------------------------------------
 
 
-def _fleet() -> Json:
-    defs = _definitions(*DEVICE_TABLES.values(), Channel)
-    for kind, table in DEVICE_TABLES.items():
+def _fleet(installed: Sequence[str]) -> Json:
+    kinds = device_kinds()
+    if unknown := [name for name in installed if name not in kinds]:
+        raise InvalidInput(f"unknown kind {unknown[0]!r}; allowed: {', '.join(sorted(kinds))}")
+    tables = {name: kinds[name].entry for name in dict.fromkeys((*kinds.built_in, *installed))}
+    defs = _definitions(*tables.values(), Channel)
+    for kind, table in tables.items():
         shown = defs[table.__name__]
         _describe(shown, AgentProfile)
         shown["properties"]["id"] |= {"not": {"const": HERE}, "description": "Id, unique in the fleet."}
@@ -195,10 +194,8 @@ def _fleet() -> Json:
     program = {"minLength": 1, "not": {"pattern": r"(^|[^{])\{[A-Za-z_]\w*\}"}}
     command["argv"] |= {"minItems": 1, "prefixItems": [{"type": "string", "pattern": _NO_NUL, **program}]}
     command["argv"]["items"] = {"type": "string", "pattern": _NO_NUL}
-    choices = [
-        {"if": _of("kind", kind, default="local"), "then": {"$ref": f"#/$defs/{table.__name__}"}} for kind, table in DEVICE_TABLES.items()
-    ]
-    device = {"type": "object", "properties": {"kind": {"enum": list(DEVICE_TABLES)}}, "required": ["id"], "allOf": choices}
+    choices = [{"if": _of("kind", kind, default="local"), "then": {"$ref": f"#/$defs/{table.__name__}"}} for kind, table in tables.items()]
+    device = {"type": "object", "properties": {"kind": {"enum": list(kinds)}}, "required": ["id"], "allOf": choices}
     return {
         "type": "object",
         "required": ["devices"],
@@ -240,9 +237,6 @@ def _loop() -> Json:
 
 
 # -- both -------------------------------------------------------------------------------------------
-
-
-_SCHEMAS: Mapping[FileKind, Callable[[], Json]] = {"plan": _plan, "fleet": _fleet, "loop": _loop}
 
 
 def _of(field: str, value: str, *, default: str) -> Json:

@@ -71,6 +71,7 @@ _add = App(name="add", help="Add a device to a fleet file, after asking it what 
 _add.command("asterism.cli.fleet_commands:mcp", name="mcp", help="Add an MCP server: -- COMMAND ARGUMENT…, or --url URL.")
 _add.command("asterism.cli.fleet_commands:a2a", name="a2a", help="Add an A2A agent.")
 _add.command("asterism.cli.fleet_commands:ssh", name="ssh", help="Add a host that SSH reaches.")
+_add.command("asterism.cli.fleet_commands:device", name="device", help="Add a device of any kind, with the keys of its table.")
 _fleet.command(_add)
 _mcp = App(name="mcp", help="Let MCP clients edit runs and plans.", group=_WORK, group_commands=_commands)
 _mcp.command("asterism.cli.edit_command:edit", name="edit", help="Serve an unfinished run, or a plan file, to MCP clients for editing.")

@@ -1,4 +1,4 @@
-"""Commands on fleet files: fleet show, fleet check, fleet add mcp, fleet add a2a, fleet add ssh."""
+"""Commands on fleet files: fleet show, fleet check, fleet add mcp, a2a, ssh and device."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from asterism.app.bootstrap import open_devices, read_fleet
-from asterism.app.schemas import DEVICE_TABLES
+from asterism.app.bootstrap import device_kinds, open_devices, read_fleet
 from asterism.app.settings import database_path
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json
@@ -27,14 +26,11 @@ from asterism.conversation.python.plans import check_on_fleet
 from asterism.conversation.python.registry import agent_class
 from asterism.devices.attempts.secrets import secret
 from asterism.devices.dispatch.places import drains_of
-from asterism.devices.fleet.credentials import check_arguments, check_url, check_values
-from asterism.devices.fleet.fleet_addition import append_device, checked_addition
-from asterism.devices.fleet.fleet_file import read_channels, read_tables
+from asterism.devices.fleet import fleet_file
+from asterism.devices.fleet.fleet_addition import append_device, check_arguments, check_url, check_values, checked_addition
+from asterism.devices.fleet.fleet_file import read_channels
 from asterism.devices.fleet.python_fleet import Fleet
-from asterism.devices.kinds.ssh.device import SshDevice
-from asterism.devices.kinds.ssh.shell import HostError
-from asterism.devices.kinds.ssh.system import system_of
-from asterism.devices.port import Device
+from asterism.devices.port import Unreachable
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.runtime.clock import SystemClock
 from asterism.errors import InvalidInput, MissingExtra
@@ -85,7 +81,7 @@ def show(
 
 
 async def _states(file: Path, database: Path, now: float, *, connects: bool) -> list[DeviceState]:
-    entries = read_tables(file, DEVICE_TABLES)
+    entries = fleet_file.read_fleet(file, device_kinds())
     known = RunsKnowledge()
     if database.exists():  # noqa: ASYNC240 - one look
         async with connected(database) as client:
@@ -215,19 +211,41 @@ def ssh(
     return _add(name, "ssh", given, fleet, offline=offline)
 
 
+def device(
+    name: Name,
+    kind: Annotated[str, Parameter(name="KIND", help="Kind of device, also one of an installed package.")],
+    /,
+    *keys: Annotated[str, Parameter(name="KEY=VALUE", help="Key of its table; a value that is no JSON is a text.")],
+    fleet: InFile = DEFAULT_FILE,
+    offline: Offline = False,
+) -> int:
+    """Add a device of any kind to a fleet file, with the keys of its table, after asking it."""
+    given = {key: _value(value) for key, value in _pairs(keys, "=", "KEY=VALUE", "KEY=VALUE").items()}
+    return _add(name, kind, given, fleet, offline=offline)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json_text.loads(text)
+    except ValueError:
+        return text
+
+
 def _add(name: str, kind: str, given: Mapping[str, Any], file: Path, *, offline: bool) -> int:
-    for what in ("headers", "env"):
-        check_values({"headers": "header", "env": "variable"}[what], given.get(what, {}), name)
-    table = {"id": name, "kind": kind, **{key: value for key, value in given.items() if value}}
-    checked_addition(file, table, DEVICE_TABLES)
+    table = {"id": name, "kind": kind, **{key: value for key, value in given.items() if value not in ("", (), {})}}
+    tables = {what: values for what in ("headers", "env") if isinstance(values := given.get(what), Mapping)}
+    for what, values in tables.items():
+        check_values({"headers": "header", "env": "variable"}[what], values, name)
+    check_values("key", {key: value for key, value in given.items() if isinstance(value, str)}, name)
+    checked_addition(file, table, kinds := device_kinds())
     out = console()
     if not offline:
         for line in asyncio.run(_asked(table, file)):
             put_line(out, line)
-    append_device(file, table, DEVICE_TABLES)
+    append_device(file, table, kinds)
     put(f"added {name} to {file}")
-    for text in (text for what in ("headers", "env") for text in given.get(what, {}).values()):
-        _complain_of_missing(text)
+    for text in (text for values in tables.values() for text in values.values()):
+        _complain_of_missing(str(text))
     if kind == "ssh":
         put(_NEXT_OF_SSH.format(file=file))
     put(f"next: asterism fleet {file}" if offline or kind == "ssh" else f'next: asterism plan "REQUEST" --fleet {file}')
@@ -239,23 +257,16 @@ async def _asked(table: dict[str, Any], file: Path) -> list[StyledLine]:
     alone = Fleet()
     alone.tables, alone.folder = (table,), file.absolute().parent  # noqa: ASYNC240 - no disk is touched
     async with open_devices(alone) as (profiles, devices):
-        device = devices[table["id"]]
-        if why := await cause_of(device) or await _refusal(device):
+        added, system, why = devices[table["id"]], "", ""
+        try:
+            why = await cause_of(added)
+            system = "" if why else await added.system()
+        except Unreachable as error:
+            why = str(error)
+        if why:
             raise InvalidInput(f"device {table['id']!r} was not added: {why}; --offline adds it without asking it")
-        lines = device_lines(profiles[table["id"]])
-        if isinstance(device, SshDevice):
-            lines.append(StyledLine(f"  {await system_of(device.host)}"))
-        else:
-            lines.append(StyledLine(f"  {count(len(device.profile.skills), 'skill')}", "dim"))
-        return lines
-
-
-async def _refusal(device: Device) -> str:
-    """Return why a host cannot run programs; empty for any other device."""
-    try:
-        return "" if not isinstance(device, SshDevice) or await system_of(device.host) else "it does not run /bin/sh"
-    except HostError as error:
-        return str(error)
+        skills = StyledLine(f"  {count(len(added.profile.skills), 'skill')}", "dim")
+        return [*device_lines(profiles[table["id"]]), StyledLine(f"  {system}") if system else skills]
 
 
 def _complain_of_missing(text: str) -> None:

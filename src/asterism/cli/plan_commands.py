@@ -32,8 +32,7 @@ from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.constellation.view.task_lines import plan_lines
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.devices.attempts.secrets import missing_secrets
-from asterism.devices.kinds.here import here_of
-from asterism.devices.kinds.plan_functions import rebase_plan
+from asterism.devices.kinds.here import here_of, rebase_plan
 from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.machine import mermaid as mermaid_diagram
 from asterism.engine.runtime.lookup import find_run
@@ -99,13 +98,21 @@ def diagram(
     return FINISHED
 
 
-def schema(kind: Annotated[FileKind, Parameter(name="KIND", help="Kind of file.")], /) -> int:
+def schema(
+    kind: Annotated[FileKind, Parameter(name="KIND", help="Kind of file.")],
+    /,
+    *,
+    device_kinds: Annotated[
+        tuple[str, ...],
+        Parameter(name="--device-kind", negative=(), help="Kind of device of an installed package, whose keys a fleet's schema has, too."),
+    ] = (),
+) -> int:
     """Print the JSON Schema of a kind of file, for editors.
 
     Store it beside the file and name it in the first line. YAML: `# yaml-language-server: $schema=plan.schema.json`.
     TOML: `#:schema ./fleet.schema.json`. JSON: `"$schema": "plan.schema.json"`.
     """
-    put(json_text.dumps(schema_of(kind), indent=2, ensure_ascii=False))
+    put(json_text.dumps(schema_of(kind, device_kinds), indent=2, ensure_ascii=False))
     return FINISHED
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any, Protocol, runtime_checkable
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Protocol, Self
 
 import msgspec
 
 from asterism.constellation.machine.device_question import DeviceQuestion, DeviceReply
 from asterism.constellation.machine.requests import Attempt
-from asterism.constellation.model.task import TaskError
+from asterism.constellation.model.task import ErrorCode, TaskError
 from asterism.engine.kernel.profile import AgentProfile
 
 __all__ = [
     "Attempt",
+    "AttemptError",
     "AttemptResult",
     "AttemptSigns",
     "Continuing",
@@ -24,12 +27,15 @@ __all__ = [
     "Dispatching",
     "HeldPlace",
     "Notices",
-    "Reachable",
     "RemoteDevice",
     "Signs",
     "Stopping",
+    "Unreachable",
     "finished",
 ]
+
+MAX_NAMED = 20
+"""Skills that an error names."""
 
 
 def finished() -> asyncio.Future[None]:
@@ -45,6 +51,32 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     result: Any = None
     error: TaskError | None = None
     question: DeviceQuestion | None = None
+
+    @classmethod
+    def failed(cls, code: ErrorCode, message: str) -> Self:
+        """Return the end of an attempt with an error."""
+        return cls(error=TaskError(code=code, message=message))
+
+
+class AttemptError(Exception):
+    """Ends an attempt with this code and message."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code: ErrorCode = code
+        self.message = message
+
+    @property
+    def end(self) -> AttemptResult:
+        """Return the end of the attempt."""
+        return AttemptResult.failed(self.code, self.message)
+
+
+class Unreachable(AttemptError):
+    """The other side of a remote device cannot be reached; the text says why, in one line."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("device_lost", why)
 
 
 class HeldPlace(Protocol):
@@ -121,31 +153,57 @@ class Notices(Protocol):
         ...
 
 
-class Device(Protocol):
+class Device(ABC):
     """Carries out attempts.
-
-    ``perform`` never raises for what a skill does; it returns an ``AttemptResult`` with an error.
-    When its coroutine is cancelled, it kills this attempt only, and then lets the cancellation
-    pass. It calls ``begun`` before the work starts, and may report progress until it returns. It
-    checks the arguments, whose references are resolved, and the result against what its skill
-    declares (``bad_arguments``, ``bad_result``).
 
     After a crash, an attempt may arrive again under the same key while the first one still runs
     where the device started it.
+
+    Args:
+        profile: the device's description for the planner.
+
+    Attributes:
+        profile: as it is now.
+        unreachable: why the device cannot be reached since it was opened; empty if it can.
+        secret_names: names of the secrets in its own settings; on a remote device they are masked
+            in what it reports.
+        environment: environment variables of its processes.
     """
 
-    @property
-    def profile(self) -> AgentProfile:
-        """Return the device's description for the planner."""
-        ...
+    unreachable: str = ""
+    secret_names: Sequence[str] = ()
+    environment: Mapping[str, str] = os.environ
 
+    def __init__(self, profile: AgentProfile) -> None:
+        self.profile = profile
+
+    @abstractmethod
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
-        """Carry out one attempt; the caller limits its time."""
-        ...
+        """Carry out one attempt; the caller limits its time.
+
+        It never raises for what a skill does, and returns an ``AttemptResult`` with an error. When it
+        is cancelled, it kills this attempt only, and then lets the cancellation pass. It calls
+        ``begun`` before the work starts, and may report progress until it returns. It checks the
+        arguments, whose references are resolved, and the result against what its skill declares
+        (``bad_arguments``, ``bad_result``).
+        """
+
+    async def reach(self) -> str:
+        """Connect, unless a connection is there. Return why the device cannot be reached, empty if it can; never raises."""
+        return self.unreachable
+
+    async def system(self) -> str:
+        """Return the system on which it performs attempts, in words; empty if that is no news. Raises Unreachable."""
+        return ""
+
+    def lacks(self, skill: str) -> AttemptError:
+        """Return the error of an attempt at a skill that the device does not have."""
+        names = [each.name for each in self.profile.skills]
+        have = f"{', '.join(names[:MAX_NAMED])}{', …' if len(names) > MAX_NAMED else ''}" or "none"
+        return AttemptError("no_device", f"device {self.profile.device_id} has no skill {skill!r}; it has {have}")
 
 
-@runtime_checkable
-class RemoteDevice(Device, Protocol):
+class RemoteDevice(Device):
     """A device whose attempts live outside this process.
 
     Cancelling ``perform`` of such a device lets the attempt go: what depends on this process ends,
@@ -157,6 +215,7 @@ class RemoteDevice(Device, Protocol):
     the attempt again with ``again``, for ``grace_s`` at most, if the profile has ``reattach``.
     """
 
+    @abstractmethod
     async def stop(self, attempt: Attempt) -> str:
         """End the attempt for good, wherever it runs; idempotent, and bounded in time (15 s).
 
@@ -165,33 +224,21 @@ class RemoteDevice(Device, Protocol):
         looks for the attempt as for ``again``, and makes sure, where it can, that a late start
         finds it stopped.
         """
-        ...
 
+    @abstractmethod
     async def watch(self, notices: Notices) -> None:
-        """Connect, stay connected and report it, until cancelled.
+        """Connect, report that the device is found, and stay connected, until cancelled.
 
-        The device counts as found until it reports that it is lost. Never raises for what the other
-        side does.
+        Raise Unreachable when the other side cannot be reached, or no longer: the device counts as
+        lost until it reports that it is found, and is watched again after growing waits.
         """
-        ...
 
+    async def has_gone_on(self, attempt: Attempt) -> bool:  # noqa: ARG002 - for devices that ask with ``may_go_on``
+        """Return True if an attempt does not wait for the answer to the question of its state any more; False also if that is unknown.
 
-@runtime_checkable
-class Reachable(Protocol):
-    """A device that can be asked whether it is there, before a run uses it."""
-
-    async def reach(self) -> str:
-        """Connect, unless a connection is there. Return why the device cannot be reached, empty if it can; never raises."""
-        ...
-
-
-@runtime_checkable
-class Continuing(Protocol):
-    """A device whose attempts may go on while their question is open (``DeviceQuestion.may_go_on``), or a dispatcher to such."""
-
-    async def has_gone_on(self, attempt: Attempt) -> bool:
-        """Return True if an attempt does not wait for the answer to the question of its state any more; False also if that is unknown."""
-        ...
+        Only a device whose attempts may go on while their question is open needs it (``DeviceQuestion.may_go_on``).
+        """
+        return False
 
 
 class Dispatching(Protocol):
@@ -199,6 +246,14 @@ class Dispatching(Protocol):
 
     async def perform(self, attempt: Attempt, signs: AttemptSigns) -> AttemptResult:
         """Queue and carry out one attempt; raises only CancelledError."""
+        ...
+
+
+class Continuing(Protocol):
+    """Asks devices whether attempts go on while their question is open."""
+
+    async def has_gone_on(self, attempt: Attempt) -> bool:
+        """Return as ``RemoteDevice.has_gone_on``."""
         ...
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import httpx2
 import msgspec
 
+from asterism.engine.kernel.backoff import Backoff
 from asterism.errors import AsterismError, InvalidInput, LimitReached, Refused, RunNotFound, StoreUnavailable
 
 TIMEOUT_S = 30.0
 """Seconds for one response, and for the silence of a stream, which sends a comment every 10 s."""
 TRIES = 8
 """Times that a request is sent whose response was cut off, or that the server had no time for."""
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
+RETRIES = Backoff(0.1, 5.0, jitter=0.3)
 """Seconds before a request is sent again, doubled each time."""
 LONGEST_RETRY_AFTER_S = 60.0
 """The most seconds that a server may ask a client to wait; it waits no longer, and is then refused again."""
@@ -143,8 +144,7 @@ class _Busy(Exception):
 def wait_s(tried: int, problem: AsterismError | None = None) -> float:
     """Return the seconds before a request is sent again, a little different for each client; at a limit, those that the server names."""
     asked_s = min(problem.retry_after_s, LONGEST_RETRY_AFTER_S) if isinstance(problem, LimitReached) else 0.0
-    chance = random.uniform(0.7, 1.0)  # noqa: S311 - chance that protects nothing
-    return asked_s + min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1)) * chance
+    return asked_s + RETRIES.wait_s(tried, random.random())  # noqa: S311 - chance that protects nothing
 
 
 async def _events_of(response: httpx2.Response) -> AsyncIterator[ServerEvent]:

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from asterism.constellation.model.task import ErrorCode, TaskError
-from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.devices.skills.source import error_with_line
 from asterism.engine.kernel.machine import run_id_of
 from asterism.engine.kernel.profile import AgentProfile
@@ -234,7 +234,7 @@ class PerformanceLog:
                 self.end(entry, "killed")
 
 
-class FakeDevice:
+class FakeDevice(Device):
     """One simulated device.
 
     Args:
@@ -254,7 +254,7 @@ class FakeDevice:
         faults: Faults | None = None,
         process: str = "",
     ) -> None:
-        self.profile = profile
+        super().__init__(profile)
         self._process = process
         self._log = log
         self._script = script or by_skill({})

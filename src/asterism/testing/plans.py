@@ -14,9 +14,8 @@ from asterism.constellation.model.documents import PlanDocument, parse_plan
 from asterism.constellation.model.parameters import values_of
 from asterism.constellation.model.task import TaskError
 from asterism.constellation.python.definition import Constellation
-from asterism.devices.attempts.worker_protocol import AttemptError
-from asterism.devices.kinds.plan_functions import sources_of
-from asterism.devices.port import Attempt
+from asterism.devices.kinds.here import sources_of
+from asterism.devices.port import Attempt, AttemptError
 from asterism.devices.skills.function_source import is_importable, rebase
 from asterism.devices.skills.skill import SkillContext, contract_of
 from asterism.devices.skills.source import load

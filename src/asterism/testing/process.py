@@ -158,7 +158,8 @@ class Process:
         opened = {name: device for name, device in world.devices(self.name).items() if name not in world.program.unopened}
         queue_limit = world.program.queue_limit
         planning = PlannerPerformer(_ProcessPlanner(self), world.program.planner_timeout_s)
-        serving = Dispatcher(opened, world.clock.now, queue_limit=queue_limit, lost_s=math.inf)  # as in a server
+        chance = random.Random(f"{self.name} waits").random  # as in a server, but for the seed
+        serving = Dispatcher(opened, world.clock.now, queue_limit=queue_limit, lost_s=math.inf, chance=chance)
         async with serving as dispatcher, open_performers() as loops, planning:
             self.dispatcher = dispatcher
             for device in opened:

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from asterism.constellation.model.task import TaskError
-from asterism.devices.port import Attempt, AttemptResult, DeviceQuestion, DeviceReply, Notices, Signs
+from asterism.devices.port import Attempt, AttemptResult, DeviceQuestion, DeviceReply, Notices, RemoteDevice, Signs
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.testing import validation
 from asterism.testing.device import Behaviour, Script
@@ -81,7 +80,7 @@ class RemoteJob(msgspec.Struct, kw_only=True):
             state = {"handle": self.handle, "replies": len(self.replies)}
             return AttemptResult(question=DeviceQuestion(prompt=f"What about {self.attempt.task_id}?", state=state, may_go_on=True))
         if self.status == "stopped":
-            return AttemptResult(error=TaskError(code="cancelled", message="it was stopped there"))
+            return AttemptResult.failed("cancelled", "it was stopped there")
         if self.status != "ended":
             return None
         error = self.behaviour.error
@@ -219,7 +218,7 @@ class FarSide:
             self._work(job)
 
 
-class SimulatedRemoteDevice:
+class SimulatedRemoteDevice(RemoteDevice):
     """The device with which one process reaches a far side.
 
     Args:
@@ -236,7 +235,7 @@ class SimulatedRemoteDevice:
         faults: RemoteFaults = RemoteFaults(),  # noqa: B008 - immutable
         is_crashed: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.profile = profile
+        super().__init__(profile)
         self._far = far
         self._faults = faults
         self._is_crashed = is_crashed
@@ -247,14 +246,14 @@ class SimulatedRemoteDevice:
         try:
             job = await self._attach(attempt, signs)
             if job is None:
-                return AttemptResult(error=TaskError(code="interrupted", message="the other side does not know it any more"))
+                return AttemptResult.failed("interrupted", "the other side does not know it any more")
             reply = attempt.reply
             if reply is not None:
                 await self._request(lambda: self._far.reply(job, attempt.message_key, reply))
             while (end := await self._request(lambda: self._end(job, attempt))) is None:  # noqa: ASYNC110 - as a poll; bounded by the dispatcher
                 await asyncio.sleep(POLL_S)
         except ConnectionError as error:
-            return AttemptResult(error=TaskError(code="device_lost", message=f"{self.profile.device_id}: {error}"))
+            return AttemptResult.failed("device_lost", f"{self.profile.device_id}: {error}")
         self._chatter(signs)
         return end
 
@@ -328,7 +327,7 @@ class SimulatedRemoteDevice:
 
     def _end(self, job: RemoteJob, attempt: Attempt) -> AttemptResult | None:
         if job.status == "forgotten":
-            return AttemptResult(error=TaskError(code="interrupted", message="the other side does not know it any more"))
+            return AttemptResult.failed("interrupted", "the other side does not know it any more")
         is_behind = job.status == "asking" and attempt.reply is not None and attempt.message_key not in job.replies
         return None if is_behind else job.end()
 

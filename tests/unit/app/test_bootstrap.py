@@ -18,7 +18,7 @@ from asterism.app.bootstrap import open_runtime, open_store
 from asterism.constellation.machine.events import ConstellationSubmitted
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.planner.port import PlannerRequest, PlanningUnavailable, Proposal
-from asterism.devices.workers.worker_ledger import workers_folder
+from asterism.devices.attempts.processes import workers_folder
 from asterism.engine.control import BatchEnded, Cancel, EffectResult, OwnershipAcquired, Pause, Unpause
 from asterism.engine.kernel.journal import Entry, version_of
 from asterism.engine.kernel.packing import packer

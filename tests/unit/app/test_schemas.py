@@ -15,14 +15,13 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from asterism.app.bootstrap import read_fleet
-from asterism.app.schemas import DEVICE_TABLES, FileKind, schema_of
+from asterism.app.bootstrap import device_kinds, read_fleet
+from asterism.app.schemas import FileKind, schema_of
 from asterism.cli import main
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.environment import check_process
-from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, _converted, _Document, check_tables
+from asterism.devices.fleet.fleet_file import _converted, _Document, check_tables
 from asterism.devices.kinds.local import LocalEntry, _check_command
-from asterism.devices.port import Device
 from asterism.errors import InvalidInput
 from asterism.loop.python import toml as loop_toml
 from asterism.loop.python.toml import LoopDocument
@@ -89,12 +88,8 @@ LOOP: dict[str, Any] = {
 
 
 def fleet_reader(value: Any) -> None:
-    async def never(entry: DeviceEntry, folder: Path) -> Device:
-        raise AssertionError(entry, folder)
-
-    kinds = {kind: DeviceKind(table, never) for kind, table in DEVICE_TABLES.items()}
     document = {"name": "", **value} if isinstance(value, dict) else value
-    entries = check_tables(_converted(document, _Document, "fleet", "").devices, kinds, "fleet")
+    entries = check_tables(_converted(document, _Document, "fleet", "").devices, device_kinds(), "fleet")
     if not entries:
         raise InvalidInput("devices: there are none")
     for entry in entries:
@@ -259,5 +254,5 @@ def test_the_command_prints_a_schema_of_the_2020_12_dialect(kind: FileKind, caps
 
 def test_the_schema_of_fleets_has_every_kind_of_device(tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").write_text("[[devices]]\nid = 'a'\nkind = 'toaster'\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match=f"allowed: {', '.join(sorted(DEVICE_TABLES))}$"):
+    with pytest.raises(InvalidInput, match=f"allowed: {', '.join(sorted(device_kinds()))}$"):
         asyncio.run(read_fleet(tmp_path / "fleet.toml"))

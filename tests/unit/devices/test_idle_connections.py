@@ -11,7 +11,8 @@ import pytest
 
 from asterism.devices.kinds.a2a import http as a2a_http
 from asterism.devices.kinds.addresses import Addresses
-from asterism.devices.kinds.mcp import http as mcp_http
+from asterism.devices.kinds.mcp import transport as mcp_http
+from asterism.devices.kinds.remote import KEEPALIVE_S
 
 
 @contextlib.asynccontextmanager
@@ -70,4 +71,4 @@ def test_an_mcp_server_is_asked_over_a_connection_only_while_it_is_young(monkeyp
             pass
 
     asyncio.run(scenario())
-    assert [it.keepalive_expiry for it in given] == [mcp_http.KEEPALIVE_S]
+    assert [it.keepalive_expiry for it in given] == [KEEPALIVE_S]

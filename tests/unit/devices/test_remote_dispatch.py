@@ -14,8 +14,8 @@ from asterism.constellation.machine.events import DeviceFound, DeviceLost
 from asterism.constellation.model.task import TaskError
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.dispatch.lane import FLAPPING_S
-from asterism.devices.dispatch.remote_stop import LATE_START_S, LOST_S
-from asterism.devices.port import Attempt, AttemptResult, Notices, Signs
+from asterism.devices.dispatch.remote import LATE_START_S, LOST_S
+from asterism.devices.port import Attempt, AttemptResult, Notices, RemoteDevice, Signs
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.errors import InvalidInput
@@ -168,10 +168,11 @@ def test_a_device_that_flaps_is_quarantined() -> None:
     assert [at for at, event in world.events if isinstance(event, DeviceFound)] == [6, 16, 26, 36, 646]
 
 
-class Unreachable:
+class Unreachable(RemoteDevice):
     """A remote device whose every attempt fails after a second."""
 
-    profile = PROFILE
+    def __init__(self) -> None:
+        super().__init__(PROFILE)
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         await asyncio.sleep(1)
@@ -390,12 +391,11 @@ def test_a_changed_profile_is_reported_to_the_runs_and_counts_at_once() -> None:
     assert world.events == [(1, DeviceFound(device="far", profile=wide))]
 
 
-class Restless:
+class Restless(RemoteDevice):
     """A remote device whose ``watch`` fails at first, then reports that it is found, and ends."""
 
-    profile = PROFILE
-
     def __init__(self) -> None:
+        super().__init__(PROFILE)
         self.watched: list[float] = []
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
@@ -415,13 +415,13 @@ def test_a_watch_that_ends_begins_again_at_growing_intervals() -> None:
     device, events = Restless(), list[Event]()
 
     async def whole() -> None:
-        dispatcher = Dispatcher({"far": device}, now)
+        dispatcher = Dispatcher({"far": device}, now, chance=lambda: 0.0)
         dispatcher.subscribe(lambda event, _: events.append(event))
         async with dispatcher:
             await asyncio.sleep(20)
 
     run(whole())
-    assert device.watched == [0, 2, 6, 14]
+    assert device.watched == [0, 1, 3, 7, 15]
     lost = "device 'far' is lost: its connection failed: OSError: refused"
     assert events == [DeviceLost(device="far", reason=lost), DeviceFound(device="far")]
 
@@ -470,17 +470,18 @@ def test_a_watch_that_fails_in_a_group_of_tasks_begins_again() -> None:
     device = Grouped()
 
     async def whole() -> None:
-        async with Dispatcher({"far": device}, now):
+        async with Dispatcher({"far": device}, now, chance=lambda: 0.0):
             await asyncio.sleep(10)
 
     run(whole())
-    assert device.watched == [0, 2, 6]
+    assert device.watched == [0, 1, 3, 7]
 
 
-class Attaching:
+class Attaching(RemoteDevice):
     """A remote device that reports two handles, and a third one when it is cancelled."""
 
-    profile = PROFILE
+    def __init__(self) -> None:
+        super().__init__(PROFILE)
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         await signs.attached("first")
@@ -530,7 +531,7 @@ def test_a_device_that_could_not_be_reached_is_lost_from_the_start_until_it_is_f
     async def whole() -> None:
         far = FarSide(lambda _: Behaviour())
         device = SimulatedRemoteDevice(PROFILE, far)
-        device.unreachable = "no route to host"  # type: ignore[attr-defined]
+        device.unreachable = "no route to host"
         dispatcher = Dispatcher({"far": device}, now)
         lost = DeviceLost(device="far", reason="device 'far' is lost: no route to host")
         assert dispatcher.initial_events() == [(lost, "device:far")]

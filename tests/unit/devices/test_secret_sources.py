@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
@@ -13,7 +13,9 @@ from asterism.constellation.model.task import TaskStar, TaskStatus
 from asterism.devices.attempts.secrets import check_secrets_set, known_secrets, missing_for_tasks, missing_secrets, secret, with_values
 from asterism.devices.port import Attempt
 from asterism.engine.kernel.data import round_trip
+from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import InvalidInput, MissingExtra
+from asterism.testing.device import FakeDevice, PerformanceLog
 
 
 def place(folder: Path, text: str, *, mode: int = 0o600) -> dict[str, str]:
@@ -127,7 +129,9 @@ def test_a_device_may_set_the_place_of_its_secrets(tmp_path: Path) -> None:
     file = tmp_path / "secrets.env"
     file.write_text("KEY=long enough")
     file.chmod(0o600)
-    devices = {"d": SimpleNamespace(environment={"ASTERISM_SECRETS": str(file)})}
+    device = FakeDevice(AgentProfile(device_id="d"), PerformanceLog(lambda: 0.0))
+    device.environment = {"ASTERISM_SECRETS": str(file)}
+    devices = {"d": device}
     assert missing_secrets(parse_plan({"tasks": tasks[:1]}), devices) == []
     assert len(missing_secrets(parse_plan({"tasks": tasks}), devices)) == 1
 

@@ -31,6 +31,7 @@ from pydantic_ai.usage import RequestUsage
 from asterism.constellation.planner.model_choice import KEY_VARIABLES, ModelChoice, split_model
 from asterism.constellation.planner.recording import NotRecorded, Recorder, Recording, prompt_of, response_of
 from asterism.engine.control.usage import Usage
+from asterism.engine.kernel.backoff import Backoff
 from asterism.errors import AsterismError, InvalidInput
 
 MAX_DETAIL = 300
@@ -170,7 +171,7 @@ class PatientModel(WrapperModel):
         asked_s = _asked_s(error)
         if not _kind_of(error).transient or number == self._choice.attempts or asked_s > self._choice.max_wait_s:
             return None
-        return float(max(asked_s, min(self._choice.backoff_s * 2 ** (number - 1), self._choice.max_wait_s)))
+        return max(asked_s, Backoff(self._choice.backoff_s, self._choice.max_wait_s).wait_s(number))
 
     def _address(self) -> str:
         """Return the address of the provider, without a name or password in it."""

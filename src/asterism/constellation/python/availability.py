@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.python.plans import devices_of
 from asterism.devices.fleet.unopened import UnopenedDevice
-from asterism.devices.port import Device, Reachable
+from asterism.devices.port import Device
 from asterism.engine.kernel.profile import HERE
 from asterism.errors import InvalidInput
 
@@ -41,7 +41,7 @@ def with_causes(error: InvalidInput, devices: Mapping[str, Device]) -> InvalidIn
 
     If they all are, the reason of the first one is the error.
     """
-    causes = {name: why for name, device in devices.items() if (why := getattr(device, "unreachable", ""))}
+    causes = {name: why for name, device in devices.items() if (why := device.unreachable)}
     if causes and not devices.keys() - causes.keys() - {HERE}:
         return InvalidInput(next(iter(causes.values())))
     return InvalidInput("\n".join([str(error), *(f"  device {name!r} cannot be used: {why}" for name, why in causes.items())]))
@@ -53,10 +53,10 @@ def _unusable(name: str, why: str) -> InvalidInput:
 
 async def cause_of(device: Device, within_s: float = REACH_S) -> str:
     """Return why a device cannot be used; empty if it can."""
-    if why := str(getattr(device, "unreachable", "")):
-        return why
+    if device.unreachable:
+        return device.unreachable
     try:
         async with asyncio.timeout(within_s):
-            return await device.reach() if isinstance(device, Reachable) else ""
+            return await device.reach()
     except TimeoutError:
         return f"it has not answered within {within_s:g} s"

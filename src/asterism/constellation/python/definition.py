@@ -26,7 +26,7 @@ from asterism.constellation.model.references import INPUTS, ITEM, RESERVED, refe
 from asterism.constellation.model.task import Join, RetryPolicy
 from asterism.constellation.python.plans import plan_text
 from asterism.constellation.python.reference import Params, Reference, Task
-from asterism.devices.kinds.plan_functions import rebase_plan, rebase_task
+from asterism.devices.kinds.here import rebase_plan, rebase_task
 from asterism.devices.skills.function_source import is_importable, source_of
 from asterism.devices.skills.skill import skill_name
 from asterism.devices.workers import thread

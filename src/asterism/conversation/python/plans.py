@@ -17,8 +17,8 @@ from asterism.constellation.model.parameters import PLACEHOLDERS, Param, missing
 from asterism.constellation.planner.plan_file import SUFFIXES, read_plan
 from asterism.conversation.python.fields import MISSING, Field, fields_of
 from asterism.devices.attempts.secrets import missing_secrets
-from asterism.devices.kinds.here import HereDevice
-from asterism.devices.kinds.plan_functions import fleet_with, rebase_plan
+from asterism.devices.kinds.here import HereDevice, fleet_with, rebase_plan
+from asterism.devices.port import Device
 from asterism.engine.control.children import event_data
 from asterism.engine.kernel.machine import StartRequest
 from asterism.engine.kernel.permissions import ALL
@@ -149,7 +149,7 @@ async def on_fleet(start: StartRequest, fleet: Fleet, here: HereDevice | None) -
     return msgspec.structs.replace(start, definition=event_data(defined))
 
 
-async def check_on_fleet(agent: Any, fleet: Fleet, here: HereDevice | None, devices: Mapping[str, object] | None = None) -> None:
+async def check_on_fleet(agent: Any, fleet: Fleet, here: HereDevice | None, devices: Mapping[str, Device] | None = None) -> None:
     """Check that the plan of an agent, if it has one, can run on these devices.
 
     Args:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from asterism.conversation.python.agent import StandardAgent
 from asterism.conversation.python.children import as_child
-from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind
-from asterism.devices.kinds.child import ChildDevice
+from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, FleetContext
+from asterism.devices.kinds.here import ChildDevice
 from asterism.devices.skills.source import imported
 from asterism.errors import InvalidInput, did_you_mean
 
@@ -66,10 +68,11 @@ class FlowEntry(DeviceEntry, frozen=True, kw_only=True):
     flow: str
 
 
-async def _open(entry: FlowEntry, folder: Path) -> ChildDevice:
-    agent = agent_of(entry.flow, folder)
-    return ChildDevice(entry, as_child(agent), agent.description or agent.__name__)
+@contextlib.asynccontextmanager
+async def _open(entry: FlowEntry, context: FleetContext) -> AsyncIterator[ChildDevice]:
+    agent = agent_of(entry.flow, context.folder)
+    yield ChildDevice(entry, as_child(agent), agent.description or agent.__name__)
 
 
-FLOW_KIND = DeviceKind(FlowEntry, _open)
-"""The device kind ``flow``; ``app.bootstrap.open_devices`` lists it."""
+FLOW = DeviceKind(FlowEntry, _open)
+"""The device kind ``flow``; ``app.bootstrap.device_kinds`` lists it."""

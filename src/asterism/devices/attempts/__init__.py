@@ -1,8 +1,8 @@
 """One attempt on a device.
 
 - ``attempt_files`` copies the files that it takes, and stores those that it returns.
-- ``task_log`` takes what it prints to the store: ``log_relay`` from workers, ``printed`` from code of this process,
-  within ``logged_performers``. ``throttle`` limits its progress reports.
+- ``task_log`` takes what it prints to the store: ``log_relay`` from workers, ``logged_performers`` from code of this
+  process. ``throttle`` limits its progress reports.
 - ``secrets`` finds the values of secrets, ``masking`` masks them, and ``remote_secrets`` does both for remote devices.
-- ``worker_protocol`` has its orders and reports, and ``process`` the identity of a process.
+- ``worker_protocol`` has its orders and reports, and ``processes`` controls the processes that perform attempts.
 """

@@ -21,7 +21,7 @@ import msgspec
 
 from asterism.constellation.machine.events import AttemptEnded, Dispatch
 from asterism.constellation.model.task import TaskError
-from asterism.devices.attempts.process import start_mark
+from asterism.devices.attempts.processes import start_mark
 from asterism.devices.attempts.worker_protocol import ProducedFile
 from asterism.devices.port import Attempt, Device
 from asterism.engine.kernel.data import FILE, PATH, files_in, is_file, safe_name
@@ -33,6 +33,8 @@ from asterism.engine.runtime.private_files import make_folder, opener
 from asterism.errors import InvalidInput
 
 CHUNK_BYTES = 1 << 20
+MAX_TEXT_BYTES = 256 * 1024
+"""Bytes of a file that is read as text: a model or a journal has to take it."""
 
 
 class AttemptFiles:
@@ -126,6 +128,48 @@ async def is_networked() -> bool:
     """Return True if a text that the current effect works with may come from another computer."""
     current = CURRENT.get()
     return current is not None and await current.is_networked()
+
+
+async def content_of(value: Mapping[str, Any], limit_bytes: int) -> bytes | None:
+    """Return the content of a file of the attempt that is being performed; None if it is larger than the limit.
+
+    Raises:
+        InvalidInput: the file is missing, damaged, or of another run; or there is no store for files.
+        StoreUnavailable: it cannot be read.
+    """
+    if (files := CURRENT.get()) is None:
+        raise InvalidInput(f"file {safe_name(value.get('name'))}: this program has no store for files")
+    content = bytearray()
+    async with contextlib.aclosing(files.read(value)) as chunks:  # type: ignore[type-var]
+        async for chunk in chunks:
+            content += chunk
+            if len(content) > limit_bytes:
+                return None
+    return bytes(content)
+
+
+async def read_text(file: dict[str, Any]) -> str:
+    """Return the content of a text file, which a value with the key "$file" names.
+
+    Raises:
+        InvalidInput: the value names no file of this run, or the file is too large or no text in UTF-8.
+    """
+    if not is_file(file):
+        raise InvalidInput('the value names no file: a file has the key "$file" with its digest')
+    if CURRENT.get() is None:
+        raise InvalidInput("no file can be read here: a worker, a tool or a handler of a run can")
+    name = safe_name(file.get("name"))
+    if (content := await content_of(file, MAX_TEXT_BYTES)) is None:
+        raise InvalidInput(f"file {name}: only {MAX_TEXT_BYTES:,} bytes are read as text, and it has more")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"file {name}: it is no text in UTF-8") from None
+
+
+async def chunks_of(content: bytes) -> AsyncIterator[bytes]:
+    """Yield a content that is there already, in one piece."""
+    yield content
 
 
 async def put_all(produced: Sequence[ProducedFile]) -> None:
@@ -251,3 +295,31 @@ class FilePerformer:
             if not isinstance(size := it.get("size"), int) or size > most:
                 return f"device {attempt.device_id} takes files of {most:,} bytes at most, and {name} has {size}"
         return ""
+
+
+def reading_files(performers: Mapping[type[Effect], Performer], files: Files, store: Store) -> dict[type[Effect], Performer]:
+    """Return performers whose code can read the files of its run."""
+    return {kind: ReadingPerformer(performer, files, store) for kind, performer in performers.items()}
+
+
+class ReadingPerformer:
+    """A performer whose code can read the files of its run.
+
+    Args:
+        performer: performs the effects.
+        files: the files of all runs.
+        store: has the roots of runs.
+    """
+
+    def __init__(self, performer: Performer, files: Files, store: Store) -> None:
+        self._performer = performer
+        self._files = files
+        self._store = store
+
+    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
+        """Perform an effect."""
+        token = CURRENT.set(AttemptFiles.of(effect_id, self._files, self._store, Path()))
+        try:
+            return await self._performer.perform(effect_id, request, report)
+        finally:
+            CURRENT.reset(token)

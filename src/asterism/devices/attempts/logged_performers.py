@@ -1,18 +1,18 @@
-"""Performers whose effects have a log: those whose code may print."""
+"""Performers whose effects have a log: those whose code may print, also in this process."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from asterism.constellation.machine.events import Dispatch
 from asterism.conversation.machine.events import CallHandler
-from asterism.devices.attempts.printed import printed_to_logs
 from asterism.devices.attempts.secrets import known_secrets
 from asterism.devices.attempts.task_log import CURRENT, AttemptLog, AttemptLogWriter
 from asterism.engine.kernel.machine import Effect, EffectResult, run_id_of
-from asterism.engine.ports.logs import LogChunk, LogStore
+from asterism.engine.ports.logs import LogChunk, LogStore, Stream
 from asterism.engine.ports.performer import Performer, Report
 from asterism.loop.machine.effects import CallTool, RunWorker
 
@@ -70,3 +70,41 @@ class LoggedPerformer:
         finally:
             CURRENT.reset(token)
             await attempt_log.close()
+
+
+class _Printed:
+    """A text stream that also writes to the log of the attempt whose code prints."""
+
+    def __init__(self, under: Any, stream: Stream) -> None:
+        self.under = under
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        written: int = self.under.write(text)
+        if (current := CURRENT.get()) is not None:
+            current.print(self._stream, text)
+        return written
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.under, name)
+
+
+@contextlib.contextmanager
+def printed_to_logs() -> Iterator[None]:
+    """Pass what attempts in this process print to their logs, too."""
+    mine: list[tuple[str, _Printed]] = []
+    for name, stream in (("stdout", "stdout"), ("stderr", "stderr")):
+        under = getattr(sys, name)
+        if under is not None and not isinstance(under, _Printed):
+            mine.append((name, _Printed(under, stream)))  # type: ignore[arg-type]
+            setattr(sys, name, mine[-1][1])
+    try:
+        yield
+    finally:
+        for name, printed in mine:
+            if getattr(sys, name) is printed:  # else a program has replaced it meanwhile
+                setattr(sys, name, printed.under)

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Mapping
 
 import msgspec
 
-from asterism.constellation.model.references import secrets_of, with_secrets
-from asterism.constellation.model.task import ErrorCode, TaskError
+from asterism.constellation.model.references import secrets_of
 from asterism.devices.attempts.secrets import check_result, hidden, known_secrets, secret, with_values
 from asterism.devices.attempts.task_log import CURRENT
 from asterism.devices.port import Attempt, AttemptResult, HeldPlace, RemoteDevice, Signs
@@ -56,7 +55,7 @@ async def perform_masked(device: RemoteDevice, attempt: Attempt, signs: Signs) -
     try:
         resolved, values = await _resolved(device, attempt)
     except (InvalidInput, MissingExtra) as error:
-        return _failed("interrupted" if attempt.again else "bad_arguments", str(error))
+        return AttemptResult.failed("interrupted" if attempt.again else "bad_arguments", str(error))
     if (attempt_log := CURRENT.get()) is not None:
         attempt_log.values = values
     try:
@@ -65,23 +64,13 @@ async def perform_masked(device: RemoteDevice, attempt: Attempt, signs: Signs) -
         raise DeviceFailed(hidden(f"{type(error).__name__}: {error}", values)) from None
 
 
-def with_secret_values(values: Mapping[str, str]) -> dict[str, str]:
-    """Return templates of a fleet file with the values of their secrets; ``$`` in a value is written ``$$``.
-
-    Raises:
-        InvalidInput, MissingExtra: as ``secret`` does.
-    """
-    return {key: with_secrets(text, lambda name: secret(name).replace("$", "$$")) for key, text in values.items()}
-
-
 async def _resolved(device: RemoteDevice, attempt: Attempt) -> tuple[Attempt, dict[str, str]]:
-    own = getattr(device, "secret_names", ())
-    if not own and not attempt.secrets and not any(secrets_of(value) for value in attempt.env.values()):
+    if not device.secret_names and not attempt.secrets and not any(secrets_of(value) for value in attempt.env.values()):
         return attempt, known_secrets()
 
     def read() -> tuple[Attempt, dict[str, str]]:
         resolved, values = with_values(attempt)
-        return resolved, values | {name: secret(name) for name in own}
+        return resolved, values | {name: secret(name) for name in device.secret_names}
 
     return await asyncio.to_thread(read)  # a keyring may ask its user
 
@@ -89,7 +78,7 @@ async def _resolved(device: RemoteDevice, attempt: Attempt) -> tuple[Attempt, di
 def _masked(end: AttemptResult, values: Mapping[str, str]) -> AttemptResult:
     """Return the end of an attempt with the values masked in its texts, or the error of data that contains one."""
     if end.error is not None:
-        return msgspec.structs.replace(end, error=TaskError(code=end.error.code, message=hidden(end.error.message, values)))
+        return AttemptResult.failed(end.error.code, hidden(end.error.message, values))
     try:
         check_json(end.result, "the result")
         check_result(msgspec.json.encode(end.result), values)
@@ -98,9 +87,5 @@ def _masked(end: AttemptResult, values: Mapping[str, str]) -> AttemptResult:
         check_json([end.question.state, end.question.schema], "the device's question")
         check_result(msgspec.json.encode([end.question.state, end.question.schema]), values)
     except InvalidInput as error:
-        return _failed("bad_result", str(error))
+        return AttemptResult.failed("bad_result", str(error))
     return msgspec.structs.replace(end, question=msgspec.structs.replace(end.question, prompt=hidden(end.question.prompt, values)))
-
-
-def _failed(code: ErrorCode, message: str) -> AttemptResult:
-    return AttemptResult(error=TaskError(code=code, message=message))

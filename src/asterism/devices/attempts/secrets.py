@@ -17,7 +17,7 @@ from asterism.constellation.model.documents import PlanDocument, TaskSpec
 from asterism.constellation.model.references import SECRET, secrets_in, with_secrets
 from asterism.constellation.model.task import TaskStar
 from asterism.devices.attempts.masking import found_in, masked
-from asterism.devices.port import Attempt
+from asterism.devices.port import Attempt, Device
 from asterism.errors import InvalidInput, MissingExtra
 
 PREFIX = "ASTERISM_SECRET_"
@@ -77,12 +77,12 @@ def with_values(attempt: Attempt) -> tuple[Attempt, dict[str, str]]:
     return msgspec.structs.replace(attempt, arguments=arguments, env=env), known_secrets() | used
 
 
-def missing_secrets(plan: PlanDocument, devices: Mapping[str, object] = {}) -> list[str]:
+def missing_secrets(plan: PlanDocument, devices: Mapping[str, Device] = {}) -> list[str]:
     """Return for each secret of a plan that cannot be used here, the reason; arguments as for ``missing_for_tasks``."""
     return missing_for_tasks(plan.tasks, devices)
 
 
-def missing_for_tasks(tasks: Sequence[TaskSpec | TaskStar], devices: Mapping[str, object] = {}) -> list[str]:
+def missing_for_tasks(tasks: Sequence[TaskSpec | TaskStar], devices: Mapping[str, Device] = {}) -> list[str]:
     """Return for each secret that cannot be used here, and that the unsettled ones of some tasks need, the reason.
 
     Args:
@@ -96,7 +96,7 @@ def missing_for_tasks(tasks: Sequence[TaskSpec | TaskStar], devices: Mapping[str
             continue
         if task.constellation is not None:
             reasons |= dict.fromkeys(missing_secrets(msgspec.convert(task.constellation, PlanDocument), devices))
-        environment = getattr(devices.get(task.device), "environment", os.environ)
+        environment = device.environment if (device := devices.get(task.device)) else os.environ
         for name in () if refers_to_task else secrets_in([task.inputs, task.env]):
             try:
                 secret(name, environment)
@@ -105,7 +105,7 @@ def missing_for_tasks(tasks: Sequence[TaskSpec | TaskStar], devices: Mapping[str
     return list(reasons)
 
 
-def check_secrets_set(plan: PlanDocument, devices: Mapping[str, object]) -> None:
+def check_secrets_set(plan: PlanDocument, devices: Mapping[str, Device]) -> None:
     """Check that the secrets of a plan can be used here; arguments as for ``missing_secrets``.
 
     Raises:

@@ -144,12 +144,3 @@ class WorkerExited(msgspec.Struct, frozen=True, tag="exited"):
 
 
 Report = SkillsDescribed | WorkStarted | WorkProgress | WorkDone | WorkFailed | WorkerExited
-
-
-class AttemptError(Exception):
-    """Ends an attempt inside a worker with this code and message."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code: ErrorCode = code
-        self.message = message

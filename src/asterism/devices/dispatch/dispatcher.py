@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
+import random
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
@@ -32,28 +32,32 @@ from typing import Self
 
 import msgspec
 
-from asterism.constellation.machine.requests import request_shown
-from asterism.constellation.model.references import secrets_in
+from asterism.constellation.machine.events import DeviceFound, DeviceLost
 from asterism.constellation.model.task import ErrorCode, TaskError
 from asterism.devices.attempts.remote_secrets import DeviceFailed, perform_masked
-from asterism.devices.dispatch.device_lanes import DeviceLanes, new_lane
-from asterism.devices.dispatch.lane import Lane, LaneItem
+from asterism.devices.dispatch.lane import FLAPPING_S, Lane, LaneItem, guard_refusal
 from asterism.devices.dispatch.places import LockedPlace, Places
-from asterism.devices.dispatch.remote_stop import LOST_S, STOP_TRY_S, stop_once, stop_until
-from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Continuing, Device, RemoteDevice
-from asterism.engine.kernel.guards import GuardedWork, Guards, digest_of, is_within, permit, program_texts
+from asterism.devices.dispatch.remote import LOST_S, STOP_TRY_S, stop_once, stop_until, watch
+from asterism.devices.fleet.unopened import UnopenedDevice
+from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice
+from asterism.engine.control.run_control import FleetGuarded
+from asterism.engine.kernel.backoff import Backoff
+from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.profile import AgentProfile
-from asterism.errors import how_to_write_there
+from asterism.errors import InvalidInput, how_to_write_there
 
 DEFAULT_QUEUE_LIMIT = 10_000
 DEFAULT_GRACE_S = 10.0
 PLACES_POLL_S = 0.5
 """Seconds between two looks at the places of a device, while other processes have them all."""
-RETRY_S = (1.0, 10.0)
-"""First and longest wait before an attempt is tried again that could not reach its device."""
+RETRIES = Backoff(1.0, 10.0)
+"""Waits before an attempt is tried again that could not reach its device."""
+LEFT = "it has left the fleet"
+Listener = Callable[[Event, str], None]
+"""Receives a ``DeviceLost`` or ``DeviceFound``, and the device as its actor."""
 
 
-class Dispatcher(DeviceLanes):
+class Dispatcher:
     """Performs attempts on the devices of a fleet. Use it as ``async with Dispatcher(…)``.
 
     Leaving the block stops all attempts and waits until they have ended, stuck ones included. The
@@ -68,12 +72,11 @@ class Dispatcher(DeviceLanes):
             belongs to this process.
         lost_s: seconds that the stop of an attempt waits for a lost device.
         submitter_may_approve: as the fleet file has it.
+        chance: returns a number from 0 to below 1, which shortens the waits before a device is watched or opened again.
 
     Raises:
         InvalidInput: a device with a concurrency below 1.
     """
-
-    _group: asyncio.TaskGroup
 
     def __init__(
         self,
@@ -85,14 +88,22 @@ class Dispatcher(DeviceLanes):
         places: Mapping[str, Places] = {},
         lost_s: float = LOST_S,
         submitter_may_approve: bool = True,
+        chance: Callable[[], float] = random.random,
     ) -> None:
-        lanes = {device_id: new_lane(device_id, device, places.get(device_id)) for device_id, device in devices.items()}
-        super().__init__(lanes, submitter_may_approve=submitter_may_approve)
+        self._lanes = {device_id: _new_lane(device_id, device, places.get(device_id)) for device_id, device in devices.items()}
+        self._submitter_may_approve = submitter_may_approve
+        self._removed: set[str] = set()
+        self._listeners: list[Listener] = []
+        self._watching: dict[str, asyncio.Task[None]] = {}
+        self._group = asyncio.TaskGroup()
+        self._loop: asyncio.AbstractEventLoop
+        self._open = False
         self._items: dict[str, LaneItem] = {}
         self._clock = clock
         self._queue_limit = queue_limit
         self._grace_s = grace_s
         self._lost_s = lost_s
+        self._chance = chance
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -131,8 +142,8 @@ class Dispatcher(DeviceLanes):
         refusal = self._refusal(lane, attempt)
         if lane is None or refusal is not None:
             return AttemptResult(error=refusal)
-        if why := _guarded(lane.profile, attempt):
-            return AttemptResult(error=TaskError(code="guarded", message=why))
+        if why := guard_refusal(lane.profile, attempt):
+            return AttemptResult.failed("guarded", why)
         item = LaneItem(attempt, signs, self._loop.create_future())
         if attempt.deadline is not None:
             item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._deadline_passed, lane, item))
@@ -169,12 +180,173 @@ class Dispatcher(DeviceLanes):
     async def has_gone_on(self, attempt: Attempt) -> bool:
         """Ask the device of an attempt that waits for an answer whether it has gone on; it needs no place for that."""
         lane = self._lanes.get(attempt.device_id)
-        if lane is None or lane.lost or not isinstance(lane.device, Continuing):
+        if lane is None or lane.lost or lane.remote is None:
             return False
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_TRY_S):
-                return await lane.device.has_gone_on(attempt)
+                return await lane.remote.has_gone_on(attempt)
         return False
+
+    # -- the fleet ---------------------------------------------------------------------------------
+
+    def lose(self, device_id: str, why: str = "it does not answer") -> None:
+        """Mark a device as lost: its attempts end with ``device_lost``, and so do new ones at once.
+
+        A device that finds its attempts again keeps them for its ``grace_s``. One that was lost
+        five times in ten minutes is available again once it was there for ten minutes.
+
+        Raises:
+            InvalidInput: no such device.
+        """
+        lane = self._lane(device_id)
+        is_known = bool(lane.lost)
+        if is_known and lane.quarantine is None:
+            return
+        lane.losses.append(self._loop.time() if self._open else 0.0)
+        lane.lost = f"device {device_id!r} is lost: {why}"
+        lane.found.clear()
+        lane.drop_timers()
+        if lane.keeps and self._open:
+            lane.grace = self._loop.call_later(lane.profile.grace_s, self._grace_passed, lane)
+            for item in lane.performing.values():
+                item.detach()
+        else:
+            self._stop_all(lane, "device_lost", lane.lost)
+        if not is_known:
+            self._notify(DeviceLost(device=device_id, reason=lane.lost))
+
+    def find(self, device_id: str, profile: AgentProfile | None = None) -> None:
+        """Mark a lost device as available again, and take its profile if it has another one.
+
+        Its stuck slots stay occupied.
+
+        Raises:
+            InvalidInput: no such device.
+        """
+        lane = self._lane(device_id)
+        is_changed = lane.take_profile(profile)
+        if not lane.lost and is_changed:
+            self._notify(DeviceFound(device=device_id, profile=lane.profile))
+            self._serve_soon(lane)
+        elif lane.lost and not lane.is_flapping(self._loop.time()):
+            self._recover(lane)
+        elif lane.lost and lane.quarantine is None:
+            lane.lost = f"device {device_id!r} was lost {len(lane.losses)} times within {FLAPPING_S:g} s, and is used again after as long"
+            lane.quarantine = self._loop.call_later(FLAPPING_S, self._recover, lane)
+
+    def add(self, device: Device, places: Places | None = None) -> None:
+        """Add a device to the fleet; the runs under way learn of it.
+
+        Raises:
+            InvalidInput: the fleet has a device of this id, or its concurrency is below 1.
+        """
+        device_id = device.profile.device_id
+        if device_id in self._lanes:
+            raise InvalidInput(f"there is a device {device_id!r} already")
+        self._lanes[device_id] = lane = _new_lane(device_id, device, places)
+        lane.changed = True
+        self._removed.discard(device_id)
+        if self._open:
+            self._begin_watching(device_id, lane)
+        self._notify(DeviceFound(device=device_id, profile=lane.profile))
+
+    def remove(self, device_id: str) -> None:
+        """Take a device out of the fleet; its attempts end with ``device_lost``.
+
+        Raises:
+            InvalidInput: no such device.
+        """
+        lane = self._lane(device_id)
+        del self._lanes[device_id]
+        self._removed.add(device_id)
+        if watching := self._watching.pop(device_id, None):
+            watching.cancel()
+        lane.drop_timers()
+        lane.lost = f"device {device_id!r} is lost: {LEFT}"
+        self._stop_all(lane, "device_lost", lane.lost)
+        self._notify(DeviceLost(device=device_id, reason=LEFT, removed=True))
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call the listener for each device that is lost now, and, in the event loop, when one is lost or found.
+
+        Return a function that removes the listener.
+        """
+        self._listeners.append(listener)
+        for event in self.initial_events():
+            listener(*event)
+        return lambda: self._listeners.remove(listener)
+
+    def initial_events(self) -> list[tuple[Event, str]]:
+        """Return events about what has changed in the fleet since it was opened."""
+        removed: list[Event] = [DeviceLost(device=device_id, reason=LEFT, removed=True) for device_id in sorted(self._removed)]
+        changed = [DeviceFound(device=device_id, profile=lane.profile) for device_id, lane in self._lanes.items() if lane.changed]
+        lost = [DeviceLost(device=device_id, reason=lane.lost) for device_id, lane in self._lanes.items() if lane.lost]
+        return [(event, _actor(event.device)) for event in (*removed, *changed, *lost) if isinstance(event, DeviceLost | DeviceFound)]
+
+    def first_events(self) -> list[tuple[Event, str]]:
+        """Return events for a run right after each acquisition: what the fleet guards now, and ``initial_events``."""
+        guards = {name: lane.profile.guards for name, lane in self._lanes.items() if not isinstance(lane.device, UnopenedDevice)}
+        guarded = FleetGuarded(guards=guards, submitter_may_approve=self._submitter_may_approve)
+        return [(guarded, "fleet"), *self.initial_events()]
+
+    def queue_depth(self, device_id: str) -> int:
+        """Return the number of attempts that wait for the device.
+
+        InvalidInput if there is no such device.
+        """
+        return len(self._lane(device_id).waiting)
+
+    def running(self, device_id: str) -> int:
+        """Return the number of occupied slots, stuck ones included.
+
+        InvalidInput if there is no such device.
+        """
+        return len(self._lane(device_id).performing)
+
+    def serves(self, device_id: str, lane: Lane) -> bool:
+        """Return True while the dispatcher is open and a device has this lane."""
+        return self._open and self._lanes.get(device_id) is lane
+
+    def _lane(self, device_id: str) -> Lane:
+        try:
+            return self._lanes[device_id]
+        except KeyError:
+            raise InvalidInput(self._unknown(device_id)) from None
+
+    def _unknown(self, device_id: str) -> str:
+        return f"there is no device {device_id!r}; the fleet has {', '.join(map(repr, self._lanes)) or 'none'}"
+
+    def _begin_watching(self, device_id: str, lane: Lane) -> None:
+        if isinstance(lane.device, UnopenedDevice):
+            opening = self._open_later(device_id, lane, lane.device)
+            self._watching[device_id] = self._group.create_task(opening, name=f"opens {device_id}")
+        elif lane.remote is not None:
+            watching = watch(lane.remote, _LaneNotices(self, device_id, lane), self._chance)
+            self._watching[device_id] = self._group.create_task(watching, name=f"watches {device_id}")
+
+    async def _open_later(self, device_id: str, lane: Lane, unopened: UnopenedDevice) -> None:
+        """Put the device into its lane as soon as it can be opened."""
+        lane.device = device = await unopened.opened(lambda why: self.lose(device_id, why), self._chance)
+        if why := device.unreachable:
+            self.lose(device_id, why)
+        else:
+            self.find(device_id, device.profile)
+        self._begin_watching(device_id, lane)
+
+    def _grace_passed(self, lane: Lane) -> None:
+        lane.grace = None
+        self._stop_all(lane, "device_lost", lane.lost)
+
+    def _recover(self, lane: Lane) -> None:
+        lane.drop_timers()
+        lane.lost = ""
+        lane.found.set()
+        self._notify(DeviceFound(device=lane.profile.device_id, profile=lane.profile if lane.changed else None))
+        self._serve_soon(lane)
+
+    def _notify(self, event: DeviceLost | DeviceFound) -> None:
+        for listener in tuple(self._listeners):
+            listener(event, _actor(event.device))
 
     # -- one lane, one item ------------------------------------------------------------------------
 
@@ -271,7 +443,7 @@ class Dispatcher(DeviceLanes):
         elif task.exception() is None:
             end = task.result()
             if end.error is None or end.error.code != "device_lost" or not self._retries(lane, item):
-                lane.retry_s = 0.0
+                lane.retries = 0
                 self._finish(item, end)
         self._serve(lane)
 
@@ -296,12 +468,11 @@ class Dispatcher(DeviceLanes):
         if not lane.keeps or not self._open:
             return False
         if not item.lost_at:
-            item.lost_at, lane.retry_s = now, 0.0
+            item.lost_at, lane.retries = now, 0
         if now - item.lost_at >= grace_s:
             return False
-        first_s, longest_s = RETRY_S
-        lane.retry_s = min(2 * lane.retry_s, longest_s) or first_s
-        lane.not_before = now + lane.retry_s
+        lane.retries += 1
+        lane.not_before = now + RETRIES.wait_s(lane.retries)
         self._perform_again(lane, item)
         return True
 
@@ -352,39 +523,7 @@ class Dispatcher(DeviceLanes):
         """Return the error to the caller after the grace period; the slot is stuck."""
         stuck = f"device {item.attempt.device_id!r} was stopped, has not ended after {self._grace_s:g} s, and may still be running"
         if item.stopped is not None and not item.over:
-            item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
-
-
-def _guarded(profile: AgentProfile, attempt: Attempt) -> str:
-    """Return why the present fleet does not let an attempt begin, which a run may have scheduled under an earlier one; empty if it does."""
-    if attempt.handle or attempt.leg > 1:  # it has begun
-        return ""
-    permitted = permit(
-        Guards(devices={attempt.device_id: profile.guards}),
-        GuardedWork(
-            device=attempt.device_id,
-            skill=attempt.skill,
-            arguments=attempt.arguments,
-            secrets=secrets_in([attempt.arguments if attempt.secrets else {}, attempt.env]) if attempt.is_foreign else (),
-            env=attempt.env,
-            folder=attempt.task_folder,
-            is_foreign=attempt.is_foreign,
-        ),
-    )
-    if attempt.approval and digest_of(request_shown(attempt)) != attempt.approval:
-        return "it is no longer the request that was approved; retry the task to be asked"
-    asks = "the fleet file asks for an approval now, and nobody has approved this attempt; retry the task to be asked"
-    return permitted.refusal or _outside(profile, attempt) or (asks if permitted.approval and not attempt.approval else "")
-
-
-def _outside(profile: AgentProfile, attempt: Attempt) -> str:
-    """Return why a path of an attempt on this computer leaves its folder by a link; empty if none does."""
-    bounds = profile.guards.of(attempt.skill).within if profile.kind == "local" else {}
-    for name, folder in ((name, folder) for name, folders in bounds.items() for folder in folders):
-        for text in program_texts(attempt.arguments.get(name)):
-            if not is_within(there := os.path.realpath(text), os.path.realpath(folder)):
-                return f"{name} {text!r:.80} is a link to {there!r:.80}, which is not within {folder}"
-    return ""
+            item.finish(AttemptResult.failed(item.stopped.code, f"{item.stopped.message}; {stuck}"))
 
 
 async def _perform(lane: Lane, item: LaneItem) -> AttemptResult:
@@ -406,3 +545,35 @@ async def _perform(lane: Lane, item: LaneItem) -> AttemptResult:
 async def _stop_remotely(device: RemoteDevice, attempt: Attempt, error: TaskError) -> AttemptResult:
     left = await stop_once(device, attempt)
     return AttemptResult(error=TaskError(code=error.code, message=f"{error.message}; {left}") if left else error)
+
+
+class _LaneNotices:
+    """The ``Notices`` of the device of a lane; they are ignored once it has left the fleet."""
+
+    def __init__(self, dispatcher: Dispatcher, device_id: str, lane: Lane) -> None:
+        self._dispatcher = dispatcher
+        self._device_id = device_id
+        self._lane = lane
+
+    def lost(self, why: str) -> None:
+        if self._dispatcher.serves(self._device_id, self._lane):
+            self._dispatcher.lose(self._device_id, why)
+
+    def found(self, profile: AgentProfile | None = None) -> None:
+        if self._dispatcher.serves(self._device_id, self._lane):
+            self._dispatcher.find(self._device_id, profile and msgspec.structs.replace(profile, device_id=self._device_id))
+
+
+def _actor(device_id: str) -> str:
+    return f"device:{device_id}"
+
+
+def _new_lane(device_id: str, device: Device, places: Places | None) -> Lane:
+    """Return the lane of a device. Raise InvalidInput if its concurrency is below 1."""
+    lane = Lane(device, places)
+    if lane.slots < 1:
+        raise InvalidInput(f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1")
+    if why := device.unreachable:
+        lane.lost = f"device {device_id!r} is lost: {why}"
+        lane.found.clear()
+    return lane

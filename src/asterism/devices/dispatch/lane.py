@@ -1,25 +1,109 @@
-"""A device as the dispatcher sees it: its places, its queue, and the attempts that it performs."""
+"""A device as the dispatcher sees it: its places, its fair queue, and the attempts that it performs.
+
+In a queue, runs take turns; within a run, higher priority goes first, then what was issued or arrived earlier.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import itertools
+import os
+from bisect import bisect_left, insort
+from collections import OrderedDict, deque
 from collections.abc import Awaitable
 from contextvars import Context, copy_context
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from asterism.constellation.machine.requests import request_shown
+from asterism.constellation.model.references import secrets_in
 from asterism.constellation.model.task import TaskError
 from asterism.devices.attempts.throttle import Throttle
 from asterism.devices.dispatch.places import LockedPlace, Places
-from asterism.devices.dispatch.queue import FairQueue, Ticket
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice, finished
+from asterism.engine.kernel.guards import GuardedWork, Guards, digest_of, is_within, permit, program_texts
 from asterism.engine.kernel.profile import AgentProfile
 
 MAX_LOSSES = 5
 """Losses within ``FLAPPING_S`` after which a device is quarantined."""
 FLAPPING_S = 600.0
 """Seconds within which the losses of a device are counted, and that a quarantined one must stay available."""
+
+
+Item = TypeVar("Item")
+_Order = tuple[int, int, int, int]
+
+
+class Ticket(NamedTuple):
+    """The place of an item in the queue, to remove it.
+
+    ``order`` is greatest for the item that is served first, and unique in its queue.
+    """
+
+    run_id: str
+    order: _Order
+
+
+class FairQueue(Generic[Item]):
+    """A queue that is fair to all runs; the caller bounds it.
+
+    Adding, taking and removing are O(log n), apart from one move in memory.
+    """
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._arrivals = itertools.count()
+        self._last_run = ""
+        # By run, the next run first; the best item of a run is last in its list.
+        self._waiting: OrderedDict[str, list[tuple[_Order, Item]]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, run_id: str, priority: int, issued: tuple[int, int], item: Item) -> Ticket:
+        """Add an item and return its ticket."""
+        seq, index = issued
+        order = (priority, -seq, -index, -next(self._arrivals))
+        insort(self._waiting.setdefault(run_id, []), (order, item))
+        self._size += 1
+        return Ticket(run_id, order)
+
+    def first(self) -> Item:
+        """Return the next item. IndexError if there is none."""
+        if not self._waiting:
+            raise IndexError("an empty queue has no next item")
+        if len(self._waiting) > 1 and self._last_run in self._waiting:
+            # A run that emptied its share and came back may be first again, though it was served
+            # last.
+            self._waiting.move_to_end(self._last_run)
+        return next(iter(self._waiting.values()))[-1][1]
+
+    def take(self) -> Item:
+        """Remove and return the next item. IndexError if there is none."""
+        self.first()
+        run_id, items = self._waiting.popitem(last=False)
+        _, item = items.pop()
+        if items:
+            self._waiting[run_id] = items
+        self._last_run = run_id
+        self._size -= 1
+        return item
+
+    def remove(self, ticket: Ticket) -> None:
+        """Remove the item of a ticket, which must be in the queue."""
+        items = self._waiting[ticket.run_id]
+        del items[bisect_left(items, (ticket.order,))]
+        if not items:
+            del self._waiting[ticket.run_id]
+        self._size -= 1
+
+    def clear(self) -> list[Item]:
+        """Remove and return all items; the order of runs is undefined."""
+        items = [item for waiting in self._waiting.values() for _, item in reversed(waiting)]
+        self._waiting.clear()
+        self._size = 0
+        return items
 
 
 class LaneItem:
@@ -129,8 +213,8 @@ class Lane:
         quarantine: makes a device available that was lost too often; None while it is lost.
         changed: True if the device has reported another profile than it was opened with.
         obstacle: why no place can be taken; empty if one can.
-        retry_s, not_before: last wait, and the time of the loop, before an attempt is tried again that
-            could not reach the device.
+        retries, not_before: how often in a row an attempt has been tried again that could not reach the
+            device, and the time of the loop before the next try.
     """
 
     def __init__(self, device: Device, places: Places | None) -> None:
@@ -150,7 +234,7 @@ class Lane:
         self.quarantine: asyncio.TimerHandle | None = None
         self.changed = False
         self.obstacle = ""
-        self.retry_s = self.not_before = 0.0
+        self.retries, self.not_before = 0, 0.0
 
     @property
     def remote(self) -> RemoteDevice | None:
@@ -178,3 +262,35 @@ class Lane:
         for timer in filter(None, (self.grace, self.quarantine)):
             timer.cancel()
         self.grace = self.quarantine = None
+
+
+def guard_refusal(profile: AgentProfile, attempt: Attempt) -> str:
+    """Return why the present fleet does not let an attempt begin, which a run may have scheduled under an earlier one; empty if it does."""
+    if attempt.handle or attempt.leg > 1:  # it has begun
+        return ""
+    permitted = permit(
+        Guards(devices={attempt.device_id: profile.guards}),
+        GuardedWork(
+            device=attempt.device_id,
+            skill=attempt.skill,
+            arguments=attempt.arguments,
+            secrets=secrets_in([attempt.arguments if attempt.secrets else {}, attempt.env]) if attempt.is_foreign else (),
+            env=attempt.env,
+            folder=attempt.task_folder,
+            is_foreign=attempt.is_foreign,
+        ),
+    )
+    if attempt.approval and digest_of(request_shown(attempt)) != attempt.approval:
+        return "it is no longer the request that was approved; retry the task to be asked"
+    asks = "the fleet file asks for an approval now, and nobody has approved this attempt; retry the task to be asked"
+    return permitted.refusal or _outside(profile, attempt) or (asks if permitted.approval and not attempt.approval else "")
+
+
+def _outside(profile: AgentProfile, attempt: Attempt) -> str:
+    """Return why a path of an attempt on this computer leaves its folder by a link; empty if none does."""
+    bounds = profile.guards.of(attempt.skill).within if profile.kind == "local" else {}
+    for name, folder in ((name, folder) for name, folders in bounds.items() for folder in folders):
+        for text in program_texts(attempt.arguments.get(name)):
+            if not is_within(there := os.path.realpath(text), os.path.realpath(folder)):
+                return f"{name} {text!r:.80} is a link to {there!r:.80}, which is not within {folder}"
+    return ""

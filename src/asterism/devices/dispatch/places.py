@@ -24,14 +24,13 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 
-from asterism.devices.attempts.process import group_still_runs, is_deleted_but_open, start_mark
+from asterism.devices.attempts.processes import ProcessGroup, is_deleted_but_open, start_mark
 from asterism.devices.fleet.fleet_file import shared_name, shared_names
 from asterism.devices.port import Device
 from asterism.engine.kernel.profile import Fleet
@@ -58,18 +57,11 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 
 class _Holder(msgspec.Struct, frozen=True):
-    """The content of a place's file: the group of its attempt, and the process that dispatched it."""
+    """The content of a place's file: the group of its attempt, and the process that dispatched it, with its start."""
 
-    group: int
-    group_born: str
+    group: ProcessGroup
     owner: int
     owner_born: str
-
-    def still_runs(self) -> bool:
-        return group_still_runs(self.group, self.group_born)
-
-    def is_orphan(self) -> bool:
-        return start_mark(self.owner) != self.owner_born
 
 
 class Drain(msgspec.Struct, frozen=True):
@@ -95,7 +87,7 @@ class LockedPlace:
             born: the leader's ``start_mark``.
         """
         owner = os.getpid()
-        record = msgspec.json.encode(_Holder(group, born, owner, start_mark(owner) or ""))
+        record = msgspec.json.encode(_Holder(ProcessGroup(group, born), owner, start_mark(owner) or ""))
         os.pwrite(self._descriptor, record.ljust(_RECORD_BYTES), 0)
         return self._descriptor
 
@@ -251,12 +243,9 @@ def _clear(descriptor: int) -> bool:
         holder = msgspec.json.decode(os.pread(descriptor, _RECORD_BYTES, 0), type=_Holder)
     except msgspec.DecodeError:
         return True  # empty, or its writer was killed before it sent the attempt
-    if not holder.still_runs():
-        return True
-    if holder.is_orphan():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(holder.group, signal.SIGKILL)
-    return False
+    if start_mark(holder.owner) == holder.owner_born:
+        return not holder.group.still_runs()
+    return not holder.group.kill()
 
 
 def places_of(devices: Mapping[str, Device], profiles: Fleet, fleet_file: Path | None, database: Path) -> Mapping[str, Places]:

@@ -1,6 +1,6 @@
 """The fleet.
 
 ``fleet_file`` reads the file that lists the devices, and ``python_fleet`` declares the same devices in a program.
-``fleet_addition`` adds a device to the file, ``credentials`` refuses passwords in it, and ``unopened`` is a device that
+``fleet_addition`` adds a device to the file, and refuses passwords in it, and ``unopened`` is a device that
 cannot be opened.
 """

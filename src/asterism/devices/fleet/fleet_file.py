@@ -2,21 +2,23 @@
 
 Each error is one line: file, key, problem and allowed values.
 
-The caller passes the kinds of devices (``app.bootstrap.open_devices`` lists them), so that this module
+The caller passes the kinds of devices (``app.bootstrap.device_kinds`` lists them), so that this module
 imports none of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import os
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -26,7 +28,11 @@ from asterism.devices.port import Device
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, joined
 from asterism.engine.kernel.profile import HERE, AgentProfile, Fleet, Skill
 from asterism.engine.ports.notices import Channel
+from asterism.engine.runtime.resources import ResourcePool, open_resources
 from asterism.errors import AsterismError, InvalidInput, did_you_mean
+
+if TYPE_CHECKING:
+    from asterism.devices.workers.pool import WorkerPool
 
 Table = TypeVar("Table")
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
@@ -77,6 +83,9 @@ class DeviceEntry(GuardEntry, frozen=True, kw_only=True, forbid_unknown_fields=T
     See AgentProfile for their meaning.
     """
 
+    tools_are_foreign: ClassVar[bool] = False
+    """True if another program names the skills: they may come later, and count as destructive unless they are marked harmless."""
+
     id: Word
     kind: str = "local"
     description: str = ""
@@ -96,11 +105,11 @@ class DeviceEntry(GuardEntry, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Return what the table guards on a device with these skills."""
         harmless = {skill.name for skill in skills if skill.is_harmless}
         unknown = [name for name in self.guards if name not in {skill.name for skill in skills}]
-        if unknown and skills and self.kind != "mcp":  # the tools of a server may come later
+        if unknown and skills and not self.tools_are_foreign:
             names = [skill.name for skill in skills]
             hint = did_you_mean(unknown[0], names) or f"; there is {', '.join(names)}"
             raise InvalidInput(f"guards: there is no skill {unknown[0]!r}{hint}")
-        is_guarded = self.destructive or self.kind == "mcp"
+        is_guarded = self.destructive or self.tools_are_foreign
         every = self.guard(approval=self._asks(self, is_destructive=is_guarded))
         found = {}
         for name in (*self.guards, *harmless):
@@ -116,25 +125,37 @@ class DeviceEntry(GuardEntry, frozen=True, kw_only=True, forbid_unknown_fields=T
 _PROFILED = ("kind", "description", "aliases", "capabilities", "concurrency", "metadata")
 
 
+class FleetContext(msgspec.Struct, frozen=True):
+    """What devices are opened with.
+
+    Attributes:
+        folder: the folder of the fleet file, to which paths are relative.
+        database: path of the database of their runs.
+        workers: returns the pool of workers of this process.
+    """
+
+    folder: Path
+    database: Path
+    workers: Callable[[], WorkerPool]
+
+
 class DeviceKind(msgspec.Struct, frozen=True):
     """One kind of device.
 
     Attributes:
         entry: type of its table, a DeviceEntry.
-        open: opens the device of a table, given the fleet file's folder. Its InvalidInput begins
-            with the key relative to the table: ``skills[2]: …``. Nothing closes a device: what it
-            uses is opened and closed around ``open_fleet``, as the ``WorkerPool`` is.
-        is_remote: True if ``open`` may wait for another computer or program.
+        open: opens the device of a table, and closes it at the end, as an async context manager. Its
+            InvalidInput begins with the key relative to the table: ``skills[2]: …``. One task both
+            enters and exits it, so that it may hold task groups.
+        is_remote: True if opening may wait for another computer or program.
     """
 
     entry: type[DeviceEntry]
-    open: Callable[[Any, Path], Awaitable[Device]]
+    open: Callable[[Any, FleetContext], AbstractAsyncContextManager[Device]]
     is_remote: bool = False
 
 
 Kinds = Mapping[str, DeviceKind]
-Tables = Mapping[str, type[DeviceEntry]]
-"""The types of the tables, by kind."""
 
 
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,28 +191,23 @@ def check_channels(path: Path | None, named: Sequence[str]) -> None:
 
 
 def read_fleet(path: Path, kinds: Kinds) -> tuple[DeviceEntry, ...]:
-    """Return the tables of a fleet file; raises as ``read_tables``."""
-    return read_tables(path, _tables(kinds))
-
-
-def read_tables(path: Path, tables: Tables) -> tuple[DeviceEntry, ...]:
-    """Return the tables of a fleet file, in its order; nothing is imported or started.
+    """Return the tables of a fleet file, in its order; no device is opened.
 
     Raises:
         InvalidInput: the file is missing, is not TOML, or has an invalid key or value.
     """
-    return _entries(_document(path), str(path), tables)
+    return _entries(_document(path), str(path), kinds)
 
 
-def check_text(text: str, named: str, tables: Tables) -> tuple[DeviceEntry, ...]:
-    """Return the tables of the text of a fleet file; raises as ``read_tables``."""
-    return _entries(_parsed(text, named), named, tables)
+def check_text(text: str, named: str, kinds: Kinds) -> tuple[DeviceEntry, ...]:
+    """Return the tables of the text of a fleet file; raises as ``read_fleet``."""
+    return _entries(_parsed(text, named), named, kinds)
 
 
-def _entries(document: _Document, named: str, tables: Tables) -> tuple[DeviceEntry, ...]:
+def _entries(document: _Document, named: str, kinds: Kinds) -> tuple[DeviceEntry, ...]:
     if not document.devices and not document.notify:
         raise InvalidInput(f"{named}: devices: there are none; add a [[devices]] table with an id")
-    return _checked(document.devices, tables, named)
+    return check_tables(document.devices, kinds, named)
 
 
 def check_tables(tables: Sequence[dict[str, Any]], kinds: Kinds, named: str) -> tuple[DeviceEntry, ...]:
@@ -200,38 +216,27 @@ def check_tables(tables: Sequence[dict[str, Any]], kinds: Kinds, named: str) -> 
     Raises:
         InvalidInput: a table has an invalid key or value, or two devices share a name.
     """
-    return _checked(tables, _tables(kinds), named)
-
-
-def _tables(kinds: Kinds) -> Tables:
-    return {name: kind.entry for name, kind in kinds.items()}
-
-
-def _checked(given: Sequence[dict[str, Any]], tables: Tables, named: str) -> tuple[DeviceEntry, ...]:
-    entries = tuple(_entry(raw, tables, named, index) for index, raw in enumerate(given))
+    entries = tuple(_entry(raw, kinds, named, index) for index, raw in enumerate(tables))
     _refuse_shared_names(entries, named)
     return entries
 
 
-async def open_fleet(path: Path, kinds: Kinds, *, every: bool = True, needed: Collection[str] | None = None) -> dict[str, Device]:
-    """Read a fleet file and open its devices; return them by id, in the order of the file.
-
-    Raises:
-        InvalidInput, MissingExtra: as ``read_fleet`` and ``open_tables``.
-    """
-    folder = path.absolute().parent  # noqa: ASYNC240 - it asks for the working directory only
-    return await open_tables(read_fleet(path, kinds), kinds, folder, str(path), every=every, needed=needed)
-
-
+@contextlib.asynccontextmanager
 async def open_tables(
-    entries: Sequence[DeviceEntry], kinds: Kinds, folder: Path, named: str, *, every: bool = True, needed: Collection[str] | None = None
-) -> dict[str, Device]:
-    """Open devices, several at once; return them by id, in the order of ``entries``.
+    entries: Sequence[DeviceEntry],
+    kinds: Kinds,
+    context: FleetContext,
+    named: str,
+    *,
+    every: bool = True,
+    needed: Collection[str] | None = None,
+) -> AsyncIterator[dict[str, Device]]:
+    """Open devices, several at once; yield them by id, in the order of ``entries``, and close them at the end.
 
     Args:
         entries: their tables.
         kinds: the kinds, by name.
-        folder: the folder to which paths are relative.
+        context: what they are opened with.
         named: name of the fleet, with which errors begin.
         every: False to return an ``UnopenedDevice`` for each device that cannot be opened.
         needed: ids of the devices that tasks need; None if each one may be. Another one that does not
@@ -241,6 +246,28 @@ async def open_tables(
         InvalidInput, MissingExtra: with ``every``, a device cannot be opened; of several such
             devices, the error is about the first.
     """
+    async with open_resources() as resources:
+        yield await _opened(entries, kinds, functools.partial(_open_one, resources, kinds, context), named, every=every, needed=needed)
+
+
+async def _open_one(resources: ResourcePool, kinds: Kinds, context: FleetContext, entry: DeviceEntry) -> Device:
+    try:
+        return await resources.get(entry.id, lambda: kinds[entry.kind].open(entry, context))
+    except asyncio.CancelledError:  # it has not answered in time; the next try opens another one
+        resources.forget(entry.id)
+        raise
+
+
+async def _opened(
+    entries: Sequence[DeviceEntry],
+    kinds: Kinds,
+    open_one: Callable[[DeviceEntry], Awaitable[Device]],
+    named: str,
+    *,
+    every: bool,
+    needed: Collection[str] | None,
+) -> dict[str, Device]:
+    """Return the devices of ``open_tables``."""
     devices: dict[str, Device] = {}
     errors: dict[int, AsterismError] = {}
     now = asyncio.get_running_loop().time
@@ -250,7 +277,7 @@ async def open_tables(
 
     async def open_each() -> None:
         for index, entry in waiting:
-            opened = functools.partial(kinds[entry.kind].open, entry, folder)
+            opened = functools.partial(open_one, entry)
             within_s = until - now() if entry.id in spared else ANSWER_S
             if within_s <= 0:
                 devices[entry.id] = _unopened(entry, "", opened)
@@ -347,12 +374,12 @@ def _place(index: int, device_id: object) -> str:
     return f"devices[{index}] ({device_id})" if isinstance(device_id, str) and device_id else f"devices[{index}]"
 
 
-def _entry(raw: dict[str, Any], tables: Tables, named: str, index: int) -> DeviceEntry:
+def _entry(raw: dict[str, Any], kinds: Kinds, named: str, index: int) -> DeviceEntry:
     place = _place(index, raw.get("id"))
     kind = raw.get("kind", "local")
-    if not isinstance(kind, str) or kind not in tables:
-        raise InvalidInput(f"{named}: {place}.kind: unknown kind {kind!r}; allowed: {', '.join(sorted(tables))}")
-    return _converted(raw, tables[kind], named, place)
+    if not isinstance(kind, str) or kind not in kinds:
+        raise InvalidInput(f"{named}: {place}.kind: unknown kind {kind!r}; allowed: {', '.join(sorted(kinds))}")
+    return _converted(raw, kinds[kind].entry, named, place)
 
 
 def _converted(raw: object, to: type[Table], named: str, place: str) -> Table:

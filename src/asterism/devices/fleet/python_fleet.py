@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from asterism.devices.fleet.fleet_file import Kinds, check_tables, open_tables
 from asterism.devices.port import Device as DevicePort
 from asterism.devices.skills.function_source import is_importable, rebase, source_of
 from asterism.engine.kernel.profile import AgentProfile
@@ -120,14 +119,6 @@ class Fleet:
         made = cls(name=next((profile.fleet for profile in declared.values()), ""))
         made.tables = tuple(profile.table for profile in declared.values())
         return made if made.tables else None
-
-    async def open_devices(self, kinds: Kinds, *, every: bool = True) -> dict[str, DevicePort]:
-        """Open the devices; return them by id.
-
-        Raises:
-            InvalidInput, MissingExtra: a table is invalid, or as ``open_tables``.
-        """
-        return await open_tables(check_tables(self.tables, kinds, "the fleet"), kinds, self.folder, "the fleet", every=every)
 
     def described(self, devices: Mapping[str, DevicePort]) -> dict[str, AgentProfile]:
         """Return the profiles of devices, each with its table if it has one here."""

@@ -1,6 +1,6 @@
-"""The device ``here``: Python functions as tasks, without a fleet file.
+"""The device ``here``: Python functions as tasks, without a fleet file; and devices whose tasks are child runs.
 
-Nobody declares it. A task on it names its function as its skill (``function_source``). A function
+Nobody declares ``here``. A task on it names its function as its skill (``function_source``). A function
 that can be imported is performed in a worker process; any other in a thread of this process.
 """
 
@@ -8,26 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
+from asterism.constellation.model.documents import PlanDocument, TaskSpec
 from asterism.devices.attempts.worker_protocol import FunctionJob
+from asterism.devices.fleet.fleet_file import DeviceEntry
 from asterism.devices.port import Attempt, AttemptResult, Device, Signs
-from asterism.devices.skills.function_source import is_importable
+from asterism.devices.skills.function_source import is_importable, rebase
 from asterism.devices.skills.skill import describe
 from asterism.devices.skills.source import module_part
 from asterism.devices.workers import thread
 from asterism.devices.workers.pool import RESULT_BYTES, WorkerPool, WorkerSettings
-from asterism.engine.kernel.profile import HERE, AgentProfile, Skill
+from asterism.engine.kernel.data import round_trip
+from asterism.engine.kernel.profile import HERE, AgentProfile, ChildSpec, Fleet, Skill
 from asterism.errors import InvalidInput
 
 MIN_CONCURRENCY = 4
 """Attempts at a time on a machine with fewer processors: many functions wait for a network."""
 
 
-class HereDevice:
+class HereDevice(Device):
     """The device of the functions of this program. Create it in a running event loop.
 
     Args:
@@ -35,12 +38,9 @@ class HereDevice:
     """
 
     def __init__(self, pool: Callable[[], WorkerPool]) -> None:
+        super().__init__(AgentProfile(device_id=HERE, kind="here", concurrency=max(MIN_CONCURRENCY, os.cpu_count() or 1)))
         self._pool = pool
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def profile(self) -> AgentProfile:
-        return AgentProfile(device_id=HERE, kind="here", concurrency=max(MIN_CONCURRENCY, os.cpu_count() or 1))
 
     async def profile_with(self, sources: Iterable[str], folder: str = "") -> AgentProfile:
         """Return its profile with these functions as skills.
@@ -90,3 +90,50 @@ def _named(source: str, found: Mapping[str, Skill | str]) -> Skill:
     if isinstance(skill, str):
         raise InvalidInput(skill if source in skill else f"{source}: {skill}")
     return msgspec.structs.replace(skill, name=source)
+
+
+def sources_of(plan: PlanDocument) -> Iterator[str]:
+    """Yield the sources of all functions of a plan, and of the plans in it."""
+    for spec in plan.tasks:
+        if spec.constellation is not None:
+            yield from sources_of(msgspec.convert(spec.constellation, PlanDocument))
+        elif spec.device == HERE:
+            yield spec.skill or spec.name
+
+
+async def fleet_with(plan: PlanDocument | None, fleet: Fleet, here: HereDevice | None) -> Fleet:
+    """Return a fleet for a plan: with the device ``here`` if functions are tasks of it.
+
+    Raises:
+        InvalidInput: a function cannot be imported or performed; the text names it.
+    """
+    sources = list(sources_of(plan)) if plan else []
+    return {**fleet, HERE: await here.profile_with(sources)} if sources and here else fleet
+
+
+def rebase_plan(plan: PlanDocument, old: Path, new: Path | None = None) -> PlanDocument:
+    """Return a plan whose functions have sources relative to another folder, or absolute ones."""
+    return msgspec.structs.replace(plan, tasks=tuple(rebase_task(spec, old, new) for spec in plan.tasks))
+
+
+def rebase_task(spec: TaskSpec, old: Path, new: Path | None = None) -> TaskSpec:
+    """Return a task whose functions have sources relative to another folder, or absolute ones."""
+    if spec.constellation is not None:
+        nested = rebase_plan(msgspec.convert(spec.constellation, PlanDocument), old, new)
+        return msgspec.structs.replace(spec, constellation=round_trip(nested))
+    if spec.device == HERE:
+        return msgspec.structs.replace(spec, skill=rebase(spec.skill or spec.name, old, new))
+    return spec
+
+
+class ChildDevice(Device):
+    """A device whose tasks the machine starts as child runs; no attempt reaches it.
+
+    ``description`` is used if its table in the fleet file has none.
+    """
+
+    def __init__(self, entry: DeviceEntry, child: ChildSpec, description: str) -> None:
+        super().__init__(entry.profile(description=entry.description or description, natural_language=True, child=child))
+
+    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:  # noqa: ARG002 - the port has it
+        return AttemptResult.failed("bad_result", f"the tasks of device {attempt.device_id} are child runs, not attempts")

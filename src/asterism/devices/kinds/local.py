@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import functools
+import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,9 @@ from msgspec import Meta
 
 from asterism.constellation.model.environment import check_process
 from asterism.constellation.model.references import secrets_of
-from asterism.constellation.model.task import TaskError
 from asterism.devices.attempts.worker_protocol import CommandJob, FieldType, FunctionJob, Job, OutputForm
-from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, Word
-from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, FleetContext, Word
+from asterism.devices.port import Attempt, AttemptError, AttemptResult, Device, Signs
 from asterism.devices.skills.command import OUTPUT, TEXT_OUTPUT, parameters_schema, placeholders, program_path, returns_schema
 from asterism.devices.skills.source import module_part
 from asterism.devices.workers.pool import WorkerPool, WorkerSettings
@@ -79,12 +79,15 @@ class SkillJob(msgspec.Struct, frozen=True):
     timeout_s: float | None = None
 
 
-class LocalDevice:
+class LocalDevice(Device):
     """A device whose skills run in workers of a pool.
 
     Args:
         working_folder: absolute path of their working folder; empty for that of the run.
         secret_env: variables with references to secrets, which each attempt resolves.
+
+    Attributes:
+        working_folder: as given.
     """
 
     def __init__(
@@ -97,54 +100,44 @@ class LocalDevice:
         *,
         secret_env: Mapping[str, str] = {},
     ) -> None:
+        super().__init__(profile)
+        self.environment = ChainMap(dict(settings.env), os.environ)
+        self.working_folder = working_folder
         self._secret_env = secret_env
-        self._working_folder = working_folder
-        self._profile = profile
         self._jobs = jobs
         self._settings = settings
         self._pool = pool
 
-    @property
-    def profile(self) -> AgentProfile:
-        return self._profile
-
-    @property
-    def working_folder(self) -> str:
-        """Return the absolute path of its working folder; empty for that of the run."""
-        return self._working_folder
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Return the environment variables of its processes."""
-        return {**os.environ, **dict(self._settings.env)}
-
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
-        job = self._jobs.get(attempt.skill)
-        if job is None:
-            message = f"device {self._profile.device_id} has no skill {attempt.skill!r}; it has {', '.join(self._jobs) or 'none'}"
-            return AttemptResult(error=TaskError(code="no_device", message=message))
+        if (job := self._jobs.get(attempt.skill)) is None:
+            return self.lacks(attempt.skill).end
         if isinstance(job.job, CommandJob) and attempt.secrets:
-            return AttemptResult(error=TaskError(code="bad_arguments", message=secret_in_argv(attempt)))
-        attempt = msgspec.structs.replace(attempt, folder=self._working_folder or attempt.folder, env={**self._secret_env, **attempt.env})
-        bound = asyncio.timeout(job.timeout_s)
+            return AttemptResult.failed("bad_arguments", secret_in_argv(attempt))
+        attempt = msgspec.structs.replace(attempt, folder=self.working_folder or attempt.folder, env={**self._secret_env, **attempt.env})
         try:
-            async with bound:
+            async with in_time(attempt.skill, job.timeout_s):
                 return await self._pool.perform(self._settings, job.job, attempt, signs)
-        except TimeoutError:
-            if not bound.expired():
-                raise
-            message = f"{attempt.skill} took longer than its timeout_s in the fleet file, {job.timeout_s:g} s"
-            return AttemptResult(error=TaskError(code="timeout", message=message))
+        except AttemptError as error:
+            return error.end
 
 
-def local_kind(pool: WorkerPool) -> DeviceKind:
-    """Return the kind ``local``, with workers of this pool."""
-    return DeviceKind(LocalEntry, functools.partial(_opened, pool=pool, describing=asyncio.Lock()))
+@contextlib.asynccontextmanager
+async def in_time(skill: str, timeout_s: float | None) -> AsyncIterator[None]:
+    """Limit the time of an attempt to that of its command. Raises AttemptError ``timeout``."""
+    bound = asyncio.timeout(timeout_s)
+    try:
+        async with bound:
+            yield
+    except TimeoutError:
+        if not bound.expired():
+            raise
+        raise AttemptError("timeout", f"{skill} took longer than its timeout_s in the fleet file, {timeout_s:g} s") from None
 
 
-async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool, describing: asyncio.Lock) -> LocalDevice:
-    """Open the device of a table. Raises InvalidInput that begins with the key."""
+@contextlib.asynccontextmanager
+async def _open(entry: LocalEntry, context: FleetContext) -> AsyncIterator[LocalDevice]:
     check_process(entry.env, entry.folder, "")
+    folder, pool = context.folder, context.workers()
     working_folder = folder / entry.folder if entry.folder else None
     if working_folder and not working_folder.is_dir():
         raise InvalidInput(f"folder: there is no folder {working_folder}; make it")
@@ -157,8 +150,7 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool, describing:
         tuple(sorted(entry.env.items() - secret_env.items())),
         entry.inherit,
     )
-    async with describing:  # one after the other: devices with the same settings use the same worker
-        answers = await pool.describe(settings, entry.skills) if entry.skills else ()
+    answers = await pool.describe(settings, entry.skills) if entry.skills else ()
     skills: dict[str, Skill] = {}
     jobs: dict[str, SkillJob] = {}
     for index, (source, answer) in enumerate(zip(entry.skills, answers, strict=True)):
@@ -169,7 +161,12 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool, describing:
     for index, command in enumerate(entry.commands):
         _add(skills, command_skill(command), f"commands[{index}].name")
         jobs[command.name] = SkillJob(CommandJob(command.argv, command.output, command.file, command.returns), command.timeout_s)
-    return LocalDevice(entry.profile(skills=tuple(skills.values())), jobs, settings, pool, str(working_folder or ""), secret_env=secret_env)
+    profile = entry.profile(skills=tuple(skills.values()))
+    yield LocalDevice(profile, jobs, settings, pool, str(working_folder or ""), secret_env=secret_env)
+
+
+LOCAL = DeviceKind(LocalEntry, _open)
+"""The device kind ``local``."""
 
 
 def _add(skills: dict[str, Skill], skill: Skill, key: str) -> None:
@@ -193,7 +190,7 @@ def check_argv(command: CommandEntry, key: str) -> None:
         raise InvalidInput(f"{key}.file: {command.file!r} is no plain file name, such as report.pdf")
     if command.returns and command.output != "json":
         raise InvalidInput(f'{key}.returns: only a program with output = "json" has fields to declare')
-    if unknown := set(command.files) - set(placeholders(command.argv)) | {it for it in command.files if it == OUTPUT}:
+    if unknown := set(command.files) - set(placeholders(command.argv)) | {name for name in command.files if name == OUTPUT}:
         raise InvalidInput(f"{key}.files: argv has no placeholder {min(unknown)!r} for a file that is given")
     nul = next((index for index, part in enumerate(command.argv) if "\0" in part), None)
     if nul is not None:

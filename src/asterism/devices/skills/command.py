@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from asterism.devices.attempts.worker_protocol import AttemptError, CommandJob, FieldType
-from asterism.devices.port import Attempt
+from asterism.devices.attempts.worker_protocol import CommandJob, FieldType
+from asterism.devices.port import Attempt, AttemptError
 from asterism.devices.skills.skill import File
 from asterism.engine.kernel.data import FILE_SCHEMA, path_of
 from asterism.engine.kernel.profile import JsonSchema, has_json_type

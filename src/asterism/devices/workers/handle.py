@@ -21,7 +21,7 @@ import msgspec
 
 from asterism.devices.attempts.log_relay import LogReader, RateLimit
 from asterism.devices.attempts.masking import found_in
-from asterism.devices.attempts.process import start_mark
+from asterism.devices.attempts.processes import ProcessGroup
 from asterism.devices.attempts.secrets import hidden, known_secrets
 from asterism.devices.attempts.task_log import CURRENT
 from asterism.devices.attempts.worker_protocol import (
@@ -57,6 +57,7 @@ class WorkerHandle:
     """A running worker process with its socket and its log. Create one with :meth:`spawn`.
 
     Attributes:
+        group: its process group.
         reusable: True if it can take another order: nothing of an earlier one is left in it.
     """
 
@@ -79,8 +80,7 @@ class WorkerHandle:
         self._decoder: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
         self._imported: set[FunctionJob] = set()
         self.reusable = False
-        self.pid = process.pid
-        self.birth = start_mark(process.pid) or "unknown"
+        self.group = ProcessGroup.of(process.pid)
 
     @classmethod
     async def spawn(cls, folder: Path, limit_bytes: int, env: Mapping[str, str]) -> WorkerHandle:
@@ -148,7 +148,7 @@ class WorkerHandle:
         end: WorkDone | WorkFailed | WorkerExited | None = None
         try:
             if signs.place:
-                self._send_descriptor(signs.place.hand_to(self.pid, self.birth))
+                self._send_descriptor(signs.place.hand_to(self.group.leader, self.group.born))
             if exited := await self._import(order, lines, own):
                 return exited
             await self._send(order)

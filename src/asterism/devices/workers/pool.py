@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -18,8 +19,8 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from asterism.constellation.model.task import TaskError
 from asterism.devices.attempts.attempt_files import CURRENT, put_all, with_paths
+from asterism.devices.attempts.processes import WorkerLedger
 from asterism.devices.attempts.worker_protocol import (
     DescribeSkills,
     FunctionJob,
@@ -32,7 +33,7 @@ from asterism.devices.attempts.worker_protocol import (
 )
 from asterism.devices.port import Attempt, AttemptResult, Signs
 from asterism.devices.workers.handle import NeverStarted, WorkerHandle, exit_text
-from asterism.devices.workers.worker_ledger import WorkerLedger
+from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.profile import Skill
 from asterism.engine.ports.performer import TENANT
 from asterism.errors import InvalidInput, StoreUnavailable
@@ -43,8 +44,8 @@ IMPORT_TIMEOUT_S = 120.0
 
 _START_TRIES = 3
 _START_WITHIN_S = 600.0
-_FIRST_LOOK_S, _LAST_LOOK_S = 0.5, 30.0
-"""Seconds between two looks for a worker that cannot be started, or a function that cannot be imported: at first, and at most."""
+_LOOKS = Backoff(0.5, 30.0)
+"""Waits between two looks for a worker that cannot be started, or a function that cannot be imported."""
 _MOST_IDLE_IN_ALL = 32
 
 _AttemptEnd = WorkDone | WorkFailed | WorkerExited
@@ -106,6 +107,7 @@ class WorkerPool:
         self._own_secrets = own_secrets
         self._inherited = inherited
         self._starting = asyncio.Lock()
+        self._describing = asyncio.Lock()
         self._freed = asyncio.Event()
         self._idle: dict[_Group, list[tuple[float, WorkerHandle]]] = {}  # with the time since when, longest first
         self._trimming: asyncio.TimerHandle | None = None
@@ -140,7 +142,7 @@ class WorkerPool:
         """
         order = DescribeSkills(tuple(sources), plain)
         try:
-            async with asyncio.timeout(IMPORT_TIMEOUT_S):
+            async with self._describing, asyncio.timeout(IMPORT_TIMEOUT_S):  # so that devices with the same settings use the same worker
                 end = await self._lend((settings, None), lambda worker: worker.describe(order))
         except TimeoutError:
             return (f"its import took longer than {IMPORT_TIMEOUT_S:g} s",) * len(sources)
@@ -156,7 +158,7 @@ class WorkerPool:
         try:
             attempt = await with_paths(attempt)
         except InvalidInput as error:
-            return AttemptResult(error=TaskError(code="bad_arguments", message=str(error)))
+            return AttemptResult.failed("bad_arguments", str(error))
         scratch = str(files.folder) if (files := CURRENT.get()) else ""
         order = Work(job=job, attempt=attempt, limit_bytes=self._result_bytes, scratch=scratch)
 
@@ -167,12 +169,12 @@ class WorkerPool:
             if isinstance(job, FunctionJob) and job.plain:
                 end = await self._waited(end, (settings, TENANT.get()), order, signs)
         except NeverStarted as error:
-            return AttemptResult(error=TaskError(code="crashed", message=f"it was not started: {error}"))
+            return AttemptResult.failed("crashed", f"it was not started: {error}")
         if isinstance(end, WorkDone) and end.files:
             try:
                 await put_all(end.files)
             except InvalidInput as error:
-                return AttemptResult(error=TaskError(code="bad_result", message=str(error)))
+                return AttemptResult.failed("bad_result", str(error))
         return _ended(end)
 
     async def _performed(self, group: _Group, order: Work, signs: Signs) -> _AttemptEnd:
@@ -181,9 +183,10 @@ class WorkerPool:
         Raises:
             NeverStarted: none could be started within ``start_within_s``.
         """
-        loop, wait_s, said = asyncio.get_running_loop(), _FIRST_LOOK_S, ""
+        loop, said = asyncio.get_running_loop(), ""
         until = loop.time() + self._start_within_s
-        while True:
+        for looks in itertools.count(1):
+            wait_s = _LOOKS.wait_s(looks)
             self._freed.clear()
             try:
                 return await self._lend(group, lambda worker: worker.perform(order, signs, self._own_secrets()))
@@ -196,20 +199,20 @@ class WorkerPool:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._freed.wait()
-            wait_s = min(2 * wait_s, _LAST_LOOK_S)
+        raise AssertionError("the count does not end")
 
     async def _waited(self, end: _AttemptEnd, group: _Group, order: Work, signs: Signs) -> _AttemptEnd:
         """Wait while the function of an attempt cannot be imported: its file may have been moved, or be half written.
 
         No fleet declares such a function, so nothing else notices this before the attempt.
         """
-        wait_s, said = _FIRST_LOOK_S, ""
+        looks, said = 0, ""
         while isinstance(end, WorkFailed) and end.missing:  # bounded by the timeout of the task and the limit of the run
             if end.message != said:
                 said = end.message
                 signs.progress(message=f"waits, as its function cannot be imported: {said}")
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, _LAST_LOOK_S)
+            looks += 1
+            await asyncio.sleep(_LOOKS.wait_s(looks))
             end = await self._performed(group, order, signs)
         return end
 
@@ -251,7 +254,7 @@ class WorkerPool:
             raise NeverStarted(f"no worker could be started: {error}") from error
         self._workers.add(worker)
         try:
-            self._write_ledger()
+            self._ledger.add(worker.group)
         except StoreUnavailable as error:
             await self._discard(worker)  # nobody would reap a worker that is not listed
             raise NeverStarted(str(error)) from error
@@ -301,11 +304,7 @@ class WorkerPool:
 
     def _forget(self, worker: WorkerHandle) -> None:
         self._workers.discard(worker)
-        with contextlib.suppress(StoreUnavailable):  # a listed worker that is dead does no harm
-            self._write_ledger()
-
-    def _write_ledger(self) -> None:
-        self._ledger.write((worker.pid, worker.birth) for worker in self._workers)
+        self._ledger.remove(worker.group)
 
 
 def _ended(end: _AttemptEnd) -> AttemptResult:
@@ -313,6 +312,6 @@ def _ended(end: _AttemptEnd) -> AttemptResult:
         case WorkDone(result):
             return AttemptResult(result=msgspec.json.decode(result))
         case WorkFailed(code, message):
-            return AttemptResult(error=TaskError(code=code, message=message))
+            return AttemptResult.failed(code, message)
         case WorkerExited():
-            return AttemptResult(error=TaskError(code="crashed", message=exit_text(end)))
+            return AttemptResult.failed("crashed", exit_text(end))

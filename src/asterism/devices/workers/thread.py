@@ -22,8 +22,7 @@ from asterism.constellation.model.task import TaskError
 from asterism.devices.attempts import attempt_files, secrets
 from asterism.devices.attempts.attempt_files import put_all, with_paths
 from asterism.devices.attempts.task_log import CURRENT
-from asterism.devices.attempts.worker_protocol import AttemptError
-from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.port import Attempt, AttemptError, AttemptResult, Signs
 from asterism.devices.skills.skill import SkillContext, contract_of
 from asterism.devices.skills.source import error_with_line, trace_of
 from asterism.devices.workers.worker import call, check_promise, pack_result
@@ -82,7 +81,7 @@ async def perform(attempt: Attempt, signs: Signs, closing: asyncio.Future[None],
     try:
         attempt = await with_paths(attempt)
     except InvalidInput as error:
-        return AttemptResult(error=TaskError(code="bad_arguments", message=str(error)))
+        return AttemptResult.failed("bad_arguments", str(error))
     await signs.begun()
     thread = _Thread(function, attempt, signs, limit_bytes)
     try:
@@ -149,13 +148,13 @@ class _Thread:
                 asyncio.run_coroutine_threadsafe(put_all(files), self._loop).result()
             return AttemptResult(result=msgspec.json.decode(packed))
         except AttemptError as error:
-            return AttemptResult(error=TaskError(code=error.code, message=self._hidden(error.message)))
+            return AttemptResult.failed(error.code, self._hidden(error.message))
         except (InvalidInput, MissingExtra) as error:
             return AttemptResult(error=TaskError(code="raised", message=self._hidden(str(error))))
         except BaseException as error:  # boundary: user code; SystemExit and the like are failures of the function too
             if self._log:
                 self._log.print("stderr", trace_of(error))
-            return AttemptResult(error=TaskError(code="raised", message=error_with_line(error, self._hidden)))
+            return AttemptResult.failed("raised", error_with_line(error, self._hidden))
 
     def _hidden(self, text: str) -> str:
         return secrets.hidden(text, self._secrets)

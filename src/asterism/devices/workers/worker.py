@@ -32,7 +32,6 @@ import msgspec
 
 from asterism.devices.attempts import secrets
 from asterism.devices.attempts.worker_protocol import (
-    AttemptError,
     CommandJob,
     DescribeSkills,
     FunctionJob,
@@ -47,7 +46,7 @@ from asterism.devices.attempts.worker_protocol import (
     WorkProgress,
     WorkStarted,
 )
-from asterism.devices.port import Attempt
+from asterism.devices.port import Attempt, AttemptError
 from asterism.devices.skills import command, source
 from asterism.devices.skills.skill import Contract, File, SkillContext, contract_of, plain, type_name
 from asterism.engine.kernel.data import FILE, json_bytes, safe_name
@@ -104,14 +103,13 @@ def _guard(performer: int, parent: int, talk: socket.socket, lifeline_fd: int, w
 
 
 def _die_with(parent: int) -> None:
-    """Let this process end with its parent, and adopt orphaned descendants, on Linux.
+    """Let this process end with its parent, and adopt orphaned descendants.
 
     The parent has one thread; so the signal, which follows the thread, follows the process.
     """
-    if sys.platform == "linux":
-        prctl = ctypes.CDLL(None).prctl
-        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
@@ -153,7 +151,7 @@ class WorkRunner:
                     is_plain = threading.active_count() == 1 and _open_descriptors() - len(self._places) <= descriptors
                     if isinstance(work.job, CommandJob):
                         exited = self._performed_here(work, reusable=True)
-                    elif is_plain and sys.platform == "linux":
+                    elif is_plain:
                         exited = self._performed_by_copy(work)
                     else:
                         exited = self._performed_here(work, reusable=False)
@@ -359,7 +357,7 @@ def _flush() -> None:
 
 
 def _open_descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir()) if sys.platform == "linux" else 0
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def _has_children() -> bool:

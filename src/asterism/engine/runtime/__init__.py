@@ -3,6 +3,7 @@
 - ``ports``: interfaces to stores, performers, observers, devices and planners.
 - ``driver`` drives all runs of a process, ``run_executor`` one of them. ``arrivals``,
   ``run_status``, ``children``, ``wakeup_timer``, ``releases``, ``problems`` and ``task_group`` are parts of that.
+  ``resources``: connections, each of which one task opens and closes.
 - ``due_runs``: the embedded engine, which finds the runs that a process is to drive.
   ``retention`` deletes old ones.
 - ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.data import error_text
 from asterism.engine.kernel.journal import JournalMismatch
 from asterism.errors import AsterismError
 
 MAX_PROBLEM = 1000
 """Characters of a problem in the row of a run."""
-RETRY_DELAYS_S = (1.0, 600.0)
-"""First and longest delay before a run with a problem is tried again; each is twice the last one."""
+RETRIES = Backoff(1.0, 600.0)
+"""Delays before a run with a problem is tried again."""
 NO_PROGRESS = "it is due again at once, and nothing changes then: a defect of its machine; cancel it, or upgrade the program"
 
 CRASHED = (
@@ -20,8 +21,7 @@ CRASHED = (
 
 def retry_delay_s(tries: int) -> float:
     """Return the seconds before the next try of a run that had problems ``tries`` times before."""
-    first, longest = RETRY_DELAYS_S
-    return min(first * 2.0 ** min(tries, 30), longest)
+    return RETRIES.wait_s(tries + 1)
 
 
 def problem_of(error: Exception) -> str:

@@ -6,11 +6,11 @@ import asyncio
 import math
 from collections.abc import Callable
 
+from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.runtime.clock import Clock
 
-PAST_WAKE_DELAYS_S = (0.001, 1.0)
-"""First and longest delay between two looks at a ``wake_at()`` that is in the past although
-``BatchEnded`` changed nothing."""
+PAST_WAKES = Backoff(0.001, 1.0)
+"""Delays between two looks at a ``wake_at()`` that is in the past although ``BatchEnded`` changed nothing."""
 LONGEST_WAIT_S = 10.0
 """Longest time between two looks at the wall clock: the event loop's time does not follow when somebody sets it."""
 CLOCK_DRIFT_S = 0.05
@@ -34,7 +34,7 @@ class WakeupTimer:
         self._clock = clock
         self._wake = wake
         self._warn = warn
-        self._backoff_s = 0.0
+        self._past_looks = 0
         self._timer: tuple[float, asyncio.TimerHandle] | None = None  # and the time that it is set for
 
     def set(self, wake_at: float | None) -> None:
@@ -69,10 +69,10 @@ class WakeupTimer:
     def _seconds_until(self, wake_at: float) -> float:
         """Return the seconds until a time; a growing delay if ``BatchEnded`` changed nothing at it."""
         if wake_at > self.idle_at:
-            self._backoff_s = 0.0
+            self._past_looks = 0
             return wake_at - self._clock.now()
-        first, longest = PAST_WAKE_DELAYS_S
-        before, self._backoff_s = self._backoff_s, min(2 * self._backoff_s, longest) or first
-        if before < self._backoff_s == longest:
+        self._past_looks += 1
+        wait_s = PAST_WAKES.wait_s(self._past_looks)
+        if PAST_WAKES.wait_s(self._past_looks - 1) < wait_s == PAST_WAKES.longest_s:
             self._warn()
-        return self._backoff_s
+        return wait_s

@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.planner.model_choice import ModelChoice
-from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind
-from asterism.devices.kinds.child import ChildDevice
-from asterism.devices.kinds.resources import open_resources
+from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, FleetContext
+from asterism.devices.kinds.here import ChildDevice
 from asterism.engine.control.children import StartChild, child_start, event_data
 from asterism.engine.control.run_control import Cancel, Pause, Unpause, Verb
 from asterism.engine.kernel.machine import Effect, Event, StartRequest
@@ -25,6 +24,7 @@ from asterism.engine.ports.performer import Performer
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.lookup import unfinished_runs
+from asterism.engine.runtime.resources import open_resources
 from asterism.engine.runtime.runtime import Runtime, current_runtime
 from asterism.engine.runtime.snapshots import load
 from asterism.errors import InvalidInput, Refused
@@ -417,11 +417,12 @@ class AgentEntry(DeviceEntry, frozen=True, kw_only=True):
     loop: str
 
 
-async def _open(entry: AgentEntry, folder: Path) -> ChildDevice:
-    loop = find_loop(entry.loop, folder)
+@contextlib.asynccontextmanager
+async def _open(entry: AgentEntry, context: FleetContext) -> AsyncIterator[ChildDevice]:
+    loop = find_loop(entry.loop, context.folder)
     described = "; ".join(it.description for it in loop.workers.values() if it.description)
-    return ChildDevice(entry, loop.child(folder, entry.loop), described)
+    yield ChildDevice(entry, loop.child(context.folder, entry.loop), described)
 
 
-AGENT_KIND = DeviceKind(AgentEntry, _open)
-"""The device kind ``agent``; ``app.bootstrap.open_devices`` lists it."""
+AGENT = DeviceKind(AgentEntry, _open)
+"""The device kind ``agent``; ``app.bootstrap.device_kinds`` lists it."""

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.planner.model_choice import ModelChoice, choose_by_name, split_model
-from asterism.devices.kinds.resources import ResourcePool
+from asterism.engine.runtime.resources import ResourcePool
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.loop.machine.model import Finding, Step
 from asterism.loop.machine.view import LoopView

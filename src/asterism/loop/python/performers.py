@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from asterism.devices.attempts.task_log import check_no_secret, hidden, print_trace
-from asterism.devices.kinds.resources import ResourcePool
 from asterism.devices.skills.source import line_of, trace_of
 from asterism.engine.kernel.data import as_json, check_json, error_text, read_back
 from asterism.engine.kernel.machine import Effect, EffectResult
 from asterism.engine.ports.performer import Performer, Report
+from asterism.engine.runtime.resources import ResourcePool
 from asterism.errors import AsterismError, InvalidInput
 from asterism.loop.machine.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.loop.machine.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded

@@ -12,9 +12,9 @@ import msgspec
 from asterism.constellation.machine.definition import ConstellationDefinition
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import PlanDocument, parse_plan
-from asterism.devices.kinds.resources import ResourcePool
 from asterism.engine.control.children import event_data
 from asterism.engine.kernel.profile import AgentProfile, ChildSpec
+from asterism.engine.runtime.resources import ResourcePool
 from asterism.errors import InvalidInput
 from asterism.loop.machine.model import Handoff, WorkerProfile
 from asterism.loop.python.models import ModelName

@@ -14,7 +14,7 @@ from asterism.constellation.python.goal import Goal, params_of
 from asterism.constellation.python.handle import result_of
 from asterism.constellation.python.resumption import first_event_of
 from asterism.constellation.python.rounds import submit
-from asterism.devices.kinds.plan_functions import sources_of
+from asterism.devices.kinds.here import sources_of
 from asterism.engine.control.run_control import Cancel, Forked
 from asterism.engine.kernel.machine import kind_of
 from asterism.engine.ports.store import RunQuery, RunRow, RunStatus, Store, run_cursor

@@ -7,14 +7,14 @@ from urllib.parse import quote
 
 import msgspec
 
+from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.ports.notices import Channel, Delivery, Notice, NoticeKind
 from asterism.engine.ports.store import InquiryRow
 
 MAX_AGE_S = 86_400.0
 """Seconds after which a notice that was never sent is left out: the first server of an old database is no news."""
 MAX_TRIES = 10
-FIRST_DELAY_S = 5.0
-MAX_DELAY_S = 3_600.0
+RETRIES = Backoff(5.0, 3_600.0)
 QUESTION_DELAY_S = 5.0
 """Seconds for which a question is not sent: one that is answered at once, as at a terminal, needs no message."""
 MAX_TEXT = 300
@@ -86,8 +86,7 @@ def ended(delivery: Delivery, now: float, error: str) -> Delivery:
         return msgspec.structs.replace(delivery, status="sent", error="")
     if delivery.tries >= MAX_TRIES:
         return msgspec.structs.replace(delivery, status="failed", error=error[:MAX_TEXT])
-    delay = min(MAX_DELAY_S, FIRST_DELAY_S * 2 ** (delivery.tries - 1))
-    return msgspec.structs.replace(delivery, status="waiting", next_at=now + delay, error=error[:MAX_TEXT])
+    return msgspec.structs.replace(delivery, status="waiting", next_at=now + RETRIES.wait_s(delivery.tries), error=error[:MAX_TEXT])
 
 
 def skipped(delivery: Delivery) -> Delivery:

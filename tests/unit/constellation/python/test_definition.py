@@ -17,7 +17,7 @@ from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import TaskSpec, parse_plan
 from asterism.constellation.model.fan_out import ForEach
 from asterism.constellation.python.plans import plan_of, plan_text
-from asterism.devices.kinds.plan_functions import rebase_plan
+from asterism.devices.kinds.here import rebase_plan
 from asterism.engine.kernel.permissions import ALL
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.kernel.run import Run

@@ -11,13 +11,13 @@ from asterism.app.bootstrap import open_runtime
 from asterism.constellation.machine.events import ConstellationSubmitted
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
-from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 
 
-class TwoPlaces:
+class TwoPlaces(Device):
     """Performs two attempts at a time. The first item fails, and the second one ends when the run has stopped the others."""
 
     runtime: Runtime

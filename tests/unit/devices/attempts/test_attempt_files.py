@@ -14,9 +14,7 @@ from asterism.constellation.machine.events import AttemptEnded
 from asterism.constellation.model.task import TaskError
 from asterism.devices.attempts import attempt_files
 from asterism.devices.attempts.attempt_files import AttemptFiles, FilePerformer, work_folder
-from asterism.devices.fleet.fleet_file import open_fleet
 from asterism.devices.kinds.here import HereDevice
-from asterism.devices.kinds.local import local_kind
 from asterism.devices.port import Attempt, AttemptResult, Device
 from asterism.devices.workers.pool import WorkerPool
 from asterism.engine.kernel.profile import AgentProfile
@@ -25,6 +23,7 @@ from asterism.stores.file_contents import FolderContents
 from asterism.stores.memory import MemoryStore
 from asterism.stores.stored_files import StoredFiles
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 
 SKILLS = """
 from pathlib import Path
@@ -87,8 +86,8 @@ def play(tmp_path: Path, scenario: Callable[[StoredFiles, Perform], Awaitable[No
         (tmp_path / "files.py").write_text(SKILLS)
         (tmp_path / "fleet.toml").write_text(FLEET)
         files = StoredFiles(MemoryStore(), FolderContents(tmp_path / "contents"), time.time)
-        async with WorkerPool(tmp_path / "ledger") as pool:
-            device = (await open_fleet(tmp_path / "fleet.toml", {"local": local_kind(pool)}))["laptop"]
+        async with WorkerPool(tmp_path / "ledger") as pool, open_fleet(tmp_path / "fleet.toml", pool=pool) as devices:
+            device = devices["laptop"]
 
             async def perform(skill: str, arguments: dict[str, Any]) -> AttemptResult:
                 attempt_files.CURRENT.set(AttemptFiles(files, root, tmp_path / "work" / skill))
@@ -175,9 +174,9 @@ def test_a_file_that_the_run_does_not_have_is_refused_before_the_skill_starts(tm
 )
 def test_a_table_with_invalid_files_is_refused(tmp_path: Path, changed: tuple[str, str], problem: str) -> None:
     async def scenario() -> None:
-        async with WorkerPool(tmp_path / "ledger") as pool:
-            with pytest.raises(InvalidInput, match=problem):
-                await open_fleet(tmp_path / "fleet.toml", {"local": local_kind(pool)})
+        with pytest.raises(InvalidInput, match=problem):
+            async with open_fleet(tmp_path / "fleet.toml"):
+                pass
 
     (tmp_path / "data").mkdir()
     (tmp_path / "files.py").write_text(SKILLS)
@@ -190,14 +189,12 @@ def test_a_table_with_invalid_files_is_refused(tmp_path: Path, changed: tuple[st
     [(0, "device d takes no files, and an argument names the file a.txt"), (4, "device d takes files of 4 bytes at most, and a.txt has 5")],
 )
 def test_what_a_device_cannot_be_handed_is_refused_before_it_hears_of_the_attempt(tmp_path: Path, most: int, problem: str) -> None:
-    class Forbidden:
-        profile = AgentProfile(device_id="d", file_bytes=most)
-
+    class Forbidden(Device):
         async def perform(self, *_: Any) -> Any:
             raise AssertionError("the attempt has begun")
 
     async def scenario() -> None:
-        device, store = Forbidden(), MemoryStore()
+        device, store = Forbidden(AgentProfile(device_id="d", file_bytes=most)), MemoryStore()
         files = StoredFiles(store, FolderContents(tmp_path / "contents"), time.time)
         value = {**await files.put("r", "a.txt", parts(b"hello")), "name": "../a.txt"}
         performer = FilePerformer(device, files, store, {"d": device}, tmp_path / "work")

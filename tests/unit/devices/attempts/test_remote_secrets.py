@@ -13,8 +13,8 @@ import pytest
 
 from asterism.constellation.model.task import TaskError
 from asterism.devices.dispatch.dispatcher import Dispatcher
-from asterism.devices.kinds.a2a.client import AgentError, substituted
-from asterism.devices.port import Attempt, AttemptResult, DeviceQuestion, Notices, Signs
+from asterism.devices.kinds.a2a.client import AgentError, own_headers
+from asterism.devices.port import Attempt, AttemptResult, DeviceQuestion, Notices, RemoteDevice, Signs
 from asterism.engine.kernel.profile import AgentProfile
 from tests.support.device_signs import Heard
 from tests.support.mcp_devices import open_mcp
@@ -31,12 +31,11 @@ GIVEN = Attempt(
 )
 
 
-class Echo:
+class Echo(RemoteDevice):
     """A remote device that returns, asks or raises what it was given."""
 
-    profile = AgentProfile(device_id="far", kind="echo")
-
     def __init__(self, behavior: str = "", secret_names: tuple[str, ...] = ()) -> None:
+        super().__init__(AgentProfile(device_id="far", kind="echo"))
         self.behavior = behavior
         self.secret_names = secret_names
         self.got: list[dict[str, Any]] = []
@@ -142,10 +141,10 @@ def test_a_missing_secret_fails_the_attempt_before_the_device_hears_of_it(*, aga
 def test_headers_of_an_agent_take_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     headers = {"Authorization": "Bearer ${secret.TOKEN}"}
     monkeypatch.setenv("ASTERISM_SECRET_TOKEN", "pa$$word-$HOME")
-    assert substituted(headers) == {"Authorization": "Bearer pa$$word-$HOME"}
+    assert own_headers(headers) == {"Authorization": "Bearer pa$$word-$HOME"}
     monkeypatch.delenv("ASTERISM_SECRET_TOKEN")
     with pytest.raises(AgentError, match="secret TOKEN is not set"):
-        substituted(headers)
+        own_headers(headers)
 
 
 SERVER = """

@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from asterism.devices.attempts.log_relay import LogReader, RateLimit
-from asterism.devices.attempts.logged_performers import LoggedPerformer
-from asterism.devices.attempts.printed import printed_to_logs
+from asterism.devices.attempts.logged_performers import LoggedPerformer, printed_to_logs
 from asterism.devices.attempts.task_log import BATCH_BYTES, CHUNK_BYTES, FULL_BYTES, MOST_BYTES, AttemptLog, AttemptLogWriter, print_trace
 from asterism.engine.kernel.machine import EffectResult
 from asterism.engine.ports.logs import ALL_OUTPUT, LogChunk, LogQuery

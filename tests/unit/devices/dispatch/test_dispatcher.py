@@ -14,7 +14,7 @@ from asterism.constellation.machine.requests import request_shown
 from asterism.constellation.model.task import TaskError
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.dispatch.places import Places
-from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Signs
+from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, Signs
 from asterism.engine.control.run_control import FleetGuarded
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, digest_of
 from asterism.engine.kernel.machine import Event
@@ -361,10 +361,11 @@ def test_a_device_that_raises_is_a_crash_with_its_words() -> None:
     assert world.ended("b") == (2, "completed")
 
 
-class Clumsy:
+class Clumsy(Device):
     """A device that raises, cancels itself, or returns a result although it was stopped."""
 
-    profile = AgentProfile(device_id="laptop")
+    def __init__(self) -> None:
+        super().__init__(AgentProfile(device_id="laptop"))
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         if attempt.skill == "cancels itself":
@@ -630,8 +631,9 @@ def test_what_is_reported_after_the_end_is_dropped() -> None:
     kept: list[Signs] = []
     heard = Heard()
 
-    class Chatterbox:
-        profile = AgentProfile(device_id="laptop")
+    class Chatterbox(Device):
+        def __init__(self) -> None:
+            super().__init__(AgentProfile(device_id="laptop"))
 
         async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
             kept.append(signs)

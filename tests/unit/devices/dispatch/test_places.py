@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.devices.attempts.process import start_mark
+from asterism.devices.attempts.processes import start_mark
 from asterism.devices.dispatch.places import TURN_S, LockedPlace, Places, _held
 from tests.support.small_disk import fill, mounted
 
@@ -168,7 +168,7 @@ def test_an_orphan_that_still_holds_the_lock_is_killed_too(tmp_path: Path) -> No
 import os, subprocess, sys
 from pathlib import Path
 from asterism.devices.dispatch.places import Places
-from asterism.devices.attempts.process import start_mark
+from asterism.devices.attempts.processes import start_mark
 place = Places(Path(sys.argv[1]), "d", 1).take()
 read, write = os.pipe()
 group = subprocess.Popen(["sleep", "1000"], start_new_session=True, pass_fds=[place._descriptor])

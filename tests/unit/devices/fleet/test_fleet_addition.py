@@ -10,9 +10,17 @@ from typing import Any
 
 import pytest
 
-from asterism.app.schemas import DEVICE_TABLES
-from asterism.devices.fleet.credentials import check_arguments, check_url, check_values, is_credential, secret_name
-from asterism.devices.fleet.fleet_addition import append_device, checked_addition, table_text
+from asterism.app.bootstrap import device_kinds
+from asterism.devices.fleet.fleet_addition import (
+    append_device,
+    check_arguments,
+    check_url,
+    check_values,
+    checked_addition,
+    is_credential,
+    secret_name,
+    table_text,
+)
 from asterism.devices.kinds.a2a.kind import A2aEntry
 from asterism.devices.kinds.local import LocalEntry
 from asterism.errors import InvalidInput
@@ -24,6 +32,7 @@ name = "office"   # the fleet
 id = "laptop"  # mine
 aliases = ["Desk"]
 """
+KINDS = device_kinds()
 AGENT = {"id": "agent", "kind": "a2a", "url": "https://agent.example.org"}
 
 
@@ -31,10 +40,10 @@ def test_a_table_is_appended_and_the_rest_of_the_file_stays_as_it_is(tmp_path: P
     file = tmp_path / "fleet.toml"
     file.write_text(OLD, encoding="utf-8")
     file.chmod(0o600)
-    append_device(file, AGENT, DEVICE_TABLES)
+    append_device(file, AGENT, KINDS)
     assert file.read_text(encoding="utf-8") == OLD + '\n[[devices]]\nid = "agent"\nkind = "a2a"\nurl = "https://agent.example.org"\n'
     assert file.stat().st_mode & 0o777 == 0o600
-    append_device(file, {"id": "lab", "kind": "ssh", "host": "lab"}, DEVICE_TABLES)
+    append_device(file, {"id": "lab", "kind": "ssh", "host": "lab"}, KINDS)
     assert [table["id"] for table in tomllib.loads(file.read_text(encoding="utf-8"))["devices"]] == ["laptop", "agent", "lab"]
 
 
@@ -45,9 +54,9 @@ def test_a_file_of_any_form_can_be_extended(tmp_path: Path, old: str, between: s
     file = tmp_path / "fleet.toml"
     if old:
         file.write_bytes(old.encode())
-    assert isinstance(checked_addition(file, AGENT, DEVICE_TABLES), A2aEntry)
+    assert isinstance(checked_addition(file, AGENT, KINDS), A2aEntry)
     assert file.exists() == bool(old)
-    append_device(file, AGENT, DEVICE_TABLES)
+    append_device(file, AGENT, KINDS)
     text = file.read_bytes().decode()
     assert text.startswith(old + between + "[[devices]]")
     assert ("\r\n" in text) == (text.count("\r\n") == text.count("\n"))
@@ -89,18 +98,18 @@ def test_what_cannot_be_added_leaves_the_file_alone(tmp_path: Path, old: str, ta
     file = tmp_path / "fleet.toml"
     file.write_text(old, encoding="utf-8")
     with pytest.raises(InvalidInput, match=why):
-        append_device(file, table, DEVICE_TABLES)
+        append_device(file, table, KINDS)
     assert file.read_text(encoding="utf-8") == old
 
 
 def test_a_file_that_cannot_be_written_or_read_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match=r"none/fleet\.toml: the fleet file cannot be written: No such file or directory"):
-        append_device(tmp_path / "none" / "fleet.toml", AGENT, DEVICE_TABLES)
+        append_device(tmp_path / "none" / "fleet.toml", AGENT, KINDS)
     with pytest.raises(InvalidInput, match="the fleet file cannot be read: Is a directory"):
-        append_device(tmp_path, AGENT, DEVICE_TABLES)
+        append_device(tmp_path, AGENT, KINDS)
     (tmp_path / "binary.toml").write_bytes(b"\xff")
     with pytest.raises(InvalidInput, match=r"it is not UTF-8 text \(byte 0\)"):
-        append_device(tmp_path / "binary.toml", AGENT, DEVICE_TABLES)
+        append_device(tmp_path / "binary.toml", AGENT, KINDS)
     file = tmp_path / "fleet.toml"
     file.write_text(OLD, encoding="utf-8")
 
@@ -109,12 +118,12 @@ def test_a_file_that_cannot_be_written_or_read_is_one_line(tmp_path: Path, monke
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InvalidInput, match="cannot be written: No space left on device"):
-        append_device(file, AGENT, DEVICE_TABLES)
+        append_device(file, AGENT, KINDS)
     assert file.read_text(encoding="utf-8") == OLD
 
 
 def test_a_device_of_the_default_kind_is_checked_as_well(tmp_path: Path) -> None:
-    assert checked_addition(tmp_path / "fleet.toml", {"id": "a"}, DEVICE_TABLES) == LocalEntry(id="a")
+    assert checked_addition(tmp_path / "fleet.toml", {"id": "a"}, KINDS) == LocalEntry(id="a")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import cast
 
@@ -15,16 +16,16 @@ from asterism.devices.fleet.fleet_file import (
     OPENED_AT_ONCE,
     DeviceEntry,
     DeviceKind,
-    open_fleet,
+    FleetContext,
     read_channels,
     read_fleet,
     submitter_may_approve,
 )
-from asterism.devices.kinds.local import LocalEntry, local_kind
+from asterism.devices.kinds.local import LocalEntry
 from asterism.devices.port import Device
-from asterism.devices.workers.pool import WorkerPool
 from asterism.engine.control.run_control import FleetGuarded
 from asterism.errors import InvalidInput
+from tests.support.fleets import kind_of, open_fleet
 
 SKILLS = """
 from asterism import skill
@@ -67,8 +68,8 @@ GUARD_KEYS = "approval, destructive, no_options, within, secrets, task_env, task
 COMMAND_KEYS = "name, argv, description, idempotent, tags, examples, output, file, files, returns, timeout_s"
 
 
-async def never_opened(entry: DeviceEntry, folder: Path) -> Device:
-    raise AssertionError(entry, folder)
+def never_opened(entry: DeviceEntry, context: FleetContext) -> AbstractAsyncContextManager[Device]:
+    raise AssertionError(entry, context)
 
 
 KINDS = {"local": DeviceKind(LocalEntry, never_opened), "bare": DeviceKind(DeviceEntry, never_opened)}
@@ -87,8 +88,8 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def opened(tmp_path: Path, text: str) -> dict[str, Device]:
     async def scenario() -> dict[str, Device]:
-        async with WorkerPool(tmp_path / "ledger") as pool:
-            return await open_fleet(written(tmp_path, text), {"local": local_kind(pool)})
+        async with open_fleet(written(tmp_path, text)) as devices:
+            return devices
 
     return asyncio.run(scenario())
 
@@ -111,7 +112,7 @@ def test_devices_are_opened_together_and_an_error_is_about_the_first_of_the_file
     text = "".join(f'[[devices]]\nid = "d{number}"\nkind = "slow"\n' for number in range(40))
     running, most, begun = 0, 0, []
 
-    async def open_one(entry: DeviceEntry, _: Path) -> Device:
+    async def open_one(entry: DeviceEntry) -> Device:
         nonlocal running, most
         running, most = running + 1, max(most, running + 1)
         begun.append(entry.id)
@@ -122,14 +123,17 @@ def test_devices_are_opened_together_and_an_error_is_about_the_first_of_the_file
             raise InvalidInput("host: wrong")
         return cast("Device", entry.id)
 
-    kinds = {"slow": DeviceKind(DeviceEntry, open_one)}
+    async def opened() -> list[str]:
+        async with open_fleet(written(tmp_path, text), {"slow": kind_of(open_one)}) as devices:
+            return list(devices)
+
     wrong: set[str] = set()
-    assert list(asyncio.run(open_fleet(written(tmp_path, text), kinds))) == [f"d{number}" for number in range(40)]
+    assert asyncio.run(opened()) == [f"d{number}" for number in range(40)]
     assert most == OPENED_AT_ONCE
     wrong.update(("d2", "d5", "d30"))
     begun.clear()
     with pytest.raises(InvalidInput, match=r"devices\[2\] \(d2\)\.host: wrong"):
-        asyncio.run(open_fleet(written(tmp_path, text), kinds))
+        asyncio.run(opened())
     assert len(begun) < 40
 
 

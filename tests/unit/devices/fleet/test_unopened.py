@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from asterism.constellation.machine.events import DeviceFound, DeviceLost
 from asterism.constellation.model.documents import PlanDocument, TaskSpec
 from asterism.constellation.python.availability import check_opened, check_usable, with_causes
 from asterism.devices.dispatch.dispatcher import Dispatcher
-from asterism.devices.fleet.fleet_file import UNNEEDED_S, DeviceEntry, DeviceKind, open_fleet
+from asterism.devices.fleet.fleet_file import UNNEEDED_S, DeviceEntry
 from asterism.devices.fleet.unopened import UnopenedDevice, described
 from asterism.devices.port import Attempt, Device
 from asterism.engine.kernel.machine import Event
@@ -22,6 +23,7 @@ from asterism.errors import InvalidInput, MissingExtra
 from asterism.testing.device import FakeDevice, PerformanceLog
 from asterism.testing.loop import run
 from tests.support.device_signs import Heard
+from tests.support.fleets import kind_of, open_fleet
 
 FLEET = """
 [[devices]]
@@ -87,14 +89,18 @@ def test_a_check_of_the_fleet_is_about_every_device(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_no_error_of_the_other_devices(tmp_path: Path) -> None:
-    async def needs_an_extra(entry: DeviceEntry, _: Path) -> Device:
+    async def needs_an_extra(entry: DeviceEntry) -> Device:
         if entry.id == "a":
             raise MissingExtra("ssh", "device a, of kind ssh,")
         return fake(entry.id)
 
     (tmp_path / "fleet.toml").write_text('[[devices]]\nid = "a"\nkind = "k"\n[[devices]]\nid = "b"\nkind = "k"\n', encoding="utf-8")
-    kinds = {"k": DeviceKind(DeviceEntry, needs_an_extra)}
-    devices = asyncio.run(open_fleet(tmp_path / "fleet.toml", kinds, every=False))
+
+    async def opened() -> dict[str, Device]:
+        async with open_fleet(tmp_path / "fleet.toml", {"k": kind_of(needs_an_extra)}, every=False) as devices:
+            return devices
+
+    devices = asyncio.run(opened())
     assert isinstance(devices["a"], UnopenedDevice)
     assert devices["a"].unreachable == "device a, of kind ssh, needs an extra: pip install 'asterism-engine[ssh]'"
     assert devices["a"].profile.file_bytes == 0
@@ -179,14 +185,16 @@ def test_a_device_that_makes_an_error_of_a_cancel_is_not_opened_again() -> None:
     assert tries == 1
 
 
-def opened_without(tmp_path: Path, far: Callable[[], Awaitable[Device]], needed: Collection[str] | None) -> Awaitable[dict[str, Device]]:
+def opened_without(
+    tmp_path: Path, far: Callable[[], Awaitable[Device]], needed: Collection[str] | None
+) -> AbstractAsyncContextManager[dict[str, Device]]:
     """Open the device ``here``, and the remote device ``far``, which no task or each one may need."""
 
-    async def opened(entry: DeviceEntry, _: Path) -> Device:
+    async def opened(entry: DeviceEntry) -> Device:
         return await far() if entry.id == "far" else fake(entry.id)
 
     (tmp_path / "fleet.toml").write_text('[[devices]]\nid = "far"\nkind = "k"\n[[devices]]\nid = "near"\nkind = "k"\n', encoding="utf-8")
-    return open_fleet(tmp_path / "fleet.toml", {"k": DeviceKind(DeviceEntry, opened, is_remote=True)}, every=False, needed=needed)
+    return open_fleet(tmp_path / "fleet.toml", {"k": kind_of(opened, is_remote=True)}, every=False, needed=needed)
 
 
 async def never() -> Device:
@@ -199,25 +207,25 @@ def test_a_device_that_does_not_answer_delays_no_run_that_does_not_use_it(tmp_pa
 
     async def whole() -> None:
         now = asyncio.get_running_loop().time
-        devices = await opened_without(tmp_path, never, ["near"])
-        assert now() <= UNNEEDED_S
-        assert isinstance(devices["near"], FakeDevice)
-        assert isinstance(devices["far"], UnopenedDevice)
-        assert not devices["far"].unreachable
-        async with Dispatcher(devices, now) as dispatcher:
-            given = Attempt(key="r:1.0", run_id="r", task_id="t", device_id="near", skill="do")
-            assert (await dispatcher.perform(given, Heard())).error is None
-            assert dispatcher.initial_events() == []
-            await asyncio.sleep(60)
-        assert now() < 64
+        async with opened_without(tmp_path, never, ["near"]) as devices:
+            assert now() <= UNNEEDED_S
+            assert isinstance(devices["near"], FakeDevice)
+            assert isinstance(devices["far"], UnopenedDevice)
+            assert not devices["far"].unreachable
+            async with Dispatcher(devices, now) as dispatcher:
+                given = Attempt(key="r:1.0", run_id="r", task_id="t", device_id="near", skill="do")
+                assert (await dispatcher.perform(given, Heard())).error is None
+                assert dispatcher.initial_events() == []
+                await asyncio.sleep(60)
+            assert now() < 64
 
     run(whole())
 
 
 def test_a_device_that_any_task_may_need_has_a_while_to_answer(tmp_path: Path) -> None:
     async def whole() -> None:
-        devices = await opened_without(tmp_path, never, None)
-        assert getattr(devices["far"], "unreachable", "") == "it has not answered within 20 s"
+        async with opened_without(tmp_path, never, None) as devices:
+            assert devices["far"].unreachable == "it has not answered within 20 s"
 
     run(whole())
 
@@ -239,13 +247,16 @@ def test_a_device_that_was_not_waited_for_is_opened_when_an_attempt_needs_it(tmp
 
     async def whole() -> None:
         now = asyncio.get_running_loop().time
-        dispatcher = Dispatcher(await opened_without(tmp_path, far, []), now)
-        dispatcher.subscribe(lambda event, _: events.append(event))
-        async with dispatcher:
-            error = (await dispatcher.perform(Attempt(key="r:1.0", run_id="r", task_id="t", device_id="far", skill="do"), Heard())).error
-            assert (error and error.code) == ("device_lost" if opens_at > 1 else None)
-            await asyncio.sleep(10)
-            assert dispatcher.initial_events() == [(DeviceFound(device="far", profile=profile), "device:far")]
+        async with opened_without(tmp_path, far, []) as devices:
+            dispatcher = Dispatcher(devices, now)
+            dispatcher.subscribe(lambda event, _: events.append(event))
+            async with dispatcher:
+                error = (
+                    await dispatcher.perform(Attempt(key="r:1.0", run_id="r", task_id="t", device_id="far", skill="do"), Heard())
+                ).error
+                assert (error and error.code) == ("device_lost" if opens_at > 1 else None)
+                await asyncio.sleep(10)
+                assert dispatcher.initial_events() == [(DeviceFound(device="far", profile=profile), "device:far")]
 
     run(whole())
     lost = [DeviceLost(device="far", reason="device 'far' is lost: no route to host")] if opens_at > 1 else []

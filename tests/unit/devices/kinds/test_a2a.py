@@ -13,11 +13,10 @@ import msgspec
 import pytest
 from a2a.types import ListTasksRequest, ListTasksResponse, Message, Task
 
-from asterism.devices.fleet.fleet_file import open_fleet
+from asterism.devices.dispatch import remote
 from asterism.devices.kinds.a2a import device as a2a_device
 from asterism.devices.kinds.a2a.client import Agent, AgentError
 from asterism.devices.kinds.a2a.device import A2aDevice
-from asterism.devices.kinds.a2a.kind import a2a_kind
 from asterism.devices.port import Attempt, AttemptResult, DeviceReply, RemoteDevice
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
 from asterism.errors import InvalidInput
@@ -25,6 +24,7 @@ from tests.support.a2a_agent import LINK
 from tests.support.a2a_process import AgentProcess
 from tests.support.certificates import Authority
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +75,8 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 async def opened(folder: Path, url: str, more: str = "") -> AsyncIterator[A2aDevice]:
     fleet = folder / "fleet.toml"
     fleet.write_text(f'[[devices]]\nid = "d"\nkind = "a2a"\nurl = "{url}"\n{more}')
-    async with asyncio.timeout(60), contextlib.AsyncExitStack() as stack:
-        device = (await open_fleet(fleet, {"a2a": a2a_kind(stack)}))["d"]
+    async with asyncio.timeout(60), open_fleet(fleet) as devices:
+        device = devices["d"]
         assert isinstance(device, A2aDevice)
         assert isinstance(device, RemoteDevice)
         yield device
@@ -361,7 +361,7 @@ def test_a_question_ends_a_leg_and_its_answer_begins_the_next(tmp_path: Path, an
         async with opened(tmp_path, any_agent.url) as device:
             asked = (await device.perform(attempt("ask", key), Heard())).question
             assert asked is not None
-            assert asked.prompt == "Which GPU?\nSay its �[31mname."
+            assert asked.prompt == "Which GPU?\nSay its [31mname."
             assert asked.verbs == ("respond", "reject")
         second = attempt("ask", key, leg=2, state=asked.state, reply=DeviceReply(verb="respond", value="the second"))
         async with opened(tmp_path, any_agent.url) as device:
@@ -492,7 +492,7 @@ def test_an_agent_that_dies_is_lost_and_found_in_one_line(tmp_path: Path) -> Non
             await heard.arrived.wait()
             process.kill()
             assert code_of(await performing) == "device_lost"
-            watching = asyncio.create_task(device.watch(notes))
+            watching = asyncio.create_task(remote.watch(device, notes))
             lost = await notes.said.get()
             assert lost.startswith("lost http://127.0.0.1")
             assert "\n" not in lost
@@ -520,9 +520,9 @@ def test_an_agent_that_dies_is_lost_and_found_in_one_line(tmp_path: Path) -> Non
 def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, table: str, error: str) -> None:
     async def scenario() -> None:
         (tmp_path / "fleet.toml").write_text(f'[[devices]]\nid = "d"\nkind = "a2a"\n{table}\n')
-        async with contextlib.AsyncExitStack() as stack:
-            with pytest.raises(InvalidInput, match="devices\\[0\\]") as refused:
-                await open_fleet(tmp_path / "fleet.toml", {"a2a": a2a_kind(stack)})
+        with pytest.raises(InvalidInput, match="devices\\[0\\]") as refused:
+            async with open_fleet(tmp_path / "fleet.toml"):
+                pass
         assert error in str(refused.value)
         assert "\n" not in str(refused.value)
         assert "secret@" not in str(refused.value)

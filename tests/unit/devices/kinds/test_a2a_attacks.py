@@ -20,13 +20,12 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 import asterism
 from asterism.constellation.model.task import TaskError
-from asterism.devices.fleet.fleet_file import open_fleet
 from asterism.devices.kinds.a2a import device as a2a_device
 from asterism.devices.kinds.a2a.content import message_id
 from asterism.devices.kinds.a2a.device import A2aDevice
-from asterism.devices.kinds.a2a.kind import a2a_kind
 from asterism.devices.port import Attempt, AttemptResult, DeviceReply
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 Write = Callable[[bytes], Awaitable[None]]
@@ -79,8 +78,8 @@ def card(url: str, *, streaming: bool = False) -> dict[str, Any]:
 @contextlib.asynccontextmanager
 async def opened(folder: Path, url: str, more: str = "") -> AsyncIterator[A2aDevice]:
     (folder / "fleet.toml").write_text(f'[[devices]]\nid = "d"\nkind = "a2a"\nurl = "{url}"\n{more}')
-    async with asyncio.timeout(60), contextlib.AsyncExitStack() as stack:
-        device = (await open_fleet(folder / "fleet.toml", {"a2a": a2a_kind(stack)}))["d"]
+    async with asyncio.timeout(60), open_fleet(folder / "fleet.toml") as devices:
+        device = devices["d"]
         assert isinstance(device, A2aDevice)
         yield device
 
@@ -263,7 +262,7 @@ def test_a_card_may_not_be_redirected_to_a_private_address(tmp_path: Path) -> No
                 await write(response({}, status="302 Found", more=f"Location: {target}/secret\r\n"))
 
             async with serving(answer) as url, opened(tmp_path, url) as device:
-                assert "which is private" in await device.refresh()
+                assert "which is private" in await device.reach()
 
     asyncio.run(scenario())
     assert asked == []
@@ -296,7 +295,7 @@ def test_credentials_go_to_named_hosts_only(tmp_path: Path, monkeypatch: pytest.
 
             more = 'bearer = "$AGENT_TOKEN"\nheaders = {X-API-Key = "$AGENT_KEY"}\nallow_private = true'
             async with serving(answer) as url, opened(tmp_path, url, more) as device:
-                assert await device.refresh() == ""
+                assert await device.reach() == ""
 
     asyncio.run(scenario())
     assert heads["named"]["authorization"] == "Bearer s3cret"
@@ -330,7 +329,7 @@ def test_a_card_must_have_the_signature_of_a_configured_key(tmp_path: Path) -> N
             await write(response(sent))
 
         async with serving(answer) as url, opened(tmp_path, url, 'card_key = "agent.pem"') as device:
-            return await device.refresh()
+            return await device.reach()
 
     assert asyncio.run(scenario(signed(keys[0]))) == ""
     for sent in (signed(None), signed(keys[1]), {**signed(keys[0]), "description": "changed"}):

@@ -11,6 +11,7 @@ import pytest
 
 from asterism.devices.kinds.a2a import files as a2a_files
 from asterism.devices.port import AttemptResult
+from asterism.engine.kernel.backoff import Backoff
 from tests.support.a2a_process import AgentProcess
 from tests.support.attempt_files import TestFiles
 from tests.support.device_signs import Heard
@@ -27,7 +28,7 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentProcess]:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(a2a_files, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(a2a_files, "RETRIES", Backoff(0.01, 60.0))
     monkeypatch.setattr(a2a_files, "TRIES", 3)
 
 

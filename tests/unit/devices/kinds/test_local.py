@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.fleet.fleet_file import open_fleet
-from asterism.devices.kinds.local import local_kind
 from asterism.devices.port import Attempt, AttemptResult
-from asterism.devices.workers.pool import WorkerPool
 from asterism.errors import InvalidInput
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 
 FLEET = """
 [[devices]]
@@ -31,8 +29,7 @@ argv = ["./hello.sh"]
 
 def performed(tmp_path: Path, skill: str) -> AttemptResult:
     async def scenario() -> AttemptResult:
-        async with WorkerPool(tmp_path / "ledger") as pool:
-            devices = await open_fleet(tmp_path / "fleet.toml", {"local": local_kind(pool)})
+        async with open_fleet(tmp_path / "fleet.toml") as devices:
             attempt = Attempt(key="k", run_id="r", task_id="t", device_id="laptop", skill=skill)
             return await devices["laptop"].perform(attempt, Heard())
 
@@ -88,8 +85,7 @@ def said(tmp_path: Path, *attempts: dict[str, Any]) -> list[AttemptResult]:
     """What attempts on these two devices return, one after the other, in the same workers."""
 
     async def scenario() -> list[AttemptResult]:
-        async with WorkerPool(tmp_path / "ledger") as pool:
-            devices = await open_fleet(tmp_path / "fleet.toml", {"local": local_kind(pool)})
+        async with open_fleet(tmp_path / "fleet.toml") as devices:
             every = [
                 Attempt(**{"key": "k", "run_id": "r", "task_id": "t", "skill": "say", "folder": str(tmp_path), **it}) for it in attempts
             ]
@@ -153,8 +149,8 @@ def test_a_device_whose_variables_or_folder_cannot_be_is_refused(tmp_path: Path,
     (tmp_path / "fleet.toml").write_text(f'[[devices]]\nid = "d"\n{key}\n')
 
     async def opened() -> None:
-        async with WorkerPool(tmp_path / "ledger") as pool:
-            await open_fleet(tmp_path / "fleet.toml", {"local": local_kind(pool)})
+        async with open_fleet(tmp_path / "fleet.toml"):
+            pass
 
     with pytest.raises(InvalidInput, match=re.escape(f"devices[0] (d).{told.format(folder=tmp_path)}")):
         asyncio.run(opened())

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from asterism.devices.dispatch import remote
 from asterism.devices.kinds.mcp import device as mcp_device
 from asterism.devices.kinds.mcp import server as mcp_server
 from asterism.devices.kinds.mcp.device import McpDevice
-from asterism.devices.kinds.mcp.entry import McpEntry
+from asterism.devices.kinds.mcp.server import McpEntry
 from asterism.devices.port import AttemptResult, DeviceReply, RemoteDevice
+from asterism.engine.kernel.backoff import Backoff
 from asterism.errors import InvalidInput, MissingExtra
 from tests.support.device_signs import Heard
 from tests.support.mcp_devices import HeardNotices, attempt, calls, open_mcp, served
@@ -57,7 +59,7 @@ async def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
 async def watched(device: McpDevice) -> AsyncIterator[HeardNotices]:
     notices = HeardNotices()
     async with asyncio.TaskGroup() as group:
-        watching = group.create_task(device.watch(notices))
+        watching = group.create_task(remote.watch(device, notices))
         yield notices
         watching.cancel()
 
@@ -329,7 +331,7 @@ def test_a_server_that_dies_is_started_again_at_once_and_then_with_growing_delay
 
 def test_an_http_server_that_goes_away_is_lost_and_found(era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_device, "BEAT_S", 0.2)
-    monkeypatch.setattr(mcp_device, "FIRST_DELAY_S", 0.05)
+    monkeypatch.setattr(remote, "WATCHES", Backoff(0.05, 60.0))
 
     async def scene() -> None:
         with served(tmp_path) as (url, process):
@@ -406,10 +408,10 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_servers_of_a_killed_process_are_listed_for_the_next_one(tmp_path: Path) -> None:
     async def scene() -> None:
         async with open_mcp(tmp_path):
-            (file,) = (tmp_path / "ledger").iterdir()
+            (file,) = (tmp_path / "ledger.workers").iterdir()
             leader = int(file.read_text(encoding="ascii").split()[0])
             assert os.getpgid(leader) == leader
-        assert list((tmp_path / "ledger").iterdir()) == []
+        assert list((tmp_path / "ledger.workers").iterdir()) == []
         with pytest.raises(ProcessLookupError):
             os.kill(leader, 0)
 

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.attempts.process import group_lives
+from asterism.devices.attempts.processes import group_lives, reap_orphans
+from asterism.devices.dispatch import remote
 from asterism.devices.kinds.mcp import device as mcp_device
 from asterism.devices.kinds.mcp.device import McpDevice
-from asterism.devices.kinds.mcp.schema_check import SchemaCheck
+from asterism.devices.kinds.mcp.results import SchemaCheck
 from asterism.devices.kinds.mcp.server import remove_patterns
 from asterism.devices.kinds.mcp.tools import MAX_DESCRIPTION_CHARS
-from asterism.devices.kinds.remote_text import one_line
+from asterism.devices.kinds.remote import one_line
 from asterism.devices.port import AttemptResult, DeviceReply
-from asterism.devices.workers.worker_ledger import reap_orphans
+from asterism.engine.kernel.backoff import Backoff
 from tests.support.device_signs import Heard
 from tests.support.mcp_devices import RAW, HeardNotices, attempt, open_mcp
 
@@ -92,7 +93,7 @@ def test_a_silent_server_is_lost_and_its_call_ends(tmp_path: Path, monkeypatch: 
             performing = group.create_task(device.perform(attempt("act"), heard))
             while not heard.signs:  # noqa: ASYNC110 - a server that is lost before gets no call
                 await asyncio.sleep(0)
-            watching = group.create_task(device.watch(HeardNotices()))
+            watching = group.create_task(remote.watch(device, HeardNotices()))
             error = (await performing).error
             assert error is not None
             assert (error.code, "it has given no sign of life for 0.5 s" in error.message) == ("crashed", True)
@@ -102,12 +103,12 @@ def test_a_silent_server_is_lost_and_its_call_ends(tmp_path: Path, monkeypatch: 
 
 
 def test_tools_that_change_for_ever_are_listed_at_growing_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_device, "RELIST_S", (500.0, 1000.0))  # the first change is taken at once, and the second one waits
+    monkeypatch.setattr(mcp_device, "RELISTS", Backoff(500.0, 1000.0))  # the first change is taken at once, and the second one waits
 
     async def scene() -> None:
         notices = HeardNotices()
         async with open_mcp(tmp_path, command=raw("fickle")) as device, asyncio.TaskGroup() as group:
-            watching = group.create_task(device.watch(notices))
+            watching = group.create_task(remote.watch(device, notices))
             while len(notices.profiles) < 2:  # noqa: ASYNC110 - the server is another process
                 await asyncio.sleep(0.01)
             for number in range(20):
@@ -124,7 +125,7 @@ def test_a_server_that_does_not_list_its_changed_tools_is_replaced(tmp_path: Pat
         notices = HeardNotices()
         async with open_mcp(tmp_path, command=raw("secretive")) as device, asyncio.TaskGroup() as group:
             monkeypatch.setattr(mcp_device, "CONNECT_S", 2.0)
-            watching = group.create_task(device.watch(notices))
+            watching = group.create_task(remote.watch(device, notices))
             while not notices.profiles:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.01)
             assert await acted(device) == ("", "done")
@@ -138,7 +139,7 @@ def test_a_server_that_does_not_list_its_changed_tools_is_replaced(tmp_path: Pat
 def test_a_server_that_ignores_everything_is_ended_with_us(tmp_path: Path) -> None:
     async def scene() -> int:
         async with open_mcp(tmp_path, command=raw("deaf")):
-            (file,) = (tmp_path / "ledger").iterdir()
+            (file,) = (tmp_path / "ledger.workers").iterdir()
             return int(file.read_text(encoding="ascii").split()[0])
 
     leader = asyncio.run(scene())
@@ -168,10 +169,10 @@ def test_the_next_owner_ends_the_server_of_a_killed_process(tmp_path: Path) -> N
     finally:
         owner.kill()
         owner.communicate()
-    (file,) = (tmp_path / "ledger").iterdir()
+    (file,) = (tmp_path / "ledger.workers").iterdir()
     leader = int(file.read_text(encoding="ascii").split()[0])
     os.kill(leader, 0)  # it ignores the end of its input
-    assert reap_orphans(tmp_path / "ledger") == 1
+    assert reap_orphans(tmp_path / "ledger.workers") == 1
     assert not group_lives(leader)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.attempts.worker_protocol import AttemptError
+from asterism.devices.kinds import remote
 from asterism.devices.kinds.mcp import files as mcp_files
 from asterism.devices.kinds.mcp.tools import content_form
-from asterism.devices.port import AttemptResult
+from asterism.devices.port import AttemptError, AttemptResult
 from tests.support.attempt_files import TestFiles
 from tests.support.device_signs import Heard
 from tests.support.mcp_devices import attempt, calls, open_mcp
@@ -68,7 +68,7 @@ def test_a_file_is_sent_by_content_and_what_is_returned_becomes_a_file(tmp_path:
 @pytest.mark.parametrize(
     ("skill", "argument", "content", "expected"),
     [
-        ("copy", "source", b"x" * ((1 << 20) + 1), "file a.txt: a tool takes files of 1,048,576 bytes at most"),
+        ("copy", "source", b"x" * ((1 << 20) + 1), "file a.txt: device d takes files of 1,048,576 bytes at most"),
         (
             "take",
             "plain",
@@ -97,7 +97,7 @@ def test_a_file_that_a_tool_cannot_be_handed_is_refused_before_the_call(
 
 
 def test_all_files_of_a_call_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_files, "SENT_BYTES", 5)
+    monkeypatch.setattr(remote, "SENT_BYTES", 5)
 
     async def scenario() -> None:
         files = TestFiles(tmp_path)

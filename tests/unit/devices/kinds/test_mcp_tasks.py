@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from asterism.devices.dispatch import remote
 from asterism.devices.kinds.mcp import device as mcp_device
 from asterism.devices.kinds.mcp import server as mcp_server
 from asterism.devices.kinds.mcp import tasks as mcp_tasks
@@ -174,7 +175,7 @@ def test_a_task_outlives_its_server_and_its_device_is_not_lost_meanwhile(tmp_pat
         with served(tmp_path, script=TASKS) as (url, process):
             port = int(url.partition("127.0.0.1:")[2].partition("/")[0])
             async with open_mcp(tmp_path, url=url) as device, under_way(device, "held", heard) as performing:
-                watching = asyncio.create_task(device.watch(notices))
+                watching = asyncio.create_task(remote.watch(device, notices))
                 while not notices.profiles:  # noqa: ASYNC110 - the server is another process
                     await asyncio.sleep(0.01)
                 process.kill()

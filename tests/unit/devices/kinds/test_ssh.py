@@ -18,15 +18,17 @@ import msgspec
 import pytest
 
 from asterism.devices.attempts.task_log import CURRENT, AttemptLog, AttemptLogWriter
-from asterism.devices.fleet.fleet_file import open_fleet
+from asterism.devices.dispatch import remote
 from asterism.devices.kinds.ssh import device as ssh
-from asterism.devices.kinds.ssh.device import SshDevice, ssh_kind
+from asterism.devices.kinds.ssh.device import SshDevice
 from asterism.devices.kinds.ssh.script import folder_of, whole_script
 from asterism.devices.kinds.ssh.shell import HostError
 from asterism.devices.port import Attempt, AttemptResult
+from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import InvalidInput, MissingExtra
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 from tests.support.ssh_server import SshServer, ssh_server
 from tests.unit.devices.attempts.test_task_log import CHUNK, FakeStore
 
@@ -53,8 +55,8 @@ def fleet_table(server: SshServer, **keys: str) -> str:
 async def opened(server: SshServer, **keys: str) -> AsyncIterator[SshDevice]:
     fleet = server.home.parent / "fleet.toml"
     fleet.write_text(fleet_table(server, **keys))
-    async with contextlib.AsyncExitStack() as stack:
-        device = (await open_fleet(fleet, {"ssh": ssh_kind(stack)}))["d"]
+    async with open_fleet(fleet) as devices:
+        device = devices["d"]
         assert isinstance(device, SshDevice)
         yield device
 
@@ -416,8 +418,8 @@ def test_a_time_limit_of_the_fleet_file_stops_the_program(tmp_path: Path) -> Non
             fleet = tmp_path / "host" / "fleet.toml"
             table = "[[devices.commands]]\nname = 'long'\nargv = ['sleep', '1000']\ntimeout_s = 0.8\n"
             fleet.write_text(fleet_table(server) + table)
-            async with contextlib.AsyncExitStack() as stack:
-                device = (await open_fleet(fleet, {"ssh": ssh_kind(stack)}))["d"]
+            async with open_fleet(fleet) as devices:
+                device = devices["d"]
                 await device.perform(attempt("say", "r:2.0", text="1"), Heard())  # the time limit includes the connection
                 end = await device.perform(attempt("long"), Heard())
                 assert end.error is not None
@@ -566,12 +568,12 @@ class Noticed:
 
 
 def test_watch_reports_a_host_that_is_lost_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ssh, "_FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(remote, "WATCHES", Backoff(0.01, 60.0))
 
     async def scenario(server: SshServer, device: SshDevice) -> None:
         noticed = Noticed()
         async with asyncio.TaskGroup() as group:
-            watching = group.create_task(device.watch(noticed))
+            watching = group.create_task(remote.watch(device, noticed))
             await noticed.until("found")
             while len(noticed.notices) < 2:
                 server.cut()
@@ -654,7 +656,7 @@ def test_folders_go_once_their_result_is_durable_and_when_they_are_old(tmp_path:
                 os.utime(file, (1, 1))
         noticed = Noticed()
         async with asyncio.TaskGroup() as group:
-            watching = group.create_task(device.watch(noticed))
+            watching = group.create_task(remote.watch(device, noticed))
             while (folders / folder_of("r:3.0")).exists():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             watching.cancel()
@@ -671,9 +673,9 @@ def test_a_missing_extra_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "asyncssh", None)
 
     async def whole() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            with pytest.raises(MissingExtra, match=r"device d, of kind ssh, needs an extra: pip install 'asterism-engine\[ssh\]'"):
-                await open_fleet(fleet, {"ssh": ssh_kind(stack)})
+        with pytest.raises(MissingExtra, match=r"device d, of kind ssh, needs an extra: pip install 'asterism-engine\[ssh\]'"):
+            async with open_fleet(fleet):
+                pass
 
     asyncio.run(whole())
 
@@ -695,9 +697,9 @@ def test_a_table_with_an_error_is_refused(tmp_path: Path, keys: dict[str, str], 
     fleet.write_text("[[devices]]\n" + "".join(f"{key} = {value}\n" for key, value in head.items()))
 
     async def whole() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            with pytest.raises(InvalidInput) as refused:
-                await open_fleet(fleet, {"ssh": ssh_kind(stack)})
-            assert message in str(refused.value)
+        with pytest.raises(InvalidInput) as refused:
+            async with open_fleet(fleet):
+                pass
+        assert message in str(refused.value)
 
     asyncio.run(whole())

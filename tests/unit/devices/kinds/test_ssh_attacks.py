@@ -13,11 +13,10 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from asterism.devices.fleet.fleet_file import open_fleet
 from asterism.devices.kinds.ssh import connection, shell
-from asterism.devices.kinds.ssh.device import ssh_kind
 from asterism.devices.port import Attempt, AttemptResult
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 
 TABLE = """
 [[devices]]
@@ -38,8 +37,8 @@ Feed = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 async def attempted(folder: Path, port: int) -> tuple[AttemptResult, list[str]]:
     """Return the end of an attempt at the host on a port, and its signs."""
     (folder / "fleet.toml").write_text(TABLE.format(port=port))
-    async with asyncio.timeout(60), contextlib.AsyncExitStack() as stack:
-        device = (await open_fleet(folder / "fleet.toml", {"ssh": ssh_kind(stack)}))["d"]
+    async with asyncio.timeout(60), open_fleet(folder / "fleet.toml") as devices:
+        device = devices["d"]
         heard = Heard()
         end = await device.perform(Attempt(key="r:1.0", run_id="r", task_id="t", device_id="d", skill="work"), heard)
         return end, heard.signs

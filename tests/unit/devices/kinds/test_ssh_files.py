@@ -14,13 +14,13 @@ import asyncssh
 import msgspec
 import pytest
 
-from asterism.devices.fleet.fleet_file import open_fleet
 from asterism.devices.kinds.ssh import transfer
-from asterism.devices.kinds.ssh.device import SshDevice, ssh_kind
+from asterism.devices.kinds.ssh.device import SshDevice
 from asterism.devices.kinds.ssh.script import folder_of
 from asterism.devices.port import Attempt, AttemptResult
 from tests.support.attempt_files import TestFiles
 from tests.support.device_signs import Heard
+from tests.support.fleets import open_fleet
 from tests.support.ssh_server import SftpServer, SshServer
 
 START = "echo start >>~/starts; "
@@ -54,7 +54,7 @@ def play(tmp_path: Path, scenario: Scenario, sftp: type[SftpServer] | None = Sft
             stack.push_async_callback(server.stop)
             fleet = server.home.parent / "fleet.toml"
             fleet.write_text(server.table() + table())
-            device = (await open_fleet(fleet, {"ssh": ssh_kind(stack)}))["d"]
+            device = (await stack.enter_async_context(open_fleet(fleet)))["d"]
             assert isinstance(device, SshDevice)
             with files.current():
                 await scenario(server, device, files)

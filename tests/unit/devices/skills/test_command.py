@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from asterism.cli import main
-from asterism.devices.attempts.worker_protocol import AttemptError, CommandJob, FieldType
+from asterism.devices.attempts.worker_protocol import CommandJob, FieldType
 from asterism.devices.kinds.local import CommandEntry, check_argv, command_skill
+from asterism.devices.port import AttemptError
 from asterism.devices.skills.command import outcome
 from asterism.engine.kernel.profile import Skill
 from asterism.errors import InvalidInput

@@ -13,7 +13,7 @@ from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.python.performers import AttemptPerformer
 from asterism.devices.dispatch.dispatcher import Dispatcher
-from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.ports.store import Commit
 from asterism.engine.runtime.clock import SystemClock
@@ -38,10 +38,11 @@ class Counting(MemoryStore):
         await super().append(commit)
 
 
-class Brief:
+class Brief(Device):
     """A device whose work takes a moment."""
 
-    profile = PROFILE
+    def __init__(self) -> None:
+        super().__init__(PROFILE)
 
     async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         await signs.begun()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.kinds.resources import open_resources
 from asterism.engine.kernel.run import Run
+from asterism.engine.runtime.resources import open_resources
 from asterism.errors import InvalidInput
 from asterism.loop.machine.effects import CallTool
 from asterism.loop.machine.memory import LoopMemory

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.devices.kinds.resources import open_resources
+from asterism.engine.runtime.resources import open_resources
 from asterism.errors import InvalidInput
 from asterism.loop.python import McpServer
 from asterism.loop.python import server as server_module

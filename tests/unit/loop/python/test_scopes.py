@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.kinds.resources import open_resources
+from asterism.engine.runtime.resources import open_resources
 from asterism.errors import InvalidInput
 from asterism.loop.python import McpServer, tool, within
 from asterism.loop.python.tool import Tool

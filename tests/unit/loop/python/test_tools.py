@@ -18,7 +18,7 @@ import uvicorn
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from asterism.devices.kinds.resources import open_resources
+from asterism.engine.runtime.resources import open_resources
 from asterism.errors import InvalidInput
 from asterism.loop.machine.model import ToolCall
 from asterism.loop.python import LoopResult, McpServer, ModelWorker, OrchestrationLoop, tool, within
@@ -247,7 +247,10 @@ def test_headers_are_sent_with_the_variables_that_they_name(monkeypatch: pytest.
             except InvalidInput as refused:
                 return str(refused).partition("/mcp ")[2]
 
-    assert asyncio.run(scene("s3cret")) == "cannot be used: its headers need the environment variable NOTES_TOKEN, which is not set"
+    assert (
+        asyncio.run(scene("s3cret"))
+        == "cannot be used: its header Authorization needs the environment variable NOTES_TOKEN, which is not set"
+    )
     monkeypatch.setenv("NOTES_TOKEN", "s3cret")
     assert asyncio.run(scene("s3cret")) == ["list_notes"]
     assert asyncio.run(scene("another")) == "cannot be used: MCPError: Server returned an error response"
@@ -275,7 +278,7 @@ def test_headers_and_variables_take_secrets_that_no_result_may_contain(monkeypat
 def test_invalid_protocol_messages_of_a_server_do_not_reach_the_screen() -> None:
     program = (
         "import asyncio, sys; from asterism.errors import InvalidInput; from asterism.loop.python.server import McpServer; "
-        "from asterism.devices.kinds.resources import open_resources; "
+        "from asterism.engine.runtime.resources import open_resources; "
         "server = McpServer(command=(sys.executable, '-c', 'print(1234, [])'), allow=('x',))\n"
         "async def main():\n"
         "    async with open_resources() as keeper:\n"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import string
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,10 +27,11 @@ from a2a.utils.errors import A2AError, TaskNotCancelableError, TaskNotFoundError
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from asterism.constellation.model.task import ErrorCode
-from asterism.devices.attempts.remote_secrets import with_secret_values
-from asterism.devices.kinds.a2a.content import clean
+from asterism.devices.kinds.a2a.content import MAX_TEXT
 from asterism.devices.kinds.a2a.http import RefusedAnswer
 from asterism.devices.kinds.addresses import ForbiddenAddress
+from asterism.devices.kinds.remote import http_headers, one_line, with_secret_values
+from asterism.devices.port import AttemptError
 from asterism.errors import InvalidInput, MissingExtra
 
 BINDINGS = ["JSONRPC", "HTTP+JSON"]
@@ -43,16 +42,11 @@ MAX_LISTINGS = 5
 _LOST_STATUS = frozenset({408, 425, 429, 502, 503, 504})
 
 
-class AgentError(Exception):
-    """A request to an agent failed.
-
-    Attributes:
-        code: code of the attempt's error.
-    """
+class AgentError(AttemptError):
+    """A request to an agent failed."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
-        super().__init__(clean(text))
-        self.code = code
+        super().__init__(code, one_line(text, MAX_TEXT))
 
 
 class UnknownTask(AgentError):
@@ -269,19 +263,9 @@ def verifier(key_file: Path) -> Callable[[AgentCard], None]:
     return verify
 
 
-def substituted(headers: Mapping[str, str]) -> dict[str, str]:
+def own_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return headers with the environment variables and secrets in their values. Raises AgentError if one is not set."""
-    found: dict[str, str] = {}
     try:
-        headers = with_secret_values(headers)
+        return http_headers(with_secret_values(headers))
     except (InvalidInput, MissingExtra) as error:
-        raise AgentError("device_lost", f"its headers: {error}") from None
-    for name, value in headers.items():
-        try:
-            found[name] = string.Template(value).substitute(os.environ).strip()
-        except KeyError as missing:
-            text = f"its header {name} needs the environment variable {missing.args[0]}, which is not set"
-            raise AgentError("device_lost", text) from None
-        if not (found[name].isascii() and found[name].isprintable()):  # another error would show the value
-            raise AgentError("device_lost", f"its header {name} has an invalid character")
-    return found
+        raise AgentError("device_lost", str(error)) from None

@@ -18,8 +18,8 @@ import msgspec
 from a2a.types import AgentCard, Message, Part, Role, Task, TaskArtifactUpdateEvent
 from google.protobuf.json_format import MessageToDict
 
-from asterism.constellation.model.task import TaskError
-from asterism.devices.port import Attempt, AttemptResult
+from asterism.devices.kinds.remote import one_line
+from asterism.devices.port import Attempt, AttemptError, AttemptResult
 from asterism.engine.kernel.profile import AgentProfile
 
 JSON_TYPE = "application/json"
@@ -33,8 +33,11 @@ MAX_SKILLS, MAX_TAG, MAX_TAGS = 30, 60, 50
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "asterism:attempt")
 
 
-class UnusableResult(Exception):
+class UnusableResult(AttemptError):
     """The artifacts of a task cannot be a result."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("bad_result", why)
 
 
 class FilePart(NamedTuple):
@@ -49,13 +52,6 @@ class FilePart(NamedTuple):
 def message_id(message_key: str) -> str:
     """Return the id of the message that begins a leg: the same after a crash."""
     return str(uuid.uuid5(_NAMESPACE, message_key))
-
-
-def clean(text: str, limit: int = MAX_TEXT) -> str:
-    """Return text of an agent as one line of printable characters, ``limit`` at most."""
-    line = " ".join(text[: limit * 4].split())
-    line = "".join(char if char.isprintable() else "�" for char in line)
-    return line if len(line) <= limit and len(text) <= limit * 4 else line[: limit - 1] + "…"
 
 
 def request_of(attempt: Attempt, files: Iterable[Part], *, takes_json: bool) -> Message:
@@ -99,7 +95,7 @@ def result_of(task: Task) -> AttemptResult:
     try:
         return AttemptResult(result=value_of([it.parts for it in task.artifacts] or [task.status.message.parts]))
     except UnusableResult as error:
-        return AttemptResult(error=TaskError(code="bad_result", message=str(error)))
+        return error.end
 
 
 def value_of(groups: Sequence[Iterable[Part]]) -> Any:
@@ -147,14 +143,14 @@ def described(profile: AgentProfile, card: AgentCard) -> AgentProfile:
     description and capabilities come first.
     """
     skills = list(card.skills)[:MAX_SKILLS]
-    words = [*profile.capabilities, *(clean(word, MAX_TAG) for skill in skills for word in (skill.name, *skill.tags))]
-    listed = [{"name": clean(skill.name, MAX_TAG), "description": clean(skill.description)} for skill in skills]
+    words = [*profile.capabilities, *(one_line(word, MAX_TAG) for skill in skills for word in (skill.name, *skill.tags))]
+    listed = [{"name": one_line(skill.name, MAX_TAG), "description": one_line(skill.description, MAX_TEXT)} for skill in skills]
     return msgspec.structs.replace(
         profile,
-        description=profile.description or clean(card.description),
+        description=profile.description or one_line(card.description, MAX_TEXT),
         capabilities=tuple(dict.fromkeys(word for word in words if word))[: max(MAX_TAGS, len(profile.capabilities))],
         natural_language=True,
-        metadata={**profile.metadata, "agent": clean(card.name, MAX_TAG), "skills": listed},
+        metadata={**profile.metadata, "agent": one_line(card.name, MAX_TAG), "skills": listed},
         reattach=True,
     )
 
@@ -184,7 +180,7 @@ def _value(part: Part) -> Any:
             raise UnusableResult(f"a data part of the result is not JSON: {error}") from None
     if part.WhichOneof("content") is None:
         return None
-    return FilePart(part.filename or part.url.partition("?")[0], clean(part.media_type, MAX_TAG), part.raw, part.url)
+    return FilePart(part.filename or part.url.partition("?")[0], one_line(part.media_type, MAX_TAG), part.raw, part.url)
 
 
 def _with_integers(value: Any) -> Any:

@@ -17,16 +17,15 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 import httpx
 from a2a.types import AgentCard, Message, StreamResponse, Task, TaskState
 
-from asterism.constellation.model.references import secrets_of
-from asterism.constellation.model.task import ErrorCode, TaskError
+from asterism.constellation.model.task import ErrorCode
 from asterism.devices.kinds.a2a import content
-from asterism.devices.kinds.a2a.client import Agent, AgentError, InvalidAnswer, NotCancelable, UnknownTask, fetch_card, substituted
+from asterism.devices.kinds.a2a.client import Agent, AgentError, InvalidAnswer, NotCancelable, UnknownTask, fetch_card, own_headers
 from asterism.devices.kinds.a2a.files import parts_of, with_files
 from asterism.devices.kinds.a2a.http import http_client
 from asterism.devices.kinds.addresses import Addresses
-from asterism.devices.port import Attempt, AttemptResult, DeviceQuestion, Notices, Signs
+from asterism.devices.kinds.remote import ConnectedDevice, one_line, secret_names
+from asterism.devices.port import Attempt, AttemptError, AttemptResult, DeviceQuestion, Notices, Signs, Unreachable
 from asterism.engine.kernel.profile import AgentProfile
-from asterism.errors import InvalidInput
 
 SETTLE_S = 5.0
 """Seconds before the tasks of an agent are listed: a message sent before a crash arrives meanwhile."""
@@ -44,7 +43,8 @@ MAX_FAULTS = 5
 """Failed requests in a row, each after a longer wait, before the agent counts as lost."""
 MAX_STALE = 10
 """Times that an answered question may still be shown before it counts as asked again."""
-WATCH_S, MAX_WATCH_S = 30.0, 60.0
+WATCH_S = 30.0
+"""Seconds between two looks at the card of the agent."""
 MAX_TASK_ID = 1024
 
 _ENDS: dict[int, ErrorCode] = {
@@ -68,14 +68,14 @@ class A2aConnection:
     ) -> None:
         self.url = url
         self._addresses, self._headers, self._tls, self._verify = addresses, headers, tls, verify
-        self.secret_names = tuple(name for value in headers.values() for name in secrets_of(value))
+        self.secret_names = secret_names(headers.values())
         self._http: httpx.AsyncClient | None = None
         self._agent: Agent | None = None
 
     async def agent(self, *, fresh: bool = False) -> Agent:
         """Return the agent, with its card as last read; ``fresh`` reads it again. Raises AgentError."""
         if self._http is None:
-            self._http = http_client(self.url, self._addresses, substituted(self._headers), self._tls)
+            self._http = http_client(self.url, self._addresses, own_headers(self._headers), self._tls)
         if self._agent is None or fresh:
             card = await fetch_card(self.url, self._http, self._verify)
             if self._agent is None or self._agent.card != card:
@@ -88,59 +88,37 @@ class A2aConnection:
             await self._http.aclose()
 
 
-class A2aDevice:
+class A2aDevice(ConnectedDevice):
     """A device that hands its attempts to an agent.
 
     Args:
         declared: what the fleet file says about the device.
         connection: connection to the agent.
-
-    Attributes:
-        secret_names: secrets in its headers.
     """
 
     def __init__(self, declared: AgentProfile, connection: A2aConnection) -> None:
-        self._declared = self._profile = declared
+        super().__init__(declared)
+        self._declared = declared
         self._connection = connection
         self.secret_names = connection.secret_names
 
-    @property
-    def profile(self) -> AgentProfile:
-        return self._profile
-
-    async def refresh(self) -> str:
-        """Read the card of the agent; return why it cannot be read, or an empty text."""
+    async def connect(self) -> None:
+        """Read the card of the agent."""
         try:
             agent = await self._connection.agent(fresh=True)
         except AgentError as error:
-            return str(error)
-        self._profile = content.described(self._declared, agent.card)
-        return ""
-
-    async def reach(self) -> str:
-        return await self.refresh()
+            raise Unreachable(str(error)) from error
+        self.profile = content.described(self._declared, agent.card)
 
     async def watch(self, notices: Notices) -> None:
-        known, wait_s = self._profile, WATCH_S
         while True:
-            if why := await self.refresh():
-                notices.lost(why)
-                wait_s = min(max(wait_s, 1.0) * 2, MAX_WATCH_S) if wait_s < WATCH_S else 1.0
-            else:
-                notices.found(self._profile if self._profile != known else None)
-                known, wait_s = self._profile, WATCH_S
-            await asyncio.sleep(wait_s)
+            await self.connect()
+            notices.found(self.profile)
+            await asyncio.sleep(WATCH_S)
 
-    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
-        try:
-            agent = await self._connection.agent()
-            return await with_files(await _Leg(agent, self._connection.url, attempt, signs).perform(), agent.http)
-        except AgentError as error:
-            return _failed(error.code, str(error))
-        except content.UnusableResult as error:
-            return _failed("bad_result", str(error))
-        except InvalidInput as error:
-            return _failed("interrupted" if attempt.again else "bad_arguments", str(error))
+    async def carry_out(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+        agent = await self._connection.agent()
+        return await with_files(await _Leg(agent, self._connection.url, attempt, signs).perform(), agent.http)
 
     async def has_gone_on(self, attempt: Attempt) -> bool:
         try:
@@ -162,7 +140,7 @@ class A2aDevice:
             why = str(error)
         except TimeoutError:
             why = f"no answer within {STOP_S:g} s"
-        what = f"task {content.clean(task_id)}" if task_id else f"a task with the message {content.message_id(attempt.key)}"
+        what = f"task {one_line(task_id, content.MAX_TEXT)}" if task_id else f"a task with the message {content.message_id(attempt.key)}"
         return f"{what} may still run at {self._connection.url} ({why})"
 
 
@@ -181,7 +159,10 @@ class _Leg:
         attempt, task_id = self._attempt, _task_id(self._attempt)
         if attempt.reply is not None and attempt.reply.verb == "reject":
             return await self._declined(task_id)
-        files = await parts_of(attempt, self._agent.card) if attempt.reply is None and not task_id else []
+        try:
+            files = await parts_of(attempt, self._agent.card) if attempt.reply is None and not task_id else []
+        except AttemptError as error:
+            raise AttemptError("interrupted" if attempt.again else error.code, error.message) from error
         await self._signs.begun()
         if attempt.reply is not None:
             await self._signs.attached(task_id)
@@ -206,9 +187,9 @@ class _Leg:
         """End the task of a question that a person declined: a refusal in words could be taken for an answer."""
         assert self._attempt.reply is not None  # noqa: S101 - the caller has checked it
         if left := await _stopped(self._agent, task_id):
-            return _failed("rejected", f"a person declined the question of the agent; {left}")
+            return AttemptResult.failed("rejected", f"a person declined the question of the agent; {left}")
         reason = self._attempt.reply.reason
-        return _failed("rejected", f"a person declined the question of the agent{': ' + reason if reason else ''}")
+        return AttemptResult.failed("rejected", f"a person declined the question of the agent{': ' + reason if reason else ''}")
 
     async def _needs_no_reply(self, task_id: str) -> bool:
         """Return whether the agent has this leg's message, or has gone on without it, as A2A 1.0 (7.6) lets it."""
@@ -282,7 +263,7 @@ class _Leg:
                             return end
                 faults = 0
             except UnknownTask as error:
-                raise AgentError("interrupted", f"{error} {content.clean(task_id)} any more") from error
+                raise AgentError("interrupted", f"{error} {one_line(task_id, content.MAX_TEXT)} any more") from error
             except AgentError as error:
                 faults += 1
                 if faults > MAX_FAULTS or error.code == "bad_result":
@@ -313,9 +294,9 @@ class _Leg:
         except content.UnusableResult as error:
             with contextlib.suppress(AgentError):
                 await _stopped(self._agent, task.id)
-            return _failed("bad_result", str(error))
+            return error.end
         except AgentError as error:
-            return _failed(error.code, str(error)) if error.code == "bad_result" else None
+            return error.end if error.code == "bad_result" else None
         return None
 
     def _end_of(self, task: Task) -> AttemptResult | None:
@@ -323,10 +304,10 @@ class _Leg:
         if state == TaskState.TASK_STATE_COMPLETED:
             return content.result_of(task)
         if state in _ENDS:
-            return _failed(_ENDS[state], f"the task {_WORDS[state]}{': ' + content.clean(text) if text else ''}")
+            return AttemptResult.failed(_ENDS[state], f"the task {_WORDS[state]}{': ' + one_line(text, content.MAX_TEXT) if text else ''}")
         if state in _QUESTIONS and not self._is_answered(task):
             is_authorization = state == TaskState.TASK_STATE_AUTH_REQUIRED
-            prompt = "\n".join(content.clean(line) for line in text[: content.MAX_PROMPT].splitlines() if line.strip())
+            prompt = "\n".join(one_line(line, content.MAX_TEXT) for line in text[: content.MAX_PROMPT].splitlines() if line.strip())
             return AttemptResult(
                 question=DeviceQuestion(
                     prompt=prompt or ("The agent needs an authorization." if is_authorization else "The agent needs an answer."),
@@ -347,7 +328,7 @@ class _Leg:
 
     def _report(self, task: Task) -> None:
         if task.status.state == TaskState.TASK_STATE_WORKING and (text := content.text_of(task.status.message.parts)):
-            self._signs.progress(message=content.clean(text))
+            self._signs.progress(message=one_line(text, content.MAX_TEXT))
 
 
 async def _next(events: AsyncGenerator[StreamResponse]) -> StreamResponse | AgentError | None:
@@ -378,7 +359,7 @@ async def _stopped(agent: Agent, task_id: str) -> str:
             while not _is_over(task):
                 await asyncio.sleep(FIRST_POLL_S * 4)
                 task = await agent.task(task_id)
-    return "" if _is_over(task) else f"the agent has not stopped task {content.clean(task_id)}"
+    return "" if _is_over(task) else f"the agent has not stopped task {one_line(task_id, content.MAX_TEXT)}"
 
 
 def _is_over(task: Task) -> bool:
@@ -404,7 +385,3 @@ def _question_id(task: Task) -> str:
     """
     stamp = task.status.timestamp
     return f"{stamp.seconds}.{stamp.nanos:09}" if stamp.seconds else task.status.message.message_id
-
-
-def _failed(code: ErrorCode, message: str) -> AttemptResult:
-    return AttemptResult(error=TaskError(code=code, message=message))

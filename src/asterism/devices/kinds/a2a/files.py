@@ -14,40 +14,37 @@ import httpx
 import msgspec
 from a2a.types import AgentCard, Part
 
-from asterism.devices.attempts.attempt_files import CURRENT
-from asterism.devices.kinds.a2a.content import FilePart, UnusableResult, clean
+from asterism.devices.attempts.attempt_files import CURRENT, chunks_of
+from asterism.devices.kinds.a2a.content import MAX_TEXT, FilePart, UnusableResult
 from asterism.devices.kinds.a2a.http import FETCH_LIMIT, RefusedAnswer
 from asterism.devices.kinds.addresses import ForbiddenAddress
-from asterism.devices.port import Attempt, AttemptResult
+from asterism.devices.kinds.remote import SentFiles, one_line
+from asterism.devices.port import Attempt, AttemptError, AttemptResult
+from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.data import files_in, safe_name
 from asterism.engine.ports.files import FILE_BYTES
 from asterism.errors import InvalidInput
 
-SENT_FILE_BYTES = 1 << 20
-"""Bytes of a file argument."""
-SENT_BYTES = 4 << 20
-"""Bytes of all file arguments of an attempt."""
-TRIES, FIRST_WAIT_S = 5, 0.5
-"""Tries to fetch a file, and seconds between the first two; the wait doubles."""
+TRIES, RETRIES = 5, Backoff(0.5, 60.0)
+"""Tries to fetch a file, and the waits between them."""
 
 
 async def parts_of(attempt: Attempt, card: AgentCard) -> list[Part]:
     """Return the file arguments of an attempt as raw parts.
 
     Raises:
-        InvalidInput: the agent takes no such file; or one is too large, missing, damaged, or of another run.
+        AttemptError: ``bad_arguments`` if the agent takes no such file; or one is too large, missing, damaged, or of another run.
     """
     named = {(it["$file"], safe_name(it.get("name"))): it for it in files_in(attempt.arguments)}
     parts: list[Part] = []
-    left = SENT_BYTES
+    sent = SentFiles(attempt.device_id)
     for (_, name), value in sorted(named.items()):
         media_type = str(value.get("media_type") or "application/octet-stream")
         if not _takes(card, media_type):
-            modes = ", ".join(clean(mode, 60) for mode in _modes(card)[:10])
-            raise InvalidInput(f"file {name}: device {attempt.device_id} takes no {media_type}; its card names {modes}")
-        content = await _content(value, name, attempt.device_id, min(left, SENT_FILE_BYTES))
-        left -= len(content)
-        parts.append(Part(raw=content, filename=name, media_type=media_type))
+            modes = ", ".join(one_line(mode, 60) for mode in _modes(card)[:10])
+            message = f"file {name}: device {attempt.device_id} takes no {media_type}; its card names {modes}"
+            raise AttemptError("bad_arguments", message)
+        parts.append(Part(raw=await sent.content(value), filename=name, media_type=media_type))
     return parts
 
 
@@ -64,26 +61,12 @@ async def with_files(end: AttemptResult, http: httpx.AsyncClient) -> AttemptResu
     return msgspec.structs.replace(end, result=found if isinstance(end.result, list) else found[0])
 
 
-async def _content(value: dict[str, Any], name: str, device_id: str, limit: int) -> bytes:
-    if (files := CURRENT.get()) is None:
-        raise InvalidInput(f"file {name}: this program has no store for files")
-    content = bytearray()
-    async with contextlib.aclosing(files.read(value)) as chunks:  # type: ignore[type-var]
-        async for chunk in chunks:
-            content += chunk
-            if len(content) > limit:
-                why = f"takes files of {SENT_FILE_BYTES:,} bytes at most, and {SENT_BYTES:,} in all"
-                raise InvalidInput(f"file {name}: device {device_id} {why}; upload it with another skill, and pass its address")
-    return bytes(content)
-
-
 async def _stored(part: FilePart, http: httpx.AsyncClient) -> dict[str, Any]:
     if (files := CURRENT.get()) is None:
         raise UnusableResult("the result has a file, and this program has no store for files")
-    wait_s = FIRST_WAIT_S
-    for left in reversed(range(TRIES)):
+    for tried in range(1, TRIES + 1):
         try:
-            chunks = _fetched(part.url, http) if part.url else _one(part.raw)
+            chunks = _fetched(part.url, http) if part.url else chunks_of(part.raw)
             async with contextlib.aclosing(chunks):  # type: ignore[type-var]
                 return await files.put(part.name, chunks, part.media_type)
         except ForbiddenAddress as error:
@@ -92,25 +75,20 @@ async def _stored(part: FilePart, http: httpx.AsyncClient) -> dict[str, Any]:
             raise UnusableResult(f"file {safe_name(part.name)}: {error}") from error
         except httpx.HTTPError as error:
             is_final = isinstance(error, httpx.HTTPStatusError) and error.response.status_code < httpx.codes.INTERNAL_SERVER_ERROR
-            if is_final or not left:
-                raise UnusableResult(f"file {safe_name(part.name)}: {clean(str(error) or type(error).__name__)}") from error
-        await asyncio.sleep(wait_s)
-        wait_s *= 2
+            if is_final or tried == TRIES:
+                raise UnusableResult(f"file {safe_name(part.name)}: {one_line(str(error) or type(error).__name__, MAX_TEXT)}") from error
+        await asyncio.sleep(RETRIES.wait_s(tried))
     raise AssertionError("the last try returns or raises")
 
 
 async def _fetched(url: str, http: httpx.AsyncClient) -> AsyncIterator[bytes]:
     """Yield the content at an address; each redirect follows the rules for addresses, too."""
     if not url.startswith(("https://", "http://")):
-        raise UnusableResult(f"{clean(url, 100)} is no link that can be followed; it begins with https:// or http://")
+        raise UnusableResult(f"{one_line(url, 100)} is no link that can be followed; it begins with https:// or http://")
     async with http.stream("GET", url, follow_redirects=True, extensions={FETCH_LIMIT: FILE_BYTES}) as response:
         response.raise_for_status()
         async for chunk in response.aiter_raw():
             yield chunk
-
-
-async def _one(content: bytes) -> AsyncIterator[bytes]:
-    yield content
 
 
 def _takes(card: AgentCard, media_type: str) -> bool:

@@ -15,14 +15,13 @@ from pathlib import Path
 import httpx
 
 from asterism.devices.kinds.addresses import Addresses, pinned
+from asterism.devices.kinds.remote import KEEPALIVE_S
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """Bytes of one answer, or of one event of a stream. A result has 1 MiB at most; a listing has whole histories."""
 FETCH_LIMIT = "asterism.limit"
 """Extension of a request: another limit for its answer, in bytes."""
 CONNECT_S = 10.0
-KEEPALIVE_S = 2.0
-"""Seconds for which an idle connection is used again: many servers close it after five, and a request at that moment fails."""
 SILENCE_S = 60.0
 """Seconds without a byte after which a connection counts as lost."""
 

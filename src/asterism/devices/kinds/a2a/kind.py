@@ -6,9 +6,8 @@ The SDK is an extra, and is imported when such a device is opened.
 from __future__ import annotations
 
 import contextlib
-import functools
 import string
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -16,7 +15,8 @@ import msgspec
 from msgspec import Meta
 
 from asterism.constellation.model.references import with_secrets
-from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind
+from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, FleetContext
+from asterism.devices.kinds.remote import SENT_FILE_BYTES
 from asterism.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -52,17 +52,11 @@ class A2aEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     grace_s: Annotated[float, Meta(ge=0, le=86400)] = 60.0
 
 
-def a2a_kind(stack: contextlib.AsyncExitStack) -> DeviceKind:
-    """Return the kind ``a2a``, whose connections close with the stack."""
-    return DeviceKind(A2aEntry, functools.partial(_opened, stack=stack), is_remote=True)
-
-
-async def _opened(entry: A2aEntry, folder: Path, stack: contextlib.AsyncExitStack) -> A2aDevice:
-    """Open the device of a table. Raises InvalidInput that begins with the key."""
+@contextlib.asynccontextmanager
+async def _open(entry: A2aEntry, context: FleetContext) -> AsyncIterator[A2aDevice]:
     try:
         from asterism.devices.kinds.a2a.client import verifier  # noqa: PLC0415 - slow, and an extra
         from asterism.devices.kinds.a2a.device import A2aConnection, A2aDevice  # noqa: PLC0415 - as above
-        from asterism.devices.kinds.a2a.files import SENT_FILE_BYTES  # noqa: PLC0415 - as above
         from asterism.devices.kinds.a2a.http import tls_of  # noqa: PLC0415 - as above
         from asterism.devices.kinds.addresses import Addresses  # noqa: PLC0415 - as above
     except ImportError as error:
@@ -73,7 +67,9 @@ async def _opened(entry: A2aEntry, folder: Path, stack: contextlib.AsyncExitStac
             raise InvalidInput(f"headers.{name}: write $NAME for a variable and $$ for a dollar sign")
     if entry.key and not entry.certificate:
         raise InvalidInput("key: set certificate, too")
-    files = {key: folder / name if (name := getattr(entry, key)) else None for key in ("authority", "certificate", "key", "card_key")}
+    files = {
+        key: context.folder / name if (name := getattr(entry, key)) else None for key in ("authority", "certificate", "key", "card_key")
+    }
     for key, file in files.items():
         if file and not file.is_file():
             raise InvalidInput(f"{key}: there is no file {file}")
@@ -88,11 +84,18 @@ async def _opened(entry: A2aEntry, folder: Path, stack: contextlib.AsyncExitStac
     addresses = Addresses.of((host, *entry.hosts), allow_private=entry.allow_private)
     headers = {**entry.headers, **({"Authorization": f"Bearer {entry.bearer}"} if entry.bearer else {})}
     connection = A2aConnection(entry.url, addresses, headers, tls, verify)
-    stack.push_async_callback(connection.close)
-    profile = entry.profile(natural_language=True, reattach=True, grace_s=entry.grace_s, file_bytes=SENT_FILE_BYTES)
-    device = A2aDevice(profile, connection)
-    await device.refresh()
-    return device
+    try:
+        device = A2aDevice(
+            entry.profile(natural_language=True, reattach=True, grace_s=entry.grace_s, file_bytes=SENT_FILE_BYTES), connection
+        )
+        await device.reach()
+        yield device
+    finally:
+        await connection.close()
+
+
+A2A = DeviceKind(A2aEntry, _open, is_remote=True)
+"""The device kind ``a2a``."""
 
 
 def _host(url: str) -> str:

@@ -11,32 +11,36 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import mcp_types
 import msgspec
 from mcp import MCPError
 
-from asterism.constellation.model.references import secrets_of
-from asterism.devices.attempts.remote_secrets import with_secret_values
-from asterism.devices.attempts.worker_protocol import AttemptError
+from asterism.devices.attempts.processes import WorkerLedger
 from asterism.devices.kinds.mcp.calls import HeldCalls, McpConnection
-from asterism.devices.kinds.mcp.entry import McpEntry
-from asterism.devices.kinds.mcp.files import SENT_FILE_BYTES, with_contents
+from asterism.devices.kinds.mcp.files import with_contents
 from asterism.devices.kinds.mcp.leg import Leg
 from asterism.devices.kinds.mcp.questions import LegState
-from asterism.devices.kinds.mcp.results import error_of, failed, result_of
-from asterism.devices.kinds.mcp.schema_check import SchemaCheck
-from asterism.devices.kinds.mcp.server import CONNECT_S, ConnectionEnding, ServerAddress, listed_tools, open_client, with_variables
+from asterism.devices.kinds.mcp.results import SchemaCheck, error_of, result_of
+from asterism.devices.kinds.mcp.server import CONNECT_S, ConnectionEnding, McpEntry, ServerAddress, listed_tools, open_client
 from asterism.devices.kinds.mcp.task_messages import CreatedTask, TasksExtension
-from asterism.devices.kinds.mcp.tasks import GRACE_S, FollowedTask, Unreachable, poll_interval_s, stop_task
+from asterism.devices.kinds.mcp.tasks import GRACE_S, FollowedTask, poll_interval_s, stop_task
 from asterism.devices.kinds.mcp.tools import CONTENT_OUTPUT, skills_of
-from asterism.devices.kinds.remote_text import one_line
-from asterism.devices.kinds.resources import ResourcePool
-from asterism.devices.port import Attempt, AttemptResult, Notices, Signs
+from asterism.devices.kinds.remote import (
+    SENT_FILE_BYTES,
+    ConnectedDevice,
+    one_line,
+    secret_names,
+    with_secret_values,
+    with_variables,
+)
+from asterism.devices.port import Attempt, AttemptError, AttemptResult, Notices, Signs, Unreachable
+from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.data import error_text
 from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.runtime.resources import ResourcePool
 from asterism.engine.runtime.task_group import task_group
 from asterism.errors import InvalidInput, first_of
 
@@ -47,12 +51,9 @@ IDLE_SILENT_S = 30.0
 CHECK_S = 5.0
 """Seconds that a server has for a sign of life after a call has failed."""
 WELL_S = 60.0
-"""Seconds after which a connection counts as well, and the next failure as the first."""
-FIRST_DELAY_S = 0.5
-MAX_DELAY_S = 60.0
-"""Longest wait between two attempts to connect, in seconds."""
-RELIST_S = (1.0, 600.0)
-"""First and longest time between two listings of tools that change: each one can add a profile to the journals."""
+"""Seconds after which a connection counts as well, and its end as the first."""
+RELISTS = Backoff(1.0, 600.0)
+"""Times between two listings of tools that change: each one can add a profile to the journals."""
 STOP_S = 14.0
 """Seconds for the cancel of a task."""
 MAX_REASON = 300
@@ -60,69 +61,49 @@ MAX_REASON = 300
 log = logging.getLogger("asterism.devices")
 
 
-class McpDevice:
+class McpDevice(ConnectedDevice):
     """A device of kind ``mcp``.
 
     Args:
         entry: its table, with absolute paths.
         pool: opens the connection, and closes it at the end.
-        started: notes the process group of a server.
-
-    Attributes:
-        secret_names: secrets in its headers and variables.
-        unreachable: why the server could not be reached when the device was opened; empty if it could.
+        ledger: lists the process group of a server.
     """
 
-    def __init__(self, entry: McpEntry, pool: ResourcePool, started: Callable[[int, str], contextlib.AbstractContextManager[None]]) -> None:
+    def __init__(self, entry: McpEntry, pool: ResourcePool, ledger: WorkerLedger | None) -> None:
         self._entry = entry
         self._pool = pool
-        self._started = started
+        self._ledger = ledger
         self._address = ServerAddress(command=entry.command, url=entry.url, headers=entry.headers, folder=entry.folder)
         self._key = ("mcp device", id(self))
-        self._profile = self._described(entry.description)
         self._checks: dict[str, SchemaCheck] = {}
         self._tasks = 0
+        self._ended_at = -math.inf
         self._held = HeldCalls(entry.held_s, outlive_connection=bool(entry.url))
-        self.unreachable = ""
-        self.secret_names = tuple(name for value in (*entry.headers.values(), *entry.env.values()) for name in secrets_of(value))
-
-    @property
-    def profile(self) -> AgentProfile:
-        return self._profile
+        self.secret_names = secret_names((*entry.headers.values(), *entry.env.values()))
+        super().__init__(self._described(entry.description))
 
     async def open(self) -> None:
         """Connect, for the profile. A server that cannot be reached leaves a device without skills, and the reason."""
         try:
             await self._connected()
-        except asyncio.CancelledError:  # the caller opens another one
-            self._pool.forget(self._key)
-            raise
         except Unreachable as why:
             log.info("device %s: %s", self._entry.id, why)
             self.unreachable = str(why)
-            description = f"{self._entry.description} (cannot be reached: {why})".strip()
-            self._profile = self._described(description)
+            self.profile = self._described(f"{self._entry.description} (cannot be reached: {why})".strip())
 
-    async def reach(self) -> str:
-        try:
-            await self._connected()
-        except Unreachable as why:
-            return str(why)
-        return ""
+    async def connect(self) -> None:
+        await self._connected()
 
     # -- attempts ----------------------------------------------------------------------------------
 
-    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+    async def carry_out(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         if attempt.leg == 1 and not attempt.again:
             self._held.begin(attempt.key)
         try:
             return await self._performed(attempt, signs)
-        except Unreachable as why:
-            return failed("device_lost", str(why))
-        except AttemptError as refusal:
-            return failed(refusal.code, refusal.message)
         except (InvalidInput, msgspec.ValidationError) as odd:
-            return failed("raised", str(odd))
+            raise AttemptError("raised", str(odd)) from odd
 
     async def _performed(self, attempt: Attempt, signs: Signs) -> AttemptResult:
         state = msgspec.convert(attempt.state, LegState)
@@ -155,7 +136,7 @@ class McpDevice:
         if isinstance(ended, AttemptResult):
             return ended
         result, connection = ended
-        skill = self._profile.skill(attempt.skill) or Skill(name=attempt.skill, output=CONTENT_OUTPUT)
+        skill = self.profile.skill(attempt.skill) or Skill(name=attempt.skill, output=CONTENT_OUTPUT)
         return await result_of(result, skill, connection.client.session)
 
     async def _reconnected(self, failed: McpConnection | None) -> McpConnection:
@@ -180,10 +161,8 @@ class McpDevice:
 
     def _skill(self, attempt: Attempt) -> Skill:
         """Return the skill of an attempt that may begin. Raises AttemptError."""
-        skill: Skill | None = self._profile.skill(attempt.skill)
-        if skill is None:
-            have = ", ".join(each.name for each in self._profile.skills[:20]) or "none"
-            raise AttemptError("no_device", f"device {self._entry.id} has no skill {attempt.skill!r}; it has {have}")
+        if (skill := self.profile.skill(attempt.skill)) is None:
+            raise self.lacks(attempt.skill)
         if attempt.env or attempt.task_folder:
             raise AttemptError("bad_arguments", f"a task of device {self._entry.id} cannot have env or folder: its server already runs")
         if attempt.again and not skill.idempotent:
@@ -206,50 +185,45 @@ class McpDevice:
             connection.ending(one_line(error_text(ended), MAX_REASON))
             self._give_up(connection)
             message = f"the connection to {self._address.shown} was lost: {connection.ending.reason}"
-            return failed("crashed" if self._entry.command else "device_lost", message)
+            return AttemptResult.failed("crashed" if self._entry.command else "device_lost", message)
         if isinstance(ended, MCPError):
             return error_of(ended)
-        return failed("bad_result", one_line(error_text(ended), MAX_REASON))
+        return AttemptResult.failed("bad_result", one_line(error_text(ended), MAX_REASON))
 
     # -- the connection ----------------------------------------------------------------------------
 
     async def watch(self, notices: Notices) -> None:
-        failures, well_at = 0, -math.inf
+        now = asyncio.get_running_loop().time
         while True:
-            began = asyncio.get_running_loop().time()
+            began = now()
             try:
                 connection = await self._connected()
-            except Unreachable as error:
-                why = str(error)
-                failures = max(failures, 1)
-            else:
-                notices.found(self._profile)
-                why = await self._followed(connection, notices)
-                self._give_up(connection)
-                well_at = asyncio.get_running_loop().time()
-                if well_at - began >= WELL_S:
-                    failures = 0
-            if failures:  # a server that has ended once is started again at once
-                if not self._tasks or asyncio.get_running_loop().time() - well_at >= GRACE_S:  # tasks go on without it
-                    notices.lost(why)
-                await asyncio.sleep(min(FIRST_DELAY_S * 2 ** min(failures, 10), MAX_DELAY_S))
-            failures += 1
+            except Unreachable:
+                if not self._tasks or now() - self._ended_at >= GRACE_S:  # tasks go on without it
+                    raise
+                await asyncio.sleep(CHECK_S)
+                continue
+            notices.found(self.profile)
+            why = await self._followed(connection, notices)
+            self._give_up(connection)
+            ended_before, self._ended_at = self._ended_at, now()
+            if began - ended_before < WELL_S and now() - began < WELL_S:  # one that has ended once is started again at once
+                raise Unreachable(why)
 
     async def _followed(self, connection: McpConnection, notices: Notices) -> str:
         """Report changed tools while the connection lasts; return why it has ended."""
         now = asyncio.get_running_loop().time
-        (first_s, longest_s), listed_at = RELIST_S, -math.inf
-        wait_s = first_s
+        lists, listed_at, wait_s = 0, -math.inf, 0.0
         async with asyncio.TaskGroup() as group:
             listening = group.create_task(connection.listen())
             try:
                 while not connection.ending.reason:
                     due_s = listed_at + wait_s - now() if connection.has_changed else BEAT_S
                     if due_s <= 0:
-                        wait_s = first_s if now() - listed_at > longest_s else min(2 * wait_s, longest_s)
-                        listed_at = now()
+                        lists = 1 if now() - listed_at > RELISTS.longest_s else lists + 1
+                        wait_s, listed_at = RELISTS.wait_s(lists), now()
                         await self._list_again(connection)
-                        notices.found(self._profile)
+                        notices.found(self.profile)
                     elif not await connection.woken(min(due_s, BEAT_S)):
                         limit_s = self._entry.silent_s if connection.calls else min(IDLE_SILENT_S, self._entry.silent_s)
                         if not await self._lives(connection, limit_s):
@@ -306,7 +280,7 @@ class McpDevice:
             log=log,
             needs=("mcp", "a device of the kind mcp"),
             ending=ending,
-            started=self._started,
+            ledger=self._ledger,
             read_s=self._entry.silent_s,
             elicitation_callback=elicited,
             message_handler=notified,
@@ -334,7 +308,7 @@ class McpDevice:
         skills = skills_of(tools, self._entry.id, allow=self._entry.allow, trust_hints=self._entry.trust_hints)
         info = connection.client.server_info
         description = self._entry.description or f"MCP server {one_line(info.title or info.name, 80)}"
-        self._profile = self._described(description, skills)
+        self.profile = self._described(description, skills)
         self._checks.clear()
 
     def _described(self, description: str, skills: tuple[Skill, ...] = ()) -> AgentProfile:

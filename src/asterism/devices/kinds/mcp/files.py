@@ -5,27 +5,22 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import contextlib
 import mimetypes
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
 import mcp_types
 import msgspec
 
-from asterism.devices.attempts.attempt_files import CURRENT, AttemptFiles
-from asterism.devices.attempts.worker_protocol import AttemptError
+from asterism.devices.attempts.attempt_files import CURRENT, AttemptFiles, chunks_of
 from asterism.devices.kinds.mcp.tools import content_form
-from asterism.devices.port import Attempt
+from asterism.devices.kinds.remote import SentFiles
+from asterism.devices.port import Attempt, AttemptError
 from asterism.engine.kernel.data import files_in, is_file, safe_name
 from asterism.engine.kernel.profile import JsonSchema
 from asterism.errors import InvalidInput
 
-SENT_FILE_BYTES = 1 << 20
-"""Bytes of a file argument."""
-SENT_BYTES = 4 << 20
-"""Bytes of all file arguments of a call; a message has ``MAX_MESSAGE_BYTES``."""
 MAX_LINKS = 20
 """Links of a result that are read."""
 READ_S = 60.0
@@ -37,7 +32,7 @@ async def with_contents(attempt: Attempt, parameters: JsonSchema) -> Attempt:
     Raises:
         AttemptError: ``bad_arguments`` if the tool takes no file there; or one is too large, missing, damaged, or of another run.
     """
-    arguments, left = dict(attempt.arguments), SENT_BYTES
+    arguments, sent = dict(attempt.arguments), SentFiles(attempt.device_id)
     for argument, value in attempt.arguments.items():
         for nested in files_in(value):
             name = safe_name(nested.get("name"))
@@ -45,8 +40,7 @@ async def with_contents(attempt: Attempt, parameters: JsonSchema) -> Attempt:
             if not form:
                 how = 'it takes one if its schema has "contentEncoding": "base64", or "contentMediaType" for a text'
                 raise _refused(f"file {name}: argument {argument} of {attempt.skill} takes no file; {how}")
-            content = await _content(nested, name, min(left, SENT_FILE_BYTES))
-            left -= len(content)
+            content = await sent.content(nested)
             arguments[argument] = base64.b64encode(content).decode() if form == "base64" else _text(content, name, argument)
     return msgspec.structs.replace(attempt, arguments=arguments)
 
@@ -94,26 +88,11 @@ async def _read(link: mcp_types.ResourceLink, session: Any) -> Any:
 async def _put(files: AttemptFiles, name: str, content: str | bytes, media_type: str) -> dict[str, Any]:
     try:
         data = content if isinstance(content, bytes) else base64.b64decode(content, validate=True)
-        return await files.put(name, _one(data), media_type)
+        return await files.put(name, chunks_of(data), media_type)
     except binascii.Error as error:
         raise AttemptError("bad_result", f"file {safe_name(name)}: its content is not base64: {error}") from error
     except InvalidInput as error:
         raise AttemptError("bad_result", str(error)) from error
-
-
-async def _content(value: dict[str, Any], name: str, limit: int) -> bytes:
-    if (files := CURRENT.get()) is None:
-        raise _refused(f"file {name}: this program has no store for files")
-    content = bytearray()
-    try:
-        async with contextlib.aclosing(files.read(value)) as chunks:  # type: ignore[type-var]
-            async for chunk in chunks:
-                content += chunk
-                if len(content) > limit:
-                    raise _refused(f"file {name}: a tool takes files of {SENT_FILE_BYTES:,} bytes at most, and {SENT_BYTES:,} in all")
-    except InvalidInput as error:
-        raise _refused(str(error)) from error
-    return bytes(content)
 
 
 def _text(content: bytes, name: str, argument: str) -> str:
@@ -125,7 +104,3 @@ def _text(content: bytes, name: str, argument: str) -> str:
 
 def _refused(message: str) -> AttemptError:
     return AttemptError("bad_arguments", message)
-
-
-async def _one(content: bytes) -> AsyncIterator[bytes]:
-    yield content

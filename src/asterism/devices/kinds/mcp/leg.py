@@ -10,9 +10,8 @@ from mcp import MCPError
 
 from asterism.devices.kinds.mcp.calls import HeldCalls, McpConnection, OpenCall
 from asterism.devices.kinds.mcp.questions import MAX_LEGS, LegState, on_the_wire, url_requests
-from asterism.devices.kinds.mcp.results import failed
 from asterism.devices.kinds.mcp.task_messages import CreatedTask
-from asterism.devices.kinds.remote_text import one_line
+from asterism.devices.kinds.remote import one_line
 from asterism.devices.port import Attempt, AttemptResult, Signs
 from asterism.engine.kernel.profile import Skill
 from asterism.errors import InvalidInput
@@ -59,7 +58,7 @@ class Leg:
                 call.signs = self._signs
                 call.answer(self._state.answers[-1][1])
             elif not self._start_over():
-                return failed("interrupted", "the server that held the call open for the answer is gone")
+                return AttemptResult.failed("interrupted", "the server that held the call open for the answer is gone")
         for _ in range(MAX_LEGS):
             call = call or self._call()
             request = await self._until_asked_or_ended(call)
@@ -76,13 +75,13 @@ class Leg:
                 # Another server, which does not know the key of the state; or it has expired.
                 if not self._start_over():
                     why = one_line(ended.message, _MAX_REASON)
-                    return failed("interrupted", f"the server does not accept the state of its question: {why}")
+                    return AttemptResult.failed("interrupted", f"the server does not accept the state of its question: {why}")
             else:
                 return ended
             call = None
             if self._state.pending() is not None:
                 return self._question()
-        return failed("raised", f"the server has asked for input {MAX_LEGS} times")
+        return AttemptResult.failed("raised", f"the server has asked for input {MAX_LEGS} times")
 
     def _call(self) -> OpenCall:
         return self._connection.call(
@@ -128,5 +127,5 @@ class Leg:
 
     def _question(self) -> AttemptResult:
         if self._attempt.leg >= MAX_LEGS:
-            return failed("raised", f"the server has asked {MAX_LEGS} questions")
+            return AttemptResult.failed("raised", f"the server has asked {MAX_LEGS} questions")
         return AttemptResult(question=self._state.question())

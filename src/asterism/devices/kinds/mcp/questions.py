@@ -11,7 +11,7 @@ from typing import Any
 import mcp_types
 import msgspec
 
-from asterism.devices.kinds.remote_text import one_line
+from asterism.devices.kinds.remote import one_line
 from asterism.devices.port import DeviceQuestion, DeviceReply
 from asterism.errors import InvalidInput
 

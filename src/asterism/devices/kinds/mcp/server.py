@@ -6,15 +6,18 @@ import asyncio
 import contextlib
 import logging
 import os
-import string
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+from msgspec import Meta
 
+from asterism.devices.attempts.processes import WorkerLedger
+from asterism.devices.fleet.fleet_file import DeviceEntry
+from asterism.devices.kinds.remote import http_headers
 from asterism.errors import InvalidInput, MissingExtra
 
 MAX_TOOLS = 500
@@ -26,6 +29,8 @@ READ_S = 300.0
 
 MODE = "auto"
 """The newest protocol that both sides speak; ``legacy`` for those before 2026-07-28."""
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 _BY_NAME = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 """Keywords of JSON Schema whose value has schemas by any names."""
@@ -67,6 +72,47 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
         return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
+class McpEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of kind ``mcp``.
+
+    Attributes:
+        command: program and arguments of a server over stdio.
+        url: URL of a server over HTTP.
+        headers: headers of each request; ``$NAME`` in a value is an environment variable.
+        env: environment variables of the program, in the same form.
+        folder: working folder of the program, relative to the fleet file; empty for its folder.
+        allow: names of the tools that become skills; empty for all.
+        trust_hints: take a tool that declares itself read-only or idempotent for repeatable.
+        held_s: seconds that a call which the server holds open waits for a person's answer.
+        silent_s: seconds of silence after which a server is lost, while it has a call.
+    """
+
+    tools_are_foreign: ClassVar[bool] = True
+
+    command: tuple[str, ...] = ()
+    url: str = ""
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    folder: str = ""
+    allow: tuple[str, ...] = ()
+    trust_hints: bool = False
+    held_s: Seconds = 600.0
+    silent_s: Seconds = 300.0
+
+    def check(self, folder: Path) -> None:
+        """Check the table. Raises InvalidInput that begins with the key."""
+        if bool(self.command) == bool(self.url):
+            raise InvalidInput('command: write either a command, like ["my-server", "--stdio"], or a url')
+        if self.url and not self.url.startswith(("http://", "https://")):
+            raise InvalidInput(f"url: {self.url!r} is not the URL of an MCP server; it begins with https:// or http://")
+        if odd := [name for name in ("env", "folder") if self.url and getattr(self, name)]:
+            raise InvalidInput(f"{odd[0]}: only for a server that is a command")
+        if self.headers and not self.url:
+            raise InvalidInput("headers: only for a server with a url")
+        if self.folder and not (folder / self.folder).is_dir():
+            raise InvalidInput(f"folder: there is no folder {folder / self.folder}; make it")
+
+
 class ConnectionEnding:
     """Notes why a connection has ended.
 
@@ -85,20 +131,6 @@ class ConnectionEnding:
         self.wake.set()
 
 
-def with_variables(values: Mapping[str, str], what: str) -> dict[str, str]:
-    """Return values with the environment variables that they name.
-
-    Raises:
-        InvalidInput: a variable is not set, or a value is malformed.
-    """
-    try:
-        return {name: string.Template(value).substitute(os.environ).strip() for name, value in values.items()}
-    except KeyError as missing:
-        raise InvalidInput(f"its {what}s need the environment variable {missing.args[0]}, which is not set") from None
-    except ValueError as error:
-        raise InvalidInput(f"invalid {what}: {error}; write $NAME for a variable and $$ for a dollar sign") from None
-
-
 @contextlib.asynccontextmanager
 async def open_client(
     address: ServerAddress,
@@ -106,7 +138,7 @@ async def open_client(
     log: logging.Logger,
     needs: tuple[str, str],
     ending: ConnectionEnding | None = None,
-    started: Callable[[int, str], contextlib.AbstractContextManager[None]] = lambda *_: contextlib.nullcontext(),
+    ledger: WorkerLedger | None = None,
     read_s: float = READ_S,
     **callbacks: Any,
 ) -> AsyncIterator[Any]:
@@ -117,7 +149,7 @@ async def open_client(
         log: log that receives the other output of a program, at level INFO.
         needs: extra that has the SDK, and the feature that needs it.
         ending: receives the reason why the connection has ended, as far as it is known.
-        started: notes the process group of a program.
+        ledger: lists the process group of a program.
         read_s: seconds of silence allowed over HTTP.
         callbacks: further arguments of the client.
 
@@ -129,13 +161,12 @@ async def open_client(
     try:
         from mcp import Client  # noqa: PLC0415 - slow, and an extra
 
-        from asterism.devices.kinds.mcp.http import open_http  # noqa: PLC0415 - as above
-        from asterism.devices.kinds.mcp.process import open_process  # noqa: PLC0415 - as above
+        from asterism.devices.kinds.mcp.transport import open_http, open_process  # noqa: PLC0415 - as above
     except ImportError:
         raise MissingExtra(*needs) from None
     ending = ending or ConnectionEnding()
     if address.url:
-        http = open_http(address.url, _headers(address.headers), CONNECT_S, read_s)
+        http = open_http(address.url, http_headers(address.headers), CONNECT_S, read_s)
         async with Client(http, mode=MODE, **callbacks) as client:
             yield client
         return
@@ -147,7 +178,7 @@ async def open_client(
             env=address.env,
             folder=address.folder,
             error_output=error_output,
-            started=started,
+            ledger=ledger,
             ended=ending,
         )
         async with Client(process, mode=MODE, **callbacks) as client:
@@ -220,11 +251,3 @@ def _target(schema: Any, reference: object) -> Any:
         else:
             return None
     return found
-
-
-def _headers(given: Mapping[str, str]) -> dict[str, str]:
-    headers = with_variables(given, "header")
-    for name, value in headers.items():
-        if not (value.isascii() and value.isprintable()):  # the client's error would show the value
-            raise InvalidInput(f"its header {name} has an invalid character")
-    return headers

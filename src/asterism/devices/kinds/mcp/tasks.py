@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,29 +17,25 @@ from mcp import MCPError
 
 from asterism.devices.kinds.mcp.calls import McpConnection
 from asterism.devices.kinds.mcp.questions import MAX_LEGS, LegState
-from asterism.devices.kinds.mcp.results import error_of, failed
-from asterism.devices.kinds.mcp.schema_check import MAX_ERROR_CHARS
+from asterism.devices.kinds.mcp.results import MAX_ERROR_CHARS, error_of
 from asterism.devices.kinds.mcp.task_messages import ServerTask, TaskCancel, TaskParams, TaskQuery, TaskReply, UpdateParams
-from asterism.devices.kinds.remote_text import one_line
-from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.devices.kinds.remote import one_line
+from asterism.devices.port import Attempt, AttemptResult, Signs, Unreachable
+from asterism.engine.kernel.backoff import Backoff
 from asterism.errors import InvalidInput
 
 POLL_S = (0.1, 1.0, 60.0)
 """Seconds between two looks at a task: at least, if the server names no time, and at most."""
 GRACE_S = 60.0
 """Seconds for which a task is followed while its server cannot be reached."""
-FAULT_S = (0.2, 5.0)
-"""First and longest wait after a failed request, in seconds."""
+FAULTS = Backoff(0.2, 5.0)
+"""Waits after a failed request."""
 CANCEL_S = 5.0
 """Seconds that a server may take to end a cancelled task."""
 MAX_MESSAGE_CHARS = 500
 
 Reconnect = Callable[[McpConnection | None], Awaitable[McpConnection]]
 """Returns a connection in place of one that has failed; raises Unreachable."""
-
-
-class Unreachable(Exception):
-    """The server cannot be reached; the text says why."""
 
 
 def poll_interval_s(milliseconds: float | None) -> float:
@@ -76,10 +73,10 @@ class FollowedTask:
             return await self._followed(wait_s)
         except MCPError as error:
             why = one_line(error.message, MAX_ERROR_CHARS)
-            return failed("interrupted", f"the server does not know its task {self._state.task} any more: {why}")
+            return AttemptResult.failed("interrupted", f"the server does not know its task {self._state.task} any more: {why}")
         except (InvalidInput, ValueError) as odd:  # a ValidationError is one
             await self._abandon()
-            return failed("bad_result", one_line(f"task {self._state.task}: {odd}", MAX_ERROR_CHARS))
+            return AttemptResult.failed("bad_result", one_line(f"task {self._state.task}: {odd}", MAX_ERROR_CHARS))
 
     async def _followed(self, wait_s: float) -> AttemptResult | tuple[mcp_types.CallToolResult, McpConnection]:
         if answered := {name: self._state.responses[name] for name in self._state.requests if name in self._state.responses}:
@@ -97,7 +94,7 @@ class FollowedTask:
                 reason = str(task.error.get("message", "")) or message
                 return error_of(MCPError(code=int(task.error.get("code", mcp_types.INTERNAL_ERROR)), message=reason))
             if task.status == "cancelled":
-                return failed("cancelled", f"its task was cancelled at the server{': ' + message if message else ''}")
+                return AttemptResult.failed("cancelled", f"its task was cancelled at the server{': ' + message if message else ''}")
             if message and message != self._message:
                 self._signs.progress(message=message)
             self._message = message
@@ -109,14 +106,14 @@ class FollowedTask:
     async def _question(self) -> AttemptResult:
         if self._attempt.leg >= MAX_LEGS:
             await self._abandon()
-            return failed("raised", f"the server has asked {MAX_LEGS} questions")
+            return AttemptResult.failed("raised", f"the server has asked {MAX_LEGS} questions")
         return AttemptResult(question=self._state.question())
 
     async def _sent(self, request: Any, kind: type[Any]) -> tuple[Any, McpConnection]:
         """Return the answer to a request, also over another connection. Raises MCPError if the task is unknown, and ValueError."""
-        now, (wait_s, longest_s) = asyncio.get_running_loop().time, FAULT_S
+        now = asyncio.get_running_loop().time
         give_up = now() + GRACE_S
-        while True:  # bounded by GRACE_S
+        for faults in itertools.count(1):  # bounded by GRACE_S
             try:
                 if self._connection is None:
                     self._connection = await self._reconnect(None)
@@ -126,10 +123,10 @@ class FollowedTask:
                     raise
                 if now() >= give_up:
                     raise Unreachable(one_line(str(error), MAX_ERROR_CHARS)) from error
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, longest_s)
+            await asyncio.sleep(FAULTS.wait_s(faults))
             with contextlib.suppress(Unreachable):
                 self._connection = await self._reconnect(self._connection)
+        raise AssertionError("the count does not end")
 
     async def _abandon(self) -> None:
         """Ask the server to end a task whose attempt has failed."""

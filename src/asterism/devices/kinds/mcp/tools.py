@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.devices.kinds.remote_text import one_line
+from asterism.devices.kinds.remote import one_line
 from asterism.engine.kernel.data import FILE_SCHEMA
 from asterism.engine.kernel.profile import JsonSchema, Skill
 

@@ -2,5 +2,5 @@
 
 ``device`` performs attempts, ``answer`` reads what a host reports of one, ``script`` has the
 scripts that the host runs, ``shell`` has a shell that runs them, ``transfer`` copies files, and
-``connection`` has the connections. ``system`` names the operating system of a host.
+``connection`` has the connections.
 """

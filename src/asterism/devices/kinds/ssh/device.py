@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,14 +17,13 @@ import msgspec
 from msgspec import Meta
 
 from asterism.constellation.model.environment import check_process
-from asterism.constellation.model.references import secrets_of, with_secrets
-from asterism.constellation.model.task import ErrorCode, TaskError
+from asterism.constellation.model.references import with_secrets
 from asterism.devices.attempts.attempt_files import CURRENT
 from asterism.devices.attempts.secrets import secret
-from asterism.devices.attempts.worker_protocol import AttemptError, CommandJob
-from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind
-from asterism.devices.kinds.local import CommandEntry, check_argv, command_skill, secret_in_argv
-from asterism.devices.kinds.remote_text import one_line
+from asterism.devices.attempts.worker_protocol import CommandJob
+from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, FleetContext
+from asterism.devices.kinds.local import CommandEntry, check_argv, command_skill, in_time, secret_in_argv
+from asterism.devices.kinds.remote import ConnectedDevice, one_line, secret_names
 from asterism.devices.kinds.ssh.answer import ENDED, NOT_STARTED, HostAnswer
 from asterism.devices.kinds.ssh.connection import Address, Host, HostSettings, is_installed
 from asterism.devices.kinds.ssh.script import (
@@ -35,24 +35,24 @@ from asterism.devices.kinds.ssh.script import (
     is_exit_code,
     start_script,
     stop_script,
+    whole_script,
 )
 from asterism.devices.kinds.ssh.shell import HostError
 from asterism.devices.kinds.ssh.transfer import OUT_FOLDER, push, stored, with_paths
-from asterism.devices.port import Attempt, AttemptResult, Notices, Signs
+from asterism.devices.port import Attempt, AttemptError, AttemptResult, Notices, Signs
 from asterism.devices.skills.command import filled, outcome, too_large
 from asterism.devices.workers.pool import RESULT_BYTES
 from asterism.engine.kernel.data import files_in
-from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import InvalidInput, MissingExtra
 
 DURABLE_S = 60.0
 """Seconds after which a reported result counts as written to the journal, so that its folder can go."""
 STOP_S = 15.0
 
-_FIRST_WAIT_S, _LAST_WAIT_S = 1.0, 60.0
-"""Seconds between two tries to connect: at first, and at most."""
 _MOST_DROPS = 10
 """Lost connections that one attempt survives without being performed again by its dispatcher."""
+_SYSTEM = whole_script("echo; echo 'asterism: system'; uname -sm; command -v setsid >/dev/null || echo 'no setsid'")
+_SYSTEM_BYTES, _SYSTEM_CHARS = 65536, 200
 
 
 class SshEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,46 +80,29 @@ class SshEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     keep_s: Annotated[float, Meta(ge=3600)] = 7 * 86400.0
 
 
-class SshDevice:
-    """A device whose programs run on a host. ``stop`` ends an attempt; cancelling ``perform`` lets it go.
-
-    Attributes:
-        secret_names: secrets in the variables of the device.
-        host: its host.
-    """
+class SshDevice(ConnectedDevice):
+    """A device whose programs run on a host. ``stop`` ends an attempt; cancelling ``perform`` lets it go."""
 
     def __init__(self, entry: SshEntry, host: Host) -> None:
-        self._profile = entry.profile(
-            skills=tuple(command_skill(command) for command in entry.commands), reattach=True, grace_s=entry.grace_s
-        )
+        skills = tuple(command_skill(command) for command in entry.commands)
+        super().__init__(entry.profile(skills=skills, reattach=True, grace_s=entry.grace_s))
         self._entry = entry
-        self.secret_names = tuple(name for value in entry.env.values() for name in secrets_of(value))
+        self.secret_names = secret_names(entry.env.values())
         self._commands = {command.name: command for command in entry.commands}
-        self._host = self.host = host
+        self._host = host
         self._home = ""
         self._reported: dict[str, float] = {}
 
-    @property
-    def profile(self) -> AgentProfile:
-        return self._profile
-
-    async def perform(self, attempt: Attempt, signs: Signs) -> AttemptResult:
-        command = self._commands.get(attempt.skill)
-        if command is None:
-            message = f"device {self._entry.id} has no skill {attempt.skill!r}; it has {', '.join(self._commands) or 'none'}"
-            return _failed("no_device", message)
-        bound = asyncio.timeout(command.timeout_s)
+    async def carry_out(self, attempt: Attempt, signs: Signs) -> AttemptResult:
+        if (command := self._commands.get(attempt.skill)) is None:
+            raise self.lacks(attempt.skill)
         try:
-            async with bound:
+            async with in_time(attempt.skill, command.timeout_s):
                 return await self._performed(command, attempt, signs)
         except AttemptError as error:
-            return _failed(error.code, error.message)
-        except TimeoutError:
-            if not bound.expired():
-                raise
-            message = f"{attempt.skill} took longer than its timeout_s in the fleet file, {command.timeout_s:g} s"
-            left = await self.stop(attempt)
-            return _failed("timeout", f"{message}; {left}" if left else message)
+            if error.code == "timeout" and (left := await self.stop(attempt)):
+                raise AttemptError("timeout", f"{error.message}; {left}") from error
+            raise
 
     async def stop(self, attempt: Attempt) -> str:
         answer = HostAnswer(lambda *_: None)
@@ -134,27 +117,30 @@ class SshDevice:
             return f"{attempt.skill} still runs on {self._host}, as process group {one_line(answer.state[5:], 40)}"
         return "" if answer.state == "stopped" else f"{attempt.skill} may still start on {self._host}: ~/.asterism cannot be written"
 
-    async def reach(self) -> str:
-        try:
-            await self._host.connect()
-        except HostError as error:
-            return str(error)
-        return ""
+    async def connect(self) -> None:
+        await self._host.connect()
 
     async def watch(self, notices: Notices) -> None:
-        wait_s = _FIRST_WAIT_S
-        while True:
-            try:
-                await self._host.connect()
-                notices.found()
-                wait_s = _FIRST_WAIT_S
-                await self._host.run(aged_script(self._entry.keep_s), lambda _: True, lambda _: True)
-                await self._host.wait_lost()
-                notices.lost(f"the connection to {self._host} was lost")
-            except HostError as error:
-                notices.lost(str(error))
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, _LAST_WAIT_S)
+        await self.connect()
+        notices.found()
+        await self._host.run(aged_script(self._entry.keep_s), lambda _: True, lambda _: True)
+        await self._host.wait_lost()
+        raise HostError("lost", f"the connection to {self._host} was lost")
+
+    async def system(self) -> str:
+        output = bytearray()
+
+        def take(chunk: bytes) -> bool:
+            output.extend(chunk)
+            return len(output) < _SYSTEM_BYTES
+
+        await self._host.run(_SYSTEM, take, lambda _: True)
+        system = one_line(output.decode(errors="replace").rpartition("asterism: system")[2], _SYSTEM_CHARS)
+        if system.endswith("no setsid"):
+            raise HostError("refused", "the host has no program setsid; install util-linux or busybox")
+        if not system:
+            raise HostError("refused", "it does not run /bin/sh")
+        return system
 
     async def _performed(self, command: CommandEntry, attempt: Attempt, signs: Signs) -> AttemptResult:
         """Start the attempt, or find it again, and return its end. Raises AttemptError."""
@@ -259,26 +245,24 @@ async def _attached(answer: HostAnswer, attempt: Attempt, signs: Signs) -> None:
     await signs.attached(attempt.handle or f"~/.asterism/{folder_of(attempt.key)}")
 
 
-def _failed(code: ErrorCode, message: str) -> AttemptResult:
-    return AttemptResult(error=TaskError(code=code, message=message))
-
-
 def _unreached(error: HostError, *, may_run: bool) -> AttemptError:
     """Return the error of an attempt on a host that cannot be used; what may run there is lost with its device, and stopped later."""
     return AttemptError("device_lost" if may_run or error.kind == "lost" else "no_device", str(error))
 
 
-def ssh_kind(closing: contextlib.AsyncExitStack) -> DeviceKind:
-    """Return the kind ``ssh``, whose connections ``closing`` closes."""
+@contextlib.asynccontextmanager
+async def _open(entry: SshEntry, context: FleetContext) -> AsyncIterator[SshDevice]:
+    if not is_installed():
+        raise MissingExtra("ssh", f"device {entry.id}, of kind ssh,")
+    host = Host(_settings(entry, context.folder))
+    try:
+        yield SshDevice(entry, host)
+    finally:
+        await host.close()
 
-    async def opened(entry: SshEntry, folder: Path) -> SshDevice:
-        if not is_installed():
-            raise MissingExtra("ssh", f"device {entry.id}, of kind ssh,")
-        device = SshDevice(entry, host := Host(_settings(entry, folder)))
-        closing.push_async_callback(host.close)
-        return device
 
-    return DeviceKind(SshEntry, opened, is_remote=True)
+SSH = DeviceKind(SshEntry, _open, is_remote=True)
+"""The device kind ``ssh``."""
 
 
 def _settings(entry: SshEntry, folder: Path) -> HostSettings:

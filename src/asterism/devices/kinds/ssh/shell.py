@@ -12,8 +12,9 @@ import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from asterism.devices.kinds.remote_text import one_line
+from asterism.devices.kinds.remote import one_line
 from asterism.devices.kinds.ssh.script import session_script
+from asterism.devices.port import Unreachable
 
 if TYPE_CHECKING:
     import asyncssh
@@ -34,7 +35,7 @@ Sink = Callable[[bytes], bool]
 """Takes a piece of output; returns False to end the script's streams."""
 
 
-class HostError(Exception):
+class HostError(Unreachable):
     """The host cannot be used, in one line.
 
     ``lost``: it cannot be reached now. ``refused``: a person has to change something.

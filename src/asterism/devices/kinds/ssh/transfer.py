@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from asterism.devices.attempts.attempt_files import AttemptFiles
-from asterism.devices.attempts.worker_protocol import AttemptError
 from asterism.devices.kinds.ssh.connection import Host
 from asterism.devices.kinds.ssh.shell import HostError
+from asterism.devices.port import AttemptError
 from asterism.devices.skills.command import OUTPUT
 from asterism.engine.kernel.data import FILE, PATH, is_file, safe_name
 from asterism.engine.ports.files import FILE_BYTES

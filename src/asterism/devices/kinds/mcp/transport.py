@@ -1,9 +1,12 @@
-"""An MCP server as a child process: messages over stdio, one per line.
+"""The transports of MCP: a server over HTTP, or as a child process with messages over stdio, one per line.
 
-The transport of the SDK has no limit for the length of a line, and does not give the process that it
-starts. This one bounds each message, reports why the connection ended, and leaves no process of the
-server's group behind, also if the server ignores SIGTERM. A message that cannot be read fails the
-request that it answers, and no other.
+Over HTTP this is the transport of the SDK, with a limit for each message. The SDK follows redirects
+within the origin of the URL only, so a server cannot send this program to another address.
+
+For a child process, the transport of the SDK has no limit for the length of a line, and does not give
+the process that it starts. This one bounds each message, reports why the connection ended, and leaves
+no process of the server's group behind, also if the server ignores SIGTERM. A message that cannot be
+read fails the request that it answers, and no other.
 """
 
 from __future__ import annotations
@@ -12,19 +15,21 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import re
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 import anyio
+import httpx2
 import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from asterism.devices.attempts.process import group_still_runs, start_mark
+from asterism.devices.attempts.processes import ProcessGroup, WorkerLedger
+from asterism.devices.kinds.remote import KEEPALIVE_S
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 """Bytes of one message of a server."""
@@ -46,27 +51,25 @@ log = logging.getLogger("asterism.devices")
 
 Ended = Callable[[str], None]
 """Receives the reason why the connection has ended, in words."""
-Started = Callable[[int, str], contextlib.AbstractContextManager[None]]
-"""Notes the process group of a server, by its leader and the start of it, until the server has ended."""
 _Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 _Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 class _Server:
-    """The process group of a server; ``born`` is the start of its leader, since pids are reused."""
+    """The process of a server, and its group."""
 
-    def __init__(self, process: asyncio.subprocess.Process, born: str) -> None:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self.born = born
+        self.group = ProcessGroup.of(process.pid)
 
     async def end(self) -> None:
         """Close its stdin, wait, and end the group."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         if not await _exited(self._process, EXIT_S):
-            self.kill(signal.SIGTERM)
+            self.group.kill(signal.SIGTERM)
             await _exited(self._process, TERM_S)
-        self.kill()
+        self.group.kill()
         await _exited(self._process, TERM_S)
         self.close()
 
@@ -74,18 +77,12 @@ class _Server:
         """Close its pipes, also if it has output that nobody reads."""
         self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public does it
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        """Send a signal to the group, if it still runs."""
-        if group_still_runs(self._process.pid, self.born):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
-
 
 @contextlib.asynccontextmanager
 async def open_process(
-    command: Sequence[str], *, env: Mapping[str, str], folder: str, error_output: IO[str], started: Started, ended: Ended
+    command: Sequence[str], *, env: Mapping[str, str], folder: str, error_output: IO[str], ledger: WorkerLedger | None, ended: Ended
 ) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
-    """Start a server and yield the streams of its messages; end its process group at the end.
+    """Start a server, which the ledger lists, and yield the streams of its messages; end its process group at the end.
 
     Raises:
         OSError: the program cannot be started.
@@ -101,22 +98,25 @@ async def open_process(
         start_new_session=True,
         limit=MAX_MESSAGE_BYTES,
     )
-    server = _Server(process, start_mark(process.pid) or "")
+    server = _Server(process)
     incoming_end, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_end = anyio.create_memory_object_stream[SessionMessage](0)
     try:
-        with started(process.pid, server.born):
-            async with anyio.create_task_group() as group:
-                group.start_soon(_read, process, incoming_end, ended)
-                group.start_soon(_write, process, outgoing_end, incoming_end, ended)
-                try:
-                    yield incoming, outgoing
-                finally:
-                    with anyio.CancelScope(shield=True):
-                        await server.end()
-                    group.cancel_scope.cancel()
+        if ledger:
+            ledger.add(server.group)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_read, process, incoming_end, ended)
+            group.start_soon(_write, process, outgoing_end, incoming_end, ended)
+            try:
+                yield incoming, outgoing
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await server.end()
+                group.cancel_scope.cancel()
     finally:
-        server.kill()
+        server.group.kill()
+        if ledger:
+            ledger.remove(server.group)
         server.close()
         for stream in (incoming_end, incoming, outgoing, outgoing_end):
             stream.close()
@@ -209,3 +209,44 @@ def _how(returncode: int | None) -> str:
     if returncode is None:
         return "it closed its output"
     return f"it ended with exit code {returncode}" if returncode >= 0 else f"it was ended by signal {-returncode}"
+
+
+@contextlib.asynccontextmanager
+async def open_http(url: str, headers: Mapping[str, str], connect_s: float, read_s: float) -> AsyncIterator[Any]:
+    """Connect to a URL, and yield the streams of its messages."""
+    http = httpx2.AsyncClient(
+        headers={**headers, "Accept-Encoding": "identity"},  # a compressed answer could be larger than its bytes
+        timeout=httpx2.Timeout(connect_s, read=read_s),
+        limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_S),
+        event_hooks={"response": [_limit]},
+    )
+    async with http, streamable_http_client(url, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES) as streams:
+        yield streams
+
+
+async def _limit(response: httpx2.Response) -> None:
+    """Limit the body of a response; the SDK limits the events of a stream."""
+    is_compressed = response.headers.get("content-encoding", "identity") != "identity"
+    if is_compressed or not response.headers.get("content-type", "").startswith("text/event-stream"):
+        response.stream = _Limited(response.stream, is_compressed=is_compressed)
+
+
+class _Limited(httpx2.AsyncByteStream):
+    """The body of a response. Of its errors the SDK makes the failure of one request; any other one ends the connection."""
+
+    def __init__(self, stream: Any, *, is_compressed: bool) -> None:
+        self._stream = stream
+        self._is_compressed = is_compressed
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._is_compressed:
+            raise httpx2.StreamError("the server compressed its answer, which was not asked for")
+        count = 0
+        async for chunk in self._stream:
+            count += len(chunk)
+            if count > MAX_MESSAGE_BYTES:
+                raise httpx2.StreamError(f"it sent a message of more than {MAX_MESSAGE_BYTES:,} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

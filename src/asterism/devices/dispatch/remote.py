@@ -1,21 +1,26 @@
-"""Ending attempts on remote devices: one try, or tries until a time."""
+"""Remote devices: watching them, and ending their attempts, with one try or with tries until a time."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable
 
 from asterism.devices.attempts.secrets import hidden, known_secrets
 from asterism.devices.dispatch.lane import Lane
-from asterism.devices.port import Attempt, RemoteDevice
+from asterism.devices.port import Attempt, Notices, RemoteDevice, Unreachable
+from asterism.engine.kernel.backoff import Backoff
+from asterism.engine.runtime.task_group import in_own_task
 
 STOP_TRY_S = 15.0
 """Seconds that a device may take for one try."""
 LATE_START_S = 5.0
 """Seconds after which a device looks again for an attempt without a handle, which may have started late."""
-RETRY_S = (1.0, 30.0)
-"""First and longest wait between two tries."""
+STOPS = Backoff(1.0, 30.0)
+"""Waits between two tries to end an attempt."""
+WATCHES = Backoff(1.0, 60.0, jitter=0.5)
+"""Waits before a device is watched again whose ``watch`` has ended."""
 LOST_S = 10.0
 """Seconds that a stop waits for a lost device by default, so that a command ends soon after its run."""
 
@@ -43,8 +48,7 @@ async def stop_until(lane: Lane, device: RemoteDevice, attempt: Attempt, left_s:
         return await stop_once(device, attempt)
     loop = asyncio.get_running_loop()
     was_lost, since = bool(lane.lost), loop.time()
-    wait_s, longest_s = RETRY_S
-    while True:  # bounded by the time that is left
+    for tries in itertools.count(1):  # bounded by the time that is left
         left = await stop_once(device, attempt)
         if not left:
             break
@@ -53,8 +57,8 @@ async def stop_until(lane: Lane, device: RemoteDevice, attempt: Attempt, left_s:
         unchanged_s = since + (lost_s if was_lost else lane.profile.grace_s) - loop.time()
         if min(unchanged_s, left_s()) <= 0:
             return left
-        await _wait(lane, min(wait_s, left_s(), unchanged_s if was_lost else wait_s))
-        wait_s = min(2 * wait_s, longest_s)
+        wait_s = min(STOPS.wait_s(tries), left_s())
+        await _wait(lane, min(wait_s, unchanged_s) if was_lost else wait_s)
     if attempt.handle:
         return ""
     await asyncio.sleep(LATE_START_S)
@@ -69,3 +73,18 @@ async def _wait(lane: Lane, wait_s: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait_s):
             await lane.found.wait()
+
+
+async def watch(device: RemoteDevice, notices: Notices, chance: Callable[[], float] = lambda: 0.0) -> None:
+    """Watch a device until cancelled; begin again after growing waits, which ``chance`` shortens, whenever its ``watch`` ends."""
+    loop, ended = asyncio.get_running_loop(), 0
+    while True:  # bounded: its waits grow, and it ends with the dispatcher
+        began_at = loop.time()
+        try:
+            await in_own_task(device.watch, notices)
+        except Unreachable as why:
+            notices.lost(str(why))
+        except Exception as error:  # boundary: a device may raise anything; it counts as lost until it reports that it is found
+            notices.lost(f"its connection failed: {type(error).__name__}: {error}")
+        ended = 1 if loop.time() - began_at > WATCHES.longest_s else ended + 1
+        await asyncio.sleep(WATCHES.wait_s(ended, chance()))

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from asterism.devices.attempts.process import group_lives, start_mark
-from asterism.devices.workers.worker_ledger import WorkerLedger, reap_orphans
+from asterism.devices.attempts.processes import ProcessGroup, WorkerLedger, group_lives, reap_orphans, start_mark
 
 OWNER = """
 import sys
 from pathlib import Path
-from asterism.devices.workers.worker_ledger import WorkerLedger
-WorkerLedger(Path(sys.argv[1])).write([(int(sys.argv[2]), sys.argv[3])])
+from asterism.devices.attempts.processes import ProcessGroup, WorkerLedger
+WorkerLedger(Path(sys.argv[1])).add(ProcessGroup(int(sys.argv[2]), sys.argv[3]))
 """
 
 
@@ -54,11 +53,12 @@ def test_a_live_owners_worker_is_left_alone(tmp_path: Path, worker: subprocess.P
     ledger = WorkerLedger(tmp_path)
     born = start_mark(worker.pid)
     assert born is not None
-    ledger.write([(worker.pid, born)])
+    ledger.add(group := ProcessGroup.of(worker.pid))
+    assert group.born == born
     assert reap_orphans(tmp_path) == 0
     assert start_mark(worker.pid) == born
     assert len(list(tmp_path.iterdir())) == 1
-    ledger.write([])
+    ledger.remove(group)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -111,5 +111,5 @@ def test_what_is_no_list_of_workers_is_passed_over(tmp_path: Path) -> None:
 def test_a_list_is_written_again_where_its_folder_was_removed(tmp_path: Path) -> None:
     ledger = WorkerLedger(tmp_path / "workers")
     (tmp_path / "workers").rmdir()
-    ledger.write([(1, "1@x")])
+    ledger.add(ProcessGroup(1, "1@x"))
     assert len(list((tmp_path / "workers").iterdir())) == 1
