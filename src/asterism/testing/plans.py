@@ -16,9 +16,8 @@ from asterism.constellation.model.task import TaskError
 from asterism.constellation.python.definition import Constellation
 from asterism.devices.kinds.here import sources_of
 from asterism.devices.port import Attempt, AttemptError
-from asterism.devices.skills.function_source import is_importable, rebase
 from asterism.devices.skills.skill import SkillContext, contract_of
-from asterism.devices.skills.source import load
+from asterism.devices.skills.source import is_importable, load, rebase
 from asterism.devices.workers.pool import RESULT_BYTES
 from asterism.devices.workers.thread import missing_text, registered_function
 from asterism.devices.workers.worker import call, pack_result

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.python.plans import devices_of
-from asterism.devices.fleet.unopened import UnopenedDevice
+from asterism.devices.fleet.fleet_file import UnopenedDevice
 from asterism.devices.port import Device
 from asterism.engine.kernel.profile import HERE
 from asterism.errors import InvalidInput

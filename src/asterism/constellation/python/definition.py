@@ -27,8 +27,8 @@ from asterism.constellation.model.task import Join, RetryPolicy
 from asterism.constellation.python.plans import plan_text
 from asterism.constellation.python.reference import Params, Reference, Task
 from asterism.devices.kinds.here import rebase_plan, rebase_task
-from asterism.devices.skills.function_source import is_importable, source_of
 from asterism.devices.skills.skill import skill_name
+from asterism.devices.skills.source import is_importable, source_of
 from asterism.devices.workers import thread
 from asterism.engine.kernel.data import as_json, round_trip
 from asterism.engine.kernel.profile import HERE

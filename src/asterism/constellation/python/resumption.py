@@ -17,12 +17,12 @@ from asterism.constellation.model.task import TaskStar
 from asterism.constellation.planner.model_choice import ModelChoice, choose_model
 from asterism.conversation.machine.events import ConversationStarted
 from asterism.devices.attempts.secrets import missing_for_tasks
+from asterism.devices.fleet.fleet_file import UnopenedDevice
 from asterism.devices.fleet.python_fleet import Fleet
-from asterism.devices.fleet.unopened import UnopenedDevice
 from asterism.devices.kinds.here import HereDevice, here_of
 from asterism.devices.kinds.local import LocalDevice
 from asterism.devices.port import Device, RemoteDevice
-from asterism.devices.skills.function_source import is_importable
+from asterism.devices.skills.source import is_importable
 from asterism.devices.workers.thread import missing_text, registered_function
 from asterism.engine.control.run_control import Cancel
 from asterism.engine.kernel.machine import kind_of

@@ -2,7 +2,7 @@
 
 - ``attempt_files`` copies the files that it takes, and stores those that it returns.
 - ``task_log`` takes what it prints to the store: ``log_relay`` from workers, ``logged_performers`` from code of this
-  process. ``throttle`` limits its progress reports.
-- ``secrets`` finds the values of secrets, ``masking`` masks them, and ``remote_secrets`` does both for remote devices.
+  process.
+- ``secrets`` finds the values of secrets, and ``masking`` masks them.
 - ``worker_protocol`` has its orders and reports, and ``processes`` controls the processes that perform attempts.
 """

@@ -34,11 +34,11 @@ import msgspec
 
 from asterism.constellation.machine.events import DeviceFound, DeviceLost
 from asterism.constellation.model.task import ErrorCode, TaskError
-from asterism.devices.attempts.remote_secrets import DeviceFailed, perform_masked
+from asterism.devices.attempts.secrets import hidden
 from asterism.devices.dispatch.lane import FLAPPING_S, Lane, LaneItem, guard_refusal
 from asterism.devices.dispatch.places import LockedPlace, Places
-from asterism.devices.dispatch.remote import LOST_S, STOP_TRY_S, stop_once, stop_until, watch
-from asterism.devices.fleet.unopened import UnopenedDevice
+from asterism.devices.dispatch.remote import LOST_S, STOP_TRY_S, perform_masked, stop_once, stop_until, watch
+from asterism.devices.fleet.fleet_file import UnopenedDevice
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice
 from asterism.engine.control.run_control import FleetGuarded
 from asterism.engine.kernel.backoff import Backoff
@@ -131,7 +131,7 @@ class Dispatcher:
 
         Cancelling this call removes the attempt from the queue or stops it here; the cancellation
         passes on when the attempt has ended or is stuck. Errors of the attempt are never raised.
-        Progress is throttled (``throttle.py``). All signs are called in the loop and only before
+        Progress is throttled (``Throttle``). All signs are called in the loop and only before
         the end; ``queued`` where the attempt has to wait, and ``begun`` by the device.
 
         Errors in the result: ``timeout``, ``deadline``, ``device_lost``, ``crashed`` (the device
@@ -530,11 +530,10 @@ async def _perform(lane: Lane, item: LaneItem) -> AttemptResult:
     """Perform an attempt in a task that ends only with an ``AttemptResult`` or by cancellation."""
     try:
         if lane.remote is not None:
-            return await perform_masked(lane.remote, item.attempt, item)
+            return await perform_masked(lane.remote, item)
         return await lane.device.perform(item.attempt, item)
     except Exception as error:  # boundary: a device may raise anything, and the attempt's result reports it
-        what = str(error) if isinstance(error, DeviceFailed) else f"{type(error).__name__}: {error}"
-        message = f"device {item.attempt.device_id!r} failed: {what}"
+        message = hidden(f"device {item.attempt.device_id!r} failed: {type(error).__name__}: {error}", item.secrets)
         if item.stopped is not None:
             item.stopped = TaskError(code=item.stopped.code, message=f"{item.stopped.message}; then {message}")
         else:

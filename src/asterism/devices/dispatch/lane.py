@@ -1,4 +1,4 @@
-"""A device as the dispatcher sees it: its places, its fair queue, and the attempts that it performs.
+"""A device as the dispatcher sees it: its places, its fair queue, and the attempts that it performs, with their reports.
 
 In a queue, runs take turns; within a run, higher priority goes first, then what was issued or arrived earlier.
 """
@@ -10,7 +10,7 @@ import itertools
 import os
 from bisect import bisect_left, insort
 from collections import OrderedDict, deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context, copy_context
 from typing import Generic, NamedTuple, TypeVar
 
@@ -19,7 +19,7 @@ import msgspec
 from asterism.constellation.machine.requests import request_shown
 from asterism.constellation.model.references import secrets_in
 from asterism.constellation.model.task import TaskError
-from asterism.devices.attempts.throttle import Throttle
+from asterism.devices.attempts.secrets import hidden
 from asterism.devices.dispatch.places import LockedPlace, Places
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice, finished
 from asterism.engine.kernel.guards import GuardedWork, Guards, digest_of, is_within, permit, program_texts
@@ -30,6 +30,11 @@ MAX_LOSSES = 5
 FLAPPING_S = 600.0
 """Seconds within which the losses of a device are counted, and that a quarantined one must stay available."""
 
+
+REPORT_EVERY_S = 0.25
+MAX_REPORTS = 500
+MAX_MESSAGES = 20
+MAX_MESSAGE_LENGTH = 500
 
 Item = TypeVar("Item")
 _Order = tuple[int, int, int, int]
@@ -106,6 +111,79 @@ class FairQueue(Generic[Item]):
         return items
 
 
+class Throttle:
+    """Passes on the first report at once, then at most one per ``REPORT_EVERY_S`` seconds.
+
+    At most ``MAX_REPORTS`` are passed on in all.
+
+    Reports in between are merged: the latest fraction, and the last ``MAX_MESSAGES`` messages in
+    order, one per line, each cut at ``MAX_MESSAGE_LENGTH``, and the number of those that were left
+    out. The last report is always passed on, at the latest by ``close``.
+    """
+
+    __slots__ = ("_closed", "_fraction", "_left_out", "_messages", "_next_at", "_passed", "_pending", "_sink", "_timer")
+
+    def __init__(self, sink: Callable[[float | None, str], None]) -> None:
+        self._sink = sink
+        self._passed = 0
+        self._next_at = 0.0
+        self._pending = False
+        self._fraction: float | None = None
+        self._messages: deque[str] | None = None
+        self._left_out = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def report(self, fraction: float | None, message: str) -> None:
+        """Accept a report. After ``close`` it is ignored, and so is a blank message without a fraction, as of an empty line."""
+        if self._closed or (fraction is None and not message.strip()):
+            return
+        self._merge(fraction, message)
+        if self._passed >= MAX_REPORTS - 1 or self._timer is not None:
+            return  # the last report of all is left for close()
+        loop = asyncio.get_running_loop()
+        if self._passed == 0 or loop.time() >= self._next_at:
+            self._pass_on()
+        else:
+            self._timer = loop.call_at(self._next_at, self._pass_on)
+
+    def close(self) -> None:
+        """Pass on what is pending, and nothing after it."""
+        if self._pending and not self._closed:
+            self._pass_on()
+        self._closed = True
+
+    def _merge(self, fraction: float | None, message: str) -> None:
+        self._pending = True
+        if fraction is not None:
+            self._fraction = fraction
+        if message.strip():
+            if self._messages is None:
+                self._messages = deque(maxlen=MAX_MESSAGES)
+            self._left_out += len(self._messages) == MAX_MESSAGES
+            self._messages.append(_cut(message))
+
+    def _pass_on(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        lines = list(self._messages or ())
+        if self._left_out:
+            lines.insert(0, f"({self._left_out} earlier messages left out)")
+        fraction = self._fraction
+        self._pending = False
+        self._fraction = None
+        self._messages = None
+        self._left_out = 0
+        self._passed += 1
+        self._next_at = asyncio.get_running_loop().time() + REPORT_EVERY_S
+        self._sink(fraction, "\n".join(lines))
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 1] + "…"
+
+
 class LaneItem:
     """An attempt, and the ``Signs`` of it that its device gets.
 
@@ -120,6 +198,7 @@ class LaneItem:
         detached: True if its device was lost while it was performed, and it is to be performed again.
         started_at: time of the loop at which it was last started; 0 before.
         lost_at: time of the loop since which it cannot reach its device; 0 after any sign of it.
+        secrets: values to mask in what its device reports, by name.
         released: set when nothing of this process performs it any more.
     """
 
@@ -135,6 +214,7 @@ class LaneItem:
         "over",
         "place",
         "released",
+        "secrets",
         "started_at",
         "stopped",
         "task",
@@ -158,11 +238,12 @@ class LaneItem:
         self.started_at = self.lost_at = 0.0
         self.timers: list[asyncio.TimerHandle] = []
         self.released = asyncio.Event()
+        self.secrets: Mapping[str, str] = {}
         self.over = False
 
     def progress(self, fraction: float | None = None, message: str = "") -> None:
         self.lost_at = 0.0
-        self.throttle.report(fraction, message)
+        self.throttle.report(fraction, hidden(message, self.secrets))
 
     def queued(self, reason: str = "") -> None:
         self._signs.queued(reason)

@@ -1,17 +1,23 @@
-"""Remote devices: watching them, and ending their attempts, with one try or with tries until a time."""
+"""Remote devices: watching them, performing their attempts with secrets, and ending them, with one try or with tries until a time."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from asterism.devices.attempts.secrets import hidden, known_secrets
-from asterism.devices.dispatch.lane import Lane
-from asterism.devices.port import Attempt, Notices, RemoteDevice, Unreachable
+import msgspec
+
+from asterism.constellation.model.references import secrets_of
+from asterism.devices.attempts.secrets import check_result, hidden, known_secrets, secret, with_values
+from asterism.devices.attempts.task_log import CURRENT
+from asterism.devices.dispatch.lane import Lane, LaneItem
+from asterism.devices.port import Attempt, AttemptResult, Notices, RemoteDevice, Unreachable
 from asterism.engine.kernel.backoff import Backoff
+from asterism.engine.kernel.data import check_json
 from asterism.engine.runtime.task_group import in_own_task
+from asterism.errors import InvalidInput, MissingExtra
 
 STOP_TRY_S = 15.0
 """Seconds that a device may take for one try."""
@@ -88,3 +94,45 @@ async def watch(device: RemoteDevice, notices: Notices, chance: Callable[[], flo
             notices.lost(f"its connection failed: {type(error).__name__}: {error}")
         ended = 1 if loop.time() - began_at > WATCHES.longest_s else ended + 1
         await asyncio.sleep(WATCHES.wait_s(ended, chance()))
+
+
+async def perform_masked(device: RemoteDevice, item: LaneItem) -> AttemptResult:
+    """Have a remote device perform an attempt with the values of its secrets; nothing that it reports contains one.
+
+    The secrets of the process are masked as well. An attempt that may run already is ``interrupted``
+    if a secret is missing here, since its texts could not be masked.
+    """
+    try:
+        resolved, item.secrets = await _resolved(device, item.attempt)
+    except (InvalidInput, MissingExtra) as error:
+        return AttemptResult.failed("interrupted" if item.attempt.again else "bad_arguments", str(error))
+    if (attempt_log := CURRENT.get()) is not None:
+        attempt_log.values = item.secrets
+    return _masked(await device.perform(resolved, item), item.secrets)
+
+
+async def _resolved(device: RemoteDevice, attempt: Attempt) -> tuple[Attempt, dict[str, str]]:
+    if not device.secret_names and not attempt.secrets and not any(secrets_of(value) for value in attempt.env.values()):
+        return attempt, known_secrets()
+
+    def read() -> tuple[Attempt, dict[str, str]]:
+        resolved, values = with_values(attempt)
+        return resolved, values | {name: secret(name) for name in device.secret_names}
+
+    return await asyncio.to_thread(read)  # a keyring may ask its user
+
+
+def _masked(end: AttemptResult, values: Mapping[str, str]) -> AttemptResult:
+    """Return the end of an attempt with the values masked in its texts, or the error of data that contains one."""
+    if end.error is not None:
+        return AttemptResult.failed(end.error.code, hidden(end.error.message, values))
+    try:
+        check_json(end.result, "the result")
+        check_result(msgspec.json.encode(end.result), values)
+        if end.question is None:
+            return end
+        check_json([end.question.state, end.question.schema], "the device's question")
+        check_result(msgspec.json.encode([end.question.state, end.question.schema]), values)
+    except InvalidInput as error:
+        return AttemptResult.failed("bad_result", str(error))
+    return msgspec.structs.replace(end, question=msgspec.structs.replace(end.question, prompt=hidden(end.question.prompt, values)))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from asterism.devices.port import Device as DevicePort
-from asterism.devices.skills.function_source import is_importable, rebase, source_of
+from asterism.devices.skills.source import is_importable, rebase, source_of
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import InvalidInput
 

@@ -1,6 +1,6 @@
 """The device ``here``: Python functions as tasks, without a fleet file; and devices whose tasks are child runs.
 
-Nobody declares ``here``. A task on it names its function as its skill (``function_source``). A function
+Nobody declares ``here``. A task on it names its function as its skill (``skills.source``). A function
 that can be imported is performed in a worker process; any other in a thread of this process.
 """
 
@@ -17,9 +17,8 @@ from asterism.constellation.model.documents import PlanDocument, TaskSpec
 from asterism.devices.attempts.worker_protocol import FunctionJob
 from asterism.devices.fleet.fleet_file import DeviceEntry
 from asterism.devices.port import Attempt, AttemptResult, Device, Signs
-from asterism.devices.skills.function_source import is_importable, rebase
 from asterism.devices.skills.skill import describe
-from asterism.devices.skills.source import module_part
+from asterism.devices.skills.source import is_importable, module_part, rebase
 from asterism.devices.workers import thread
 from asterism.devices.workers.pool import RESULT_BYTES, WorkerPool, WorkerSettings
 from asterism.engine.kernel.data import round_trip

@@ -14,8 +14,7 @@ from asterism.constellation.machine.events import DeviceFound, DeviceLost
 from asterism.constellation.model.documents import PlanDocument, TaskSpec
 from asterism.constellation.python.availability import check_opened, check_usable, with_causes
 from asterism.devices.dispatch.dispatcher import Dispatcher
-from asterism.devices.fleet.fleet_file import UNNEEDED_S, DeviceEntry
-from asterism.devices.fleet.unopened import UnopenedDevice, described
+from asterism.devices.fleet.fleet_file import UNNEEDED_S, DeviceEntry, UnopenedDevice, described
 from asterism.devices.port import Attempt, Device
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.profile import HERE, AgentProfile
