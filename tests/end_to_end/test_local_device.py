@@ -379,13 +379,13 @@ def test_a_list_that_cannot_be_written_costs_no_finished_attempt(tmp_path: Path,
             raise StoreUnavailable("no space left")
 
         with monkeypatch.context() as patch:
-            patch.setattr(pool._ledger, "write", full)
+            patch.setattr(pool._ledger, "_write", full)
             begun = await call(pool, "answer")
         assert begun.error is not None
         assert "it was not started: no space left" in begun.error.message
         assert (await call(pool, "answer")).error is None
         with monkeypatch.context() as patch:
-            patch.setattr(pool._ledger, "write", full)
+            patch.setattr(pool._ledger, "_write", full)
             done = await call(pool, "leave_a_child_behind")  # its worker is not used again, and cannot be taken off the list
         assert done.error is None
         assert (await call(pool, "answer")).error is None
