@@ -51,6 +51,7 @@ EXTRAS = {
     "service/service.py": ("server",),
     "testing/loop.py": ("llm",),
     "testing/pipeline.py": ("llm",),
+    "testing/pytest_plugin.py": ("dev",),  # pytest imports it
     "stores/file_contents.py": ("files",),
 }
 """For each file or folder that needs an extra, the extras of which each one must suffice."""

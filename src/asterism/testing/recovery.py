@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from asterism.testing.ending import Ending
@@ -37,27 +38,52 @@ def killed_at_every_entry(world: Callable[[Sequence[Crash]], World], run: Callab
     """
     undisturbed = world(())
     ending = run(undisturbed)
-    expected = _end_of(undisturbed, ending)
-    for below in (ending, *ending.children):
-        for entry in range(2, len(below.records) + 1):  # the client writes the first entry
-            where = f"killed after entry {entry} of run {below.row.run_id} ({below.row.machine})"
-            crashed = world([Crash(entry=entry, run_id=below.row.run_id if below.row.parent else "", after_s=after_s)])
-            try:
-                found = run(crashed)
-            except Exception as error:  # boundary: raised again with a note that names the entry
-                error.add_note(where)
-                raise
-            if not after_s and not crashed.counts["crashed"]:
-                raise AssertionError(f"{where}: the entry was never reached; return the same world each time")
-            for name, value in _end_of(crashed, found).items():
-                if value != expected[name]:
-                    history = "".join(f"\n  {line}" for line in found.history)
-                    raise AssertionError(f"{where}: {name} is {value!r}, but {expected[name]!r} without a crash{history}")
+    for crash, where in crash_points(ending, after_s=after_s):
+        crashed = world([crash])
+        with noted(where):
+            run(crashed)
+        check_recovered(undisturbed, crashed, crash, where)
     return ending
 
 
-def _end_of(world: World, ending: Ending) -> dict[str, Any]:
-    """Return the compared parts of an ending, by name."""
+def crash_points(ending: Ending, *, after_s: float = 0.0) -> Iterator[tuple[Crash, str]]:
+    """Yield a crash after each entry of a run and of its child runs, and its place in words."""
+    for below in (ending, *ending.children):
+        for entry in range(2, len(below.records) + 1):  # the client writes the first entry
+            crash = Crash(entry=entry, run_id=below.row.run_id if below.row.parent else "", after_s=after_s)
+            yield crash, f"killed after entry {entry} of run {below.row.run_id} ({below.row.machine})"
+
+
+@contextlib.contextmanager
+def noted(where: str) -> Iterator[None]:
+    """Add a note with the place of the crash to an error of the body."""
+    try:
+        yield
+    except Exception as error:  # boundary: raised again with a note that names the entry
+        error.add_note(where)
+        raise
+
+
+def check_recovered(undisturbed: World, crashed: World | None, crash: Crash, where: str) -> None:
+    """Check that a world with a crash has ended like the one without.
+
+    Raises:
+        AssertionError: as in ``killed_at_every_entry``.
+    """
+    ending = crashed.ending if crashed else None
+    if crashed is None or ending is None or not (crash.after_s or crashed.counts["crashed"]):
+        raise AssertionError(f"{where}: the entry was never reached; return the same world each time")
+    expected = _end_of(undisturbed)
+    for name, value in _end_of(crashed).items():
+        if value != expected[name]:
+            history = "".join(f"\n  {line}" for line in ending.history)
+            raise AssertionError(f"{where}: {name} is {value!r}, but {expected[name]!r} without a crash{history}")
+
+
+def _end_of(world: World) -> dict[str, Any]:
+    """Return the compared parts of the ending of a world, by name."""
+    if (ending := world.ending) is None:
+        return {}
     names = dict[str, str]()
     for it in world.performance_log.performances:
         names.setdefault(it.key, " ".join(filter(None, (it.task_id, it.device_id, it.skill))))

@@ -103,6 +103,7 @@ class World:
         counts: number of events by kind, such as ``counts["crashed"]``.
         refusals: error texts of refused answers, messages and commands.
         far_sides: the other sides of the remote devices, by device id.
+        ending: the final state of the run; None until it ends.
         secret_store: secrets held by the current process; a crash clears them.
     """
 
@@ -152,6 +153,7 @@ class World:
         self._crashes = check_each("crashes", crashes, Crash)
         self._scheduled_events = check_each("scheduled_events", scheduled_events, ScheduledEvent)
         self.checker.max_store_outage_s = MAX_STORE_OUTAGE_S if store else 0.0
+        self.ending: Ending | None = None
         self._pending = 0
         self._processes = DriverProcesses(
             world=self,
@@ -256,7 +258,8 @@ class World:
                 await self._processes.drive(run, group)
                 for task in tasks:
                     task.cancel()
-        return self._ending()
+        self.ending = self._ending()
+        return self.ending
 
     def _ending(self) -> Ending:
         if self._processes.failure is not None and self.checker.violation is None:
