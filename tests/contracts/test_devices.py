@@ -103,7 +103,7 @@ def test_an_error_is_a_result_and_not_an_exception_and_the_device_goes_on(play: 
         assert end.result is None
         assert end.error is not None
         assert end.error.code == code
-        assert end.error.message
+        assert end.error.words
         assert await device.perform(attempt("answer"), Heard()) == AttemptResult(result={"answer": 42})
 
     play(scenario)

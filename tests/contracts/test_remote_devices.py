@@ -510,7 +510,7 @@ def test_a_file_of_another_run_is_refused_before_the_work_begins(play: Play, tmp
                 end = await device.perform(attempt("copy", arguments={"source": value}), heard)
         assert end.error is not None
         assert end.error.code == "bad_arguments"
-        assert "has no such file" in end.error.message
+        assert "has no such file" in end.error.words
         assert heard.signs == []
         assert world.begun("r:1.0") == 0
 

@@ -213,7 +213,7 @@ def test_an_attempt_fails_once_no_worker_could_be_started_for_long(tmp_path: Pat
     async def scenario(_: WorkerPool, perform: Perform) -> None:
         error = (await perform("look")).error
         assert error is not None
-        assert error.message == "it was not started: no worker could be started: [Errno 24] Too many open files"
+        assert error.words == "it was not started: no worker could be started: [Errno 24] Too many open files"
 
     play(tmp_path, scenario, start_within_s=0)
 

@@ -150,7 +150,7 @@ def test_each_way_to_fail_is_that_attempts_error_and_the_next_one_works(
         end = await call(pool, skill, **arguments)
         assert end.error is not None
         assert end.error.code == code
-        assert re.search(told, end.error.message)
+        assert re.search(told, end.error.words)
         assert await call(pool, "answer") == AttemptResult(result={"answer": 42})
 
     play(tmp_path, scenario)
@@ -327,7 +327,7 @@ def test_commands_take_argv_lists_and_no_shell_reads_them(
 ) -> None:
     async def scenario(pool: WorkerPool) -> None:
         end = await perform(pool, CommandJob(argv), **arguments)
-        assert (f"{end.error.code}: {end.error.message}" if end.error else end.result) == told
+        assert (f"{end.error.code}: {end.error.words}" if end.error else end.result) == told
 
     play(tmp_path, scenario)
 
@@ -382,7 +382,7 @@ def test_a_list_that_cannot_be_written_costs_no_finished_attempt(tmp_path: Path,
             patch.setattr(pool._ledger, "_write", full)
             begun = await call(pool, "answer")
         assert begun.error is not None
-        assert "it was not started: no space left" in begun.error.message
+        assert "it was not started: no space left" in begun.error.words
         assert (await call(pool, "answer")).error is None
         with monkeypatch.context() as patch:
             patch.setattr(pool._ledger, "_write", full)

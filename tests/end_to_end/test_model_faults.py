@@ -246,7 +246,7 @@ def test_finish_while_a_task_runs_is_refused_in_words_and_then_taken_as_continue
     lived = live(scripted=scripted, work=work)
     assert (lived.outcome, lived.statuses()) == ("finished", {"a": "COMPLETED", "b": "COMPLETED"})
     assert ["FINISH is refused: b" in text for text in told[:4]] == [False, True, True, True]
-    refused = [question for question in lived.questions if "FINISH is refused" in question.feedback]
+    refused = [question for question in lived.questions if "FINISH is refused" in str(question.feedback)]
     assert len(refused) == 3
 
 

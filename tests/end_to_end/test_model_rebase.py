@@ -10,6 +10,7 @@ from asterism.constellation.machine.events import Dispatch, PlanningFailed, RunO
 from asterism.devices.port import Attempt
 from asterism.testing.model_wire import ModelRequest
 from asterism.testing.scripted_model import Answering, ModelAnswer
+from tests.support.constellation_harness import refusal_in
 from tests.support.http_runs import Lived, Watch, creating, edit, live, plan
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -70,7 +71,7 @@ def test_the_model_is_told_why_and_what_has_changed_meanwhile() -> None:
     assert '"status": "RUNNING"' in shown
     assert "extra" not in shown
     refused = [question for question in lived.questions if question.feedback]
-    assert [question.refusal.code for question in refused if question.refusal] == ["read_only"]
+    assert [refusal_in(question).code for question in refused] == ["read_only"]
 
 
 def test_a_model_that_never_is_in_time_is_dropped_in_bounded_questions() -> None:

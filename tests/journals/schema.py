@@ -113,6 +113,8 @@ def _field(field: inspect.Field, within: tuple[type[Any], ...]) -> dict[str, Any
 def _type(found: inspect.Type, within: tuple[type[Any], ...]) -> Any:
     described: Any
     match found:
+        case inspect.StructType() if found.cls in within:
+            described = {"enclosing": within[::-1].index(found.cls)}
         case inspect.StructType():
             tag: Mapping[str, Any] = {} if found.tag is None else {"tag": found.tag}
             described = {**tag, "fields": _fields(found.cls, within), "closed": found.forbid_unknown_fields}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from typing import Any
 
@@ -13,7 +14,7 @@ from asterism.app.bootstrap import FORMS
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.journal import JournalMismatch, Record, state_history
 from asterism.engine.kernel.machine import Machine, kind_of
-from asterism.engine.kernel.packing import packer, upgraded
+from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.form import Form
@@ -21,6 +22,7 @@ from asterism.engine.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
 from tests.journals import agents, flows, loops
 from tests.journals.write import GOLDEN, main, path_of
+from tests.support.journal_conversion import converted
 
 ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "creation": ("finished", {"task_001": "COMPLETED", "task_002": "COMPLETED", "task_003": "COMPLETED", "task_004": "SKIPPED"}),
@@ -95,8 +97,9 @@ FORM_OF: dict[str, Form] = {scene.__name__: FORMS[name] for name, scenes in SCEN
 MACHINE_OF: dict[str, Machine[Any]] = {name: form.machine for name, form in FORM_OF.items()}
 
 
+@functools.cache
 def golden(name: str) -> list[Record]:
-    return [msgspec.json.decode(line, type=Record) for line in path_of(name).read_bytes().splitlines()]
+    return list(converted(MACHINE_OF[name], (msgspec.json.decode(line, type=Record) for line in path_of(name).read_bytes().splitlines())))
 
 
 def replayed(name: str, records: list[Record]) -> Run[Any]:
@@ -115,7 +118,7 @@ def test_a_golden_journal_replays_to_its_end(name: str) -> None:
 
 @pytest.mark.parametrize("machine", [form.machine for form in FORMS.values()], ids=lambda machine: machine.name)
 def test_every_event_and_effect_and_state_of_a_machine_is_in_some_golden_journal(machine: Machine[Any]) -> None:
-    records = [upgraded(record) for name, its in MACHINE_OF.items() if its is machine for record in golden(name)]
+    records = [record for name, its in MACHINE_OF.items() if its is machine for record in golden(name)]
     assert {kind_of(event) for event in machine.events} == {record.kind for record in records if not record.note}
     effects = {effect["type"] for record in records for effect in json.loads(record.body).get("effects", [])}
     assert {kind_of(effect) for effect in machine.effects} == effects
@@ -146,7 +149,7 @@ def test_the_journal_of_a_model_has_what_was_said_and_used() -> None:
 @pytest.mark.parametrize("name", GOLDEN)
 def test_packing_what_was_unpacked_changes_nothing(name: str) -> None:
     pack = packer(MACHINE_OF[name])
-    assert [pack.pack(pack.unpack(record)) for record in golden(name)] == [upgraded(record) for record in golden(name)]
+    assert [pack.pack(pack.unpack(record)) for record in golden(name)] == golden(name)
 
 
 @pytest.mark.parametrize("name", GOLDEN)

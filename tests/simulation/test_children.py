@@ -216,7 +216,7 @@ def test_a_failed_child_is_tried_again_only_where_the_policy_names_it(on: list[s
     error = ending.task("b").error
     assert error is not None
     assert error.code == "child_failed"
-    assert "p (do) is FAILED" in error.message
+    assert "p (do) is FAILED" in error.words
 
 
 def test_a_child_that_needs_approval_is_shown_whole_and_not_started_before() -> None:

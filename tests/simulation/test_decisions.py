@@ -19,6 +19,7 @@ from asterism.testing.people import Answer, Crash, ScheduledEvent
 from asterism.testing.planner import Reply, ScriptedPlanner
 from asterism.testing.world import World
 from tests.simulation.demo_world import fleet_of, lines, started, statuses, tasks
+from tests.support.constellation_harness import refusal_in
 
 SCHEDULES = 1000
 PRIORITY = ({"tool": "update_task", "parameters": {"task_id": "c", "priority": 9}},)
@@ -77,8 +78,8 @@ def _rebases(seed: int) -> bool:
     if len(about_a) == 1:
         assert ending.task("c").priority == 9
         return False
-    asked = [effect for entry in ending.entries for effect in entry.effects if isinstance(effect, AskPlanner) and effect.refusal]
-    assert [(effect.refusal.code, effect.refusal.what) for effect in asked if effect.refusal] == [("read_only", "c")]
+    asked = [effect for entry in ending.entries for effect in entry.effects if isinstance(effect, AskPlanner) and effect.feedback]
+    assert [(refusal_in(effect).code, refusal_in(effect).what) for effect in asked] == [("read_only", "c")]
     assert "c: it is RUNNING" in about_a[1].feedback
     assert ending.task("c").priority == 0, "the running task was never touched"
     version = (about_a[1].constellation or {})["version"]
@@ -218,7 +219,7 @@ def test_a_run_that_nobody_gives_more_rests_paused_and_says_why() -> None:
         {"tasks": tasks("a", "b", "c"), "dependencies": lines("a>b", "b>c")}, options=RunOptions(replan="always", max_cost_usd=0.5)
     )
     assert (ending.row.status, len(planner.questions)) == ("paused", 2)
-    assert ending.memory.limit == "planning has cost 0.6000 dollars, and may cost 0.5000"
+    assert str(ending.memory.limit) == "planning has cost 0.6000 dollars, and may cost 0.5000"
 
 
 def test_a_crash_at_any_entry_neither_loses_nor_doubles_what_was_used() -> None:

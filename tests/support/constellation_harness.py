@@ -23,6 +23,7 @@ from asterism.constellation.machine.retry import FAILED
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import parse_plan
+from asterism.constellation.model.edits import Refusal
 from asterism.constellation.model.task import ErrorCode, TaskError, TaskStar, TaskStatus
 from asterism.engine.control.run_control import Answered, AskPerson, Forked, Verb
 from asterism.engine.kernel.machine import Effect, Machine
@@ -132,6 +133,13 @@ class Agent(MachineHarness[ConstellationMemory]):
 
     def answers(self, verb: Verb, value: Any = None, reason: str = "") -> None:
         self.batch(self.answer(verb, value, reason))
+
+
+def refusal_in(question: AskPlanner | None) -> Refusal:
+    """Return the refusal in the feedback of a request."""
+    assert question is not None
+    assert question.feedback is not None
+    return msgspec.convert(question.feedback.data, Refusal)
 
 
 def agent_of_rules(rules: int) -> type[Agent]:

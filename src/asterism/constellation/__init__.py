@@ -1,5 +1,9 @@
 """Constellations: DAGs of tasks across devices.
 
 ``model`` is the DAG as data, ``machine`` the agent that plans and replans it, ``planner`` asks models for plans, ``view`` shows a
-run, ``python`` is the Python API with the performers, and ``form`` is what the engine gets.
+run, ``python`` is the Python API with the performers, ``form`` is what the engine gets, and ``phrases`` has the words of reasons.
 """
+
+from asterism.constellation import phrases
+
+__all__ = ["phrases"]

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from asterism.engine.kernel.phrase import Phrase
+
 Weight = Literal["event", "progress", "detail"]
 """Importance of a line: an event of the run, a progress report, or an internal detail."""
 Rows = dict[str, dict[str, Any]]
@@ -99,12 +101,13 @@ def brief(value: Any, seq: int = 0) -> Any:
     """Return a JSON value for a row: in full, or for a long one its beginning, its length and its entry.
 
     Args:
-        value: text or any other JSON value.
+        value: text, phrase or any other JSON value.
         seq: number of the entry with the full value; 0 if unknown.
 
     Returns:
         The value, or ``{"$long": characters, "beginning": text, "seq": seq}``.
     """
+    value = str(value) if isinstance(value, Phrase) else value
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     if len(text) <= LONG:
         return value

@@ -36,7 +36,7 @@ def test_a_function_that_fails_fails_its_task() -> None:
     plan.task(errands.fail, text="no paper")
     error = World(7, fleet=fleet_of(plan), script=script_of(plan)).run(plan).task("fail").error
     assert error is not None
-    assert (error.code, "no paper" in error.message) == ("raised", True)
+    assert (error.code, "no paper" in error.words) == ("raised", True)
 
 
 def test_one_item_of_a_list_fails_and_the_others_call_the_function() -> None:
@@ -53,7 +53,7 @@ def test_a_behaviour_for_only_some_attempts_of_an_async_function_fails_the_other
     script = script_of(errands.nightly, {"publish": lambda _: None})
     error = World(7, fleet=fleet_of(errands.nightly), script=script).run(errands.nightly).task("publish").error
     assert error is not None
-    assert "is async, and a script cannot await it; return a Behaviour for each attempt" in error.message
+    assert "is async, and a script cannot await it; return a Behaviour for each attempt" in error.words
 
 
 def test_relative_sources_count_from_the_folder_of_the_constellation(tmp_path: Path) -> None:

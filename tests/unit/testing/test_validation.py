@@ -128,7 +128,7 @@ def test_an_error_of_a_skill_in_a_script_fails_the_attempt_as_on_a_real_device()
     error = ending.task("a").error
     assert error is not None
     line = train.__code__.co_firstlineno + 1
-    assert (ending.outcome, error.code, error.message) == ("failed", "raised", f"ValueError: no data (test_validation.py:{line})")
+    assert (ending.outcome, error.code, error.words) == ("failed", "raised", f"ValueError: no data (test_validation.py:{line})")
 
 
 def test_an_error_of_the_people_function_is_raised_unchanged() -> None:

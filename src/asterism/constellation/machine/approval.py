@@ -21,6 +21,7 @@ from asterism.engine.control.inquiries import check_answer, open_inquiry
 from asterism.engine.control.run_control import Answered
 from asterism.engine.kernel.data import round_trip
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.errors import InvalidInput, Refused
 
 Kind = Literal["plan", "edits", "restart"]
@@ -31,7 +32,6 @@ _PROMPTS: dict[Kind, str] = {
     "restart": "Throw the plan away, cancel what runs, and plan anew?",
 }
 _EDITED = "The plan was edited after this was asked. "
-_REJECTED = ". What was rejected: "
 _SHOWN = 500
 """Number of characters of a rejected proposal in the feedback to the planner."""
 
@@ -95,13 +95,8 @@ def decided(memory: ConstellationMemory, proposed: Planned, event: Answered, con
     return msgspec.structs.replace(proposed, actions=tuple(actions))
 
 
-def feedback_on(proposed: Planned, why: str) -> str:
+def feedback_on(proposed: Planned, why: Phrase) -> Phrase:
     """Return a rejection as feedback, with the proposal, because the planner does not remember it."""
     rejected = msgspec.json.encode(proposed.plan or proposed.actions).decode()
     cut = rejected if len(rejected) <= _SHOWN else f"{rejected[:_SHOWN]}…"
-    return f"{why}{_REJECTED}{cut}"
-
-
-def why_rejected(feedback: str) -> str:
-    """Return the reason alone from the text of `feedback_on`."""
-    return feedback.partition(_REJECTED)[0]
+    return phrase("proposal_rejected", why=why, proposal=cut)

@@ -14,8 +14,8 @@ from asterism.constellation.model.resolution import check_inputs
 from asterism.constellation.model.task import TaskStar
 from asterism.engine.kernel.guards import with_device, with_renamed
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.profile import AgentProfile
-from asterism.errors import InvalidInput
 
 
 def note_lost(memory: ConstellationMemory, event: DeviceLost, context: StepContext) -> StrEnum:
@@ -45,26 +45,20 @@ def note_found(memory: ConstellationMemory, event: DeviceFound, context: StepCon
     return context.state
 
 
-def check_skill(profile: AgentProfile, task: TaskStar, arguments: dict[str, Any]) -> None:
-    """Check that a device whose profile has changed still has the skill of a task, and that it takes these arguments.
-
-    Raises:
-        InvalidInput: it does not.
-    """
+def why_changed(profile: AgentProfile, task: TaskStar, arguments: dict[str, Any]) -> Phrase | None:
+    """Return why a device whose profile has changed cannot perform a task with these arguments; None if it can."""
     if not task.resolved_skill:
-        return
+        return None
     skill = profile.skill(task.resolved_skill)
     if skill is None:
-        raise InvalidInput(f"device {profile.device_id!r} has no skill {task.resolved_skill!r} any more")
+        return phrase("skill_gone", device=profile.device_id, skill=task.resolved_skill)
     missing = [name for name in skill.required_names() if name not in arguments]
+    why: Text = phrase("it_needs", names=missing) if missing else ""
     try:
         check_inputs(task.task_id, arguments, skill)
     except EditRefused as refused:
         why = refused.refusal.why
-    else:
-        why = f"it needs {', '.join(missing)}" if missing else ""
-    if why:
-        raise InvalidInput(f"the skill {skill.name!r} of device {profile.device_id!r} has changed since the plan was made: {why}")
+    return phrase("skill_changed", skill=skill.name, device=profile.device_id, why=why) if why else None
 
 
 def note_progress(memory: ConstellationMemory, event: AttemptProgressed, context: StepContext) -> StrEnum | None:

@@ -9,11 +9,11 @@ import msgspec
 
 from asterism.constellation.machine.device_question import DeviceQuestion, DeviceReply
 from asterism.constellation.model.documents import PlanDocument
-from asterism.constellation.model.edits import Refusal
 from asterism.constellation.model.task import TaskError
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.profile import AgentProfile
 
 
@@ -258,10 +258,10 @@ class AttemptStopped(EffectResult, tag="attempt_stopped", frozen=True, kw_only=T
     """A device was asked to end an attempt.
 
     Attributes:
-        error: what may still run, and where, in words; empty if nothing does.
+        error: what may still run, and where; empty if nothing does.
     """
 
-    error: str = ""
+    error: Text = ""
 
 
 class AttemptLooked(EffectResult, tag="attempt_looked", frozen=True, kw_only=True):
@@ -309,8 +309,7 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
     Attributes:
         base_version: version of the constellation that the answer refers to.
         batch: ids of the ended tasks to consider.
-        feedback: reason why the last answer was refused or rejected, in words.
-        refusal: the same for programs.
+        feedback: reason why the last answer was refused or rejected; None on a first request.
         number: number of the request within the run, from 1.
         rejections: reasons why people rejected earlier answers, oldest first.
     """
@@ -321,10 +320,9 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
     request: str
     base_version: int = 0
     batch: tuple[str, ...] = ()
-    feedback: str = ""
-    refusal: Refusal | None = None
+    feedback: Phrase | None = None
     number: int = 1
-    rejections: tuple[str, ...] = ()
+    rejections: tuple[Phrase, ...] = ()
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return a planning failure, because no answer arrived."""
@@ -447,4 +445,4 @@ class StopAttempt(Effect, tag="stop_attempt", frozen=True, kw_only=True):
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return a stop that may have failed."""
-        return AttemptStopped(effect_id=effect_id, error=f"{self.task_id} may still run on {self.device}: {why}")
+        return AttemptStopped(effect_id=effect_id, error=phrase("may_still_run", task=self.task_id, device=self.device, why=why))

@@ -16,6 +16,7 @@ from asterism.engine.control.common_rows import cancel_effect, is_child
 from asterism.engine.control.inquiries import ask_again
 from asterism.engine.control.run_control import Forked
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import phrase
 
 
 def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None:
@@ -54,7 +55,7 @@ def approve_again(memory: ConstellationMemory, context: StepContext) -> None:
         task = memory.constellation.tasks[attempt.task_id]
         if memory.schedule and not is_child(effect, context):
             drop_effect(memory, effect, context)
-            error = TaskError(code="interrupted", message="it had not begun when the run was imported")
+            error = TaskError(code="interrupted", why=phrase("unbegun_at_import"))
             move_task(memory.schedule, task, Retried(error=error, not_before=context.at), context)
     void_approvals(memory, keeps_lifts=False, but={attempt.task_id for attempt in memory.attempts.values()})
 
@@ -80,7 +81,7 @@ def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: For
         else:
             drop_effect(memory, effect, context)
         task = schedule.constellation.tasks[attempt.task_id]
-        error = TaskError(code="interrupted", message=f"it was under way when {event.origin} was forked")
+        error = TaskError(code="interrupted", why=phrase("under_way_at_fork", origin=event.origin))
         if not attempt.repeatable and not never_began:
             _ask_about(memory, schedule, attempt, f"was under way when {event.origin} was forked, and may have finished", context)
         else:

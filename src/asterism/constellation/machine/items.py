@@ -15,10 +15,11 @@ from asterism.constellation.machine.task_lifecycle import Completed, Failed, Fan
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.fan_out import MAX_ITEMS, MAX_ITEMS_OF_RUN, ItemCounts, item_id
 from asterism.constellation.model.references import MissingReference
-from asterism.constellation.model.resolution import failed_items, items_of
+from asterism.constellation.model.resolution import items_of, names_errors
 from asterism.constellation.model.specs import unstarted
-from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus
+from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus, text_of
 from asterism.engine.kernel.machine import Event, StepContext
+from asterism.engine.kernel.phrase import Phrase, phrase
 
 _FAILED = (TaskStatus.FAILED, TaskStatus.CANCELLED)
 STOPS_QUEUED = 7
@@ -38,9 +39,11 @@ def fan_out(
     try:
         items = items_of(task, constellation, memory.inputs, scopes=scopes)
     except MissingReference as missing:
-        return Skipped(error=TaskError(code="no_result", message=str(missing)))
+        return Skipped(error=TaskError(code="no_result", why=missing.why))
+    if names_errors(task):
+        items = context.side_effect(f"items of {task.task_id}", lambda: items)
     if why := _why_refused(task, items, constellation.item_count):
-        return Failed(error=TaskError(code="bad_arguments", message=why))
+        return Failed(error=TaskError(code="bad_arguments", why=why))
     pattern = unstarted(task)
     move_task(schedule, task, FannedOut(total=len(items)), context)
     for index, item in enumerate(items):
@@ -58,19 +61,14 @@ def fan_out(
     return None if items else Completed(result=[])
 
 
-def _why_refused(task: TaskStar, items: Any, others: int) -> str:
+def _why_refused(task: TaskStar, items: Any, others: int) -> Phrase | None:
     if not isinstance(items, list):
-        return f"for_each.items is {_kind(items)}, not a list: {task.for_each.items if task.for_each else ''}"
+        return phrase("items_no_list", type=type(items).__name__, items=str(task.for_each.items) if task.for_each else "")
     if len(items) > MAX_ITEMS:
-        return f"for_each.items has {len(items):,} items; at most {MAX_ITEMS:,}"
+        return phrase("items_too_many", count=len(items), most=MAX_ITEMS)
     if others + len(items) > MAX_ITEMS_OF_RUN:
-        return f"for_each.items has {len(items):,} items, and the run has {others:,} already; at most {MAX_ITEMS_OF_RUN:,} in all"
-    return ""
-
-
-def _kind(value: Any) -> str:
-    names = {str: "a text", dict: "an object", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
+        return phrase("items_too_many_in_run", count=len(items), others=others, most=MAX_ITEMS_OF_RUN)
+    return None
 
 
 def stops_after_failure(task: TaskStar, constellation: TaskConstellation) -> bool:
@@ -136,14 +134,14 @@ def _skip_unbegun(memory: ConstellationMemory, schedule: TaskSchedule, failed: T
     task = schedule.constellation.tasks[failed.item_of]
     counts = _counts(task)
     counts.released, counts.stopped = counts.total, True
-    error = TaskError(code="unsatisfied", message=f"{failed.task_id} is {failed.status}")
+    error = TaskError(code="unsatisfied", why=phrase("task_is", task=failed.task_id, status=failed.status))
     for index in range(counts.total):
         item = schedule.constellation.tasks[item_id(task.task_id, index)]
         waits = context.rules >= STOPS_QUEUED and item.attempts == 1 and memory.never_began(item.effect_id)
         if item.settled or (item.attempts and not waits):
             continue
         if item.effect_id:
-            cancel_attempt(memory, item.effect_id, context, error.message)
+            cancel_attempt(memory, item.effect_id, context, error.why or "")
             move_task(schedule, item, Released(), context)
         move_task(schedule, item, Skipped(error=error), context)
         count(schedule, item, context)
@@ -187,10 +185,11 @@ def renew(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> TaskS
 
 
 def _error(schedule: TaskSchedule, task: TaskStar, counts: ItemCounts) -> TaskError:
-    named = failed_items(task, schedule.constellation)[:NAMED_ITEMS]
-    words = [f"{item_id(task.task_id, it['index'])}: {it['error']}" for it in named]
-    more = [f"and {counts.unsuccessful - len(named)} more"] if counts.unsuccessful > len(named) else []
-    return TaskError(code="item_failed", message=f"{counts.unsuccessful} of {counts.total} items failed: {'; '.join([*words, *more])}")
+    items = [schedule.constellation.tasks[item_id(task.task_id, index)] for index in range(counts.total)]
+    failed = [phrase("of_item", item=item.task_id, error=text_of(item.error)) for item in items if item.status in _FAILED]
+    named = failed[:NAMED_ITEMS]
+    why = phrase("items_failed", failed=counts.unsuccessful, total=counts.total, named=named, left=len(failed) - len(named))
+    return TaskError(code="item_failed", why=why)
 
 
 def _results(schedule: TaskSchedule, task: TaskStar, counts: ItemCounts) -> list[Any]:

@@ -15,12 +15,12 @@ from asterism.constellation.machine.answers import check_types, edited_arguments
 from asterism.constellation.machine.events import Dispatch, Planned, PlanningFailed, RunOptions, StopAttempt
 from asterism.constellation.machine.task_coupling import TaskSchedule
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.edits import Refusal
 from asterism.constellation.model.fan_out import items_words
 from asterism.constellation.model.task import Role, TaskStar, TaskStatus
 from asterism.engine.control.run_control import Answered, RunMemory
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.profile import Fleet, skill_of
 
 EXTENDED = 4
@@ -39,18 +39,16 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     Attributes:
         batch: ids of the ended tasks to consider.
         reasks: number of refused or rejected answers about this batch.
-        feedback: reason why the last answer was refused or rejected, in words.
-        refusal: the same for programs.
+        feedback: reason why the last answer was refused or rejected.
         reason: reason for the restart, if one asks for a new constellation.
         rejections: reasons why people rejected earlier answers, oldest first.
     """
 
     batch: tuple[str, ...] = ()
     reasks: int = 0
-    feedback: str = ""
-    refusal: Refusal | None = None
+    feedback: Phrase | None = None
     reason: str = ""
-    rejections: tuple[str, ...] = ()
+    rejections: tuple[Phrase, ...] = ()
 
 
 class NotPlanning(msgspec.Struct, frozen=True, tag=True):
@@ -138,7 +136,7 @@ class Concluding(msgspec.Struct, kw_only=True, tag=True):
 
     schedule: TaskSchedule
     code: str
-    reason: str
+    reason: Text
     role: Role = "task"
     until: float = 0.0
     asking_since: float = 0.0
@@ -171,7 +169,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
             look at the attempt, and the seconds before it. One that is under way is not there.
         handles: handles that devices have reported, by the key of the attempt, until it ends.
         recovered: ids of the running attempts that this owner performs again.
-        still_running: what may still run although it was to be stopped, in words, by the key of the
+        still_running: what may still run although it was to be stopped, by the key of the
             attempt.
         unstopped: the stops of these that were given up, by the same key, until they are tried again.
         lost_devices: devices that are marked as lost, with the reason.
@@ -203,11 +201,11 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     looks: dict[str, tuple[float, float]] = {}
     handles: dict[str, str] = {}
     recovered: dict[str, None] = {}
-    still_running: dict[str, str] = {}
+    still_running: dict[str, Text] = {}
     unstopped: dict[str, StopAttempt] = {}
     lost_devices: dict[str, str] = {}
     changed_devices: dict[str, None] = {}
-    limit: str = ""
+    limit: Text = ""
     asks: int = 0
     restarts: int = 0
     used: Usage = Usage()
@@ -373,7 +371,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         not counted; those that failed are named, with their errors.
         """
         tasks = [task for task in self.constellation.tasks.values() if task.role == "task" and not task.item_of]
-        failed = {task.task_id: task.error.message for task in self.constellation.in_order() if _is_failed_handler(task) and task.error}
+        failed = {task.task_id: task.error.words for task in self.constellation.in_order() if _is_failed_handler(task) and task.error}
         counts = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
         return {
             "summary": self.summary.get("summary") or self._summary(counts, len(tasks)),
@@ -383,7 +381,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
             "skipped": counts[TaskStatus.SKIPPED],
             "cancelled": counts[TaskStatus.CANCELLED],
             **({"handlers_failed": failed} if failed else {}),
-            **({"still_running": [*self.still_running.values()]} if self.still_running else {}),
+            **({"still_running": [*map(str, self.still_running.values())]} if self.still_running else {}),
             **self.failure_info(),
         }
 
@@ -394,14 +392,14 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
 
     def _summary(self, counts: dict[TaskStatus, int], total: int) -> str:
         parts = [f"{counts[status]} {status.lower()}" for status in TaskStatus if counts[status]]
-        head = f"{total} task{'s' * (total != 1)}: {', '.join(parts)}" if total else "no plan"
+        head = f"{total} task{'s' * (total != 1)}: {', '.join(parts)}" if total else str(phrase("no_plan"))
         unmet = [
-            f"{task.task_id} {task.name}".rstrip() + f" ({task.error.message})"
+            f"{task.task_id} {task.name}".rstrip() + f" ({task.error.words})"
             for task in self.constellation.in_order()
             if task.role == "task" and task.status in (TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.CANCELLED) and task.error
         ]
         unmet += [
-            f"{task.role} task {task.task_id} is {task.status} ({task.error.message})"
+            f"{task.role} task {task.task_id} is {task.status} ({task.error.words})"
             for task in self.constellation.in_order()
             if _is_failed_handler(task) and task.error
         ]

@@ -8,7 +8,6 @@ import msgspec
 
 from asterism.constellation.machine.events import AskPlanner, RaiseLimits, WeavingMode
 from asterism.constellation.machine.memory import (
-    NAMED,
     Awaiting,
     AwaitingPlanner,
     ConstellationMemory,
@@ -16,8 +15,8 @@ from asterism.constellation.machine.memory import (
     NotPlanning,
     PlanRequest,
 )
-from asterism.constellation.model.edits import Refusal
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.errors import Refused
 
 
@@ -44,7 +43,6 @@ def ask_planner(memory: ConstellationMemory, context: StepContext, request: Plan
             base_version=memory.constellation.version,
             batch=request.batch,
             feedback=request.feedback,
-            refusal=request.refusal,
             number=memory.asks,
             rejections=request.rejections,
         )
@@ -52,7 +50,7 @@ def ask_planner(memory: ConstellationMemory, context: StepContext, request: Plan
     memory.planning = AwaitingPlanner(request=request, effect_id=effect, asked_at=context.seq)
 
 
-def defer(memory: ConstellationMemory, request: PlanRequest, why: str, *, counted: bool) -> None:
+def defer(memory: ConstellationMemory, request: PlanRequest, why: Text, *, counted: bool) -> None:
     """Keep a request until its limit is raised, and pause the run."""
     memory.planning = Deferred(request=request, counted=counted)
     memory.paused, memory.limit = True, why
@@ -74,14 +72,14 @@ def raise_limits(memory: ConstellationMemory, event: RaiseLimits, context: StepC
     return context.state
 
 
-def over_limit(memory: ConstellationMemory) -> str:
-    """Return the reason why the planner may not be asked any more; empty while it may."""
+def over_limit(memory: ConstellationMemory) -> Phrase | None:
+    """Return the reason why the planner may not be asked any more; None while it may."""
     left, used, options = memory.budget_left(), memory.used, memory.options
     if left is None or (left.tokens > 0 and left.cost_usd > 0):
-        return ""
+        return None
     if options.max_tokens is not None and left.tokens <= 0:
-        return f"planning has used {used.tokens} tokens, and may use {options.max_tokens}"
-    return f"planning has cost {used.cost_usd:.4f} dollars, and may cost {options.max_cost_usd:.4f}"
+        return phrase("tokens_used", used=used.tokens, most=options.max_tokens)
+    return phrase("money_spent", spent=used.cost_usd, most=options.max_cost_usd or 0.0)
 
 
 def may_ask_again(memory: ConstellationMemory) -> bool:
@@ -91,20 +89,15 @@ def may_ask_again(memory: ConstellationMemory) -> bool:
     return memory.planning.request.reasks < memory.options.max_reasks and memory.asks < memory.options.max_asks
 
 
-def ask_again(
-    memory: ConstellationMemory, context: StepContext, feedback: str, refusal: Refusal | None = None, *, rejection: str = ""
-) -> None:
+def ask_again(memory: ConstellationMemory, context: StepContext, feedback: Phrase, *, rejection: Phrase | None = None) -> None:
     """Ask again about the same batch, with the reason why the last answer failed as feedback."""
     last = memory.open_request
     rejections = (*last.rejections, rejection) if rejection else last.rejections
-    again = msgspec.structs.replace(last, reasks=last.reasks + 1, feedback=feedback, refusal=refusal, rejections=rejections)
-    ask_planner(memory, context, again)
+    ask_planner(memory, context, msgspec.structs.replace(last, reasks=last.reasks + 1, feedback=feedback, rejections=rejections))
 
 
-def what_moved(memory: ConstellationMemory) -> str:
-    """Return in words which tasks have moved since the planner was asked; empty if none has."""
+def what_moved(memory: ConstellationMemory) -> list[Text]:
+    """Return which tasks have moved since the planner was asked."""
     moved = memory.planning.moved if isinstance(memory.planning, Awaiting) else {}
     tasks = memory.constellation.tasks
-    there = [f"{task_id} is {tasks[task_id].status}" for task_id in moved if task_id in tasks]
-    more = f" and {len(there) - NAMED} more" if len(there) > NAMED else ""
-    return f" Since you were asked: {', '.join(there[:NAMED])}{more}." if there else ""
+    return [phrase("task_is", task=task_id, status=tasks[task_id].status) for task_id in moved if task_id in tasks]

@@ -7,6 +7,7 @@ too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -56,6 +57,7 @@ from asterism.engine.control.run_control import Answered
 from asterism.engine.kernel.data import round_trip
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import Refused
 
@@ -126,13 +128,13 @@ def take_creation(
     """Start with a proposed constellation, ask a person or the planner again, or FAIL."""
     if event.status is FAIL:
         memory.planning = NotPlanning()
-        return give_up(memory, "planner", event.thought or "the planner gave up", context)
-    refusal = Refusal(code="bad_content", what="reply", why="it holds no constellation")
+        return give_up(memory, "planner", event.thought or phrase("planner_gave_up"), context)
+    refusal = Refusal(code="bad_content", what="reply", why=phrase("no_constellation"))
     if event.plan is not None and event.plan.tasks:
         try:
             constellation = drafted(memory, event.plan, context, is_foreign=is_foreign)
         except EditRefused as refused:
-            refusal = refused.refusal
+            refusal = _recorded(refused, context)
         else:
             is_new_generation = memory.options.approve_edits and memory.restarts > 0 and context.rules >= GUARDED
             if (memory.options.approve_plan or is_new_generation) and not approved:
@@ -145,12 +147,12 @@ def take_creation(
             memory.summary = event.result
             begin(memory, constellation, context, is_foreign=is_foreign)
             return CONTINUE
-    why = f"{refusal.what}: {refusal.why}"
+    why = phrase("plan_refused", **msgspec.structs.asdict(refusal))
     if may_ask_again(memory):
-        ask_again(memory, context, why, refusal)
+        ask_again(memory, context, why)
         return START
     memory.planning = NotPlanning()
-    return give_up(memory, refusal.code, f"no usable plan: {why}", context)
+    return give_up(memory, refusal.code, phrase("no_usable_plan", why=why), context)
 
 
 # -- editing ---------------------------------------------------------------------------------------
@@ -186,8 +188,8 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
     except EditRefused as refused:
         if event.base_version == now:
             raise
-        why = f"{refused.refusal.why} (it was written against version {event.base_version}, the constellation is at version {now})"
-        raise EditRefused(refused.refusal.code, refused.refusal.what, why, refused.index) from None
+        outdated = phrase("outdated", why=refused.refusal.why, base=event.base_version, now=now)
+        raise EditRefused(refused.refusal.code, refused.refusal.what, outdated, refused.index) from None
 
 
 def take_edit(
@@ -209,12 +211,12 @@ def take_edit(
         if context.rules >= FAILURES_REFUSED:
             note_late_handlers(memory, schedule.constellation, applied)
     except EditRefused as refused:
-        version = schedule.constellation.version
-        why = f"{refused}. Nothing of this batch was applied; the constellation is at version {version}.{what_moved(memory)}"
+        version, refusal = schedule.constellation.version, _recorded(refused, context)
+        why = phrase("batch_refused", **msgspec.structs.asdict(refusal), version=version, moved=what_moved(memory))
         if may_ask_again(memory):
-            ask_again(memory, context, why, refused.refusal)
+            ask_again(memory, context, why)
             return CONTINUE
-        context.side_effect("dropped", lambda: why)
+        context.side_effect("dropped", lambda: msgspec.to_builtins(why))
         return take_edit(memory, schedule, msgspec.structs.replace(event, actions=()), context, approved=approved)
     return _take_status(memory, schedule, event, context)
 
@@ -227,7 +229,7 @@ def _as_edits(event: Planned, context: StepContext) -> Planned:
     if event.plan is None:
         return event
     if event.status is START:
-        _note(["the plan is not taken: a restart asks for a new one"], context)
+        _note([phrase("plan_not_taken")], context)
         return Planned(effect_id=event.effect_id, thought=event.thought, status=START, actions=event.actions, result=event.result)
     merge = {"tool": "build_constellation", "parameters": {**round_trip(event.plan), "clear": False}}
     actions = (merge, *event.actions)
@@ -273,11 +275,19 @@ def _change(
     return applied
 
 
-def _note(notes: Sequence[str], context: StepContext) -> None:
+def _recorded(refused: EditRefused, context: StepContext) -> Refusal:
+    """Return a refusal as data. The text of a parser, or of a guard, is recorded: another version may write another one."""
+    refusal = refused.refusal
+    if isinstance(refusal.why, Phrase):
+        return refusal
+    return msgspec.structs.replace(refusal, why=context.side_effect("why refused", lambda: refusal.why))
+
+
+def _note(notes: Sequence[Phrase], context: StepContext) -> None:
     """Record what the users of the plan should know about a proposal, after what is recorded in this step already."""
-    noted = context.side_effect("notes", list[str])
+    noted = context.side_effect("notes", list[Any])
     if not context.replayed and (context.rules >= NOTES_JOINED or not noted):
-        noted += notes
+        noted += msgspec.to_builtins(notes)
 
 
 def _take_status(memory: ConstellationMemory, schedule: TaskSchedule, event: Planned, context: StepContext) -> ConstellationAgentStatus:
@@ -286,7 +296,7 @@ def _take_status(memory: ConstellationMemory, schedule: TaskSchedule, event: Pla
     if event.result:
         memory.summary = event.result
     if event.status is FAIL:
-        return give_up(memory, "planner", event.thought or "the planner gave up", context)
+        return give_up(memory, "planner", event.thought or phrase("planner_gave_up"), context)
     if event.status is START:
         return restart(memory, schedule, event.thought, context)
     if event.status is FINISH:
@@ -295,7 +305,7 @@ def _take_status(memory: ConstellationMemory, schedule: TaskSchedule, event: Pla
             return finish(memory, context)
         memory.planning = decided
         if may_ask_again(memory):
-            ask_again(memory, context, f"FINISH is refused: {refused}")
+            ask_again(memory, context, phrase("finish_refused", why=refused))
         else:
             memory.planning = NotPlanning()
     return CONTINUE
@@ -310,9 +320,9 @@ def drop_planning(memory: ConstellationMemory, schedule: TaskSchedule, context: 
 def restart(memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext) -> ConstellationAgentStatus:
     """Replace the constellation by a new one, a bounded number of times."""
     if memory.restarts >= memory.options.max_restarts:
-        return give_up(memory, "restarts", f"the planner wanted more than {memory.options.max_restarts} restarts", context)
+        return give_up(memory, "restarts", phrase("too_many_restarts", most=memory.options.max_restarts), context)
     note_dropped(memory, schedule.constellation, context)
-    stop_all(memory, schedule, f"restart: {why}" if why else "restart", context)
+    stop_all(memory, schedule, phrase("restart", why=why), context)
     memory.archive.append(schedule.constellation.to_dict())
     _touch_all(schedule.constellation, context)
     memory.restarts += 1
@@ -351,9 +361,9 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
             note_run_edited(memory, is_foreign=is_edited)
     del memory.inquiries[event.effect_id]
     if event.cancelled or event.verb == "cancel":
-        return not_approved(memory, f"{context.actor} called it off" + (f": {event.reason}" if event.reason else ""), context)
+        return not_approved(memory, phrase("cancelled", by=context.actor, because=event.reason), context)
     if event.verb == "reject":
-        why = f"{context.actor} said no" + (f": {event.reason}" if event.reason else "")
+        why = phrase("said_no", by=context.actor, because=event.reason)
         if not proposed.effect_id or not may_ask_again(memory):
             return not_approved(memory, why, context)
         ask_again(memory, context, feedback_on(proposed, why), rejection=why)
@@ -382,15 +392,15 @@ def ask_about_edited(memory: ConstellationMemory, schedule: TaskSchedule, contex
     return True
 
 
-def not_approved(memory: ConstellationMemory, why: str, context: StepContext) -> ConstellationAgentStatus:
+def not_approved(memory: ConstellationMemory, why: Phrase, context: StepContext) -> ConstellationAgentStatus:
     """Handle a proposal that was not approved and is not repeated: FAIL without a plan.
 
     An edit is dropped.
     """
     memory.planning = NotPlanning()
     if memory.schedule is None:
-        return give_up(memory, "rejected", f"the plan was not approved: {why}", context)
-    context.side_effect("dropped", lambda: f"the edit was not approved: {why}")
+        return give_up(memory, "rejected", phrase("plan_not_approved", why=why), context)
+    context.side_effect("dropped", lambda: msgspec.to_builtins(phrase("edit_not_approved", why=why)))
     drop_planning(memory, memory.schedule, context)
     return CONTINUE
 
@@ -401,7 +411,7 @@ def expire_approval(memory: ConstellationMemory, context: StepContext) -> Conste
     if not isinstance(asked, AwaitingApproval) or not is_expired(memory, asked.effect_id, context):
         return None
     cancel_attempt(memory, asked.effect_id, context)
-    return not_approved(memory, "nobody answered in time", context)
+    return not_approved(memory, phrase("nobody_answered"), context)
 
 
 # -- applying --------------------------------------------------------------------------------------

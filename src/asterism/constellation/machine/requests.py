@@ -17,8 +17,10 @@ from asterism.constellation.machine.items import stops_after_failure
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.references import SECRET, secret_paths
 from asterism.constellation.model.resolution import predecessor_results
+from asterism.constellation.model.task import TaskError
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.machine import Effect, RequestFactory
+from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.kernel.run import Run
 
@@ -71,13 +73,13 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
     if task.get("result") is not None:
         found["result"] = _cut(task["result"])
     if task.get("error"):
-        found["error"] = task["error"]["message"][:MAX_TEXT]
+        found["error"] = msgspec.convert(task["error"], TaskError).words[:MAX_TEXT]
     return found
 
 
 def _cut(result: Any) -> Any:
     text = msgspec.json.encode(result).decode()
-    return result if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text)} characters in all)"
+    return result if len(text) <= MAX_TEXT else str(phrase("cut", text=text[:MAX_TEXT], count=len(text)))
 
 
 class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,9 +243,9 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
         busy=dict(memory.busy),
         constellation=memory.schedule.constellation.to_dict() if memory.schedule else None,
         batch=effect.batch,
-        feedback=effect.feedback,
+        feedback=str(effect.feedback or ""),
         reason=memory.open_request.reason,
-        rejections=effect.rejections,
+        rejections=tuple(map(str, effect.rejections)),
         previous_rounds=previous_rounds_of(memory),
         budget_left=memory.budget_left(),
         number=effect.number,

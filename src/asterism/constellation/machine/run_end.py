@@ -16,8 +16,9 @@ from asterism.constellation.machine.tasks import advance, stop_all
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import HANDLERS
 from asterism.constellation.model.edits import Applied
-from asterism.constellation.model.task import Role, TaskError, TaskStar, TaskStatus
+from asterism.constellation.model.task import Role, TaskError, TaskStar, TaskStatus, text_of
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 
 FAILURES_NAMED = 6
 """Rules from which on the reason of a failed run names a failed task before a cancelled one."""
@@ -50,11 +51,9 @@ def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContex
     if context.rules >= FAILURES_NAMED:
         unhandled.sort(key=lambda task: task.status is not TaskStatus.FAILED)
     first = unhandled[0]
-    why = first.error.message if first.error else ""
-    more = f" (and {len(unhandled) - 1} more)" if len(unhandled) > 1 else ""
-    words = first.name or first.resolved_skill
-    named = f"{first.task_id} ({words})" if words else first.task_id
-    return give_up(memory, "task_failed", f"{named} is {first.status}: {why}{more}", context)
+    name, why = first.name or first.resolved_skill, text_of(first.error)
+    reason = phrase("task_ended", task=first.task_id, name=name, status=first.status, why=why, left=len(unhandled) - 1)
+    return give_up(memory, "task_failed", reason, context)
 
 
 def _unhandled(memory: ConstellationMemory, constellation: TaskConstellation) -> list[TaskStar]:
@@ -101,29 +100,27 @@ def _performs_again(task: TaskStar, failed: TaskStar) -> bool:
     return task.resolved_skill == failed.resolved_skill and (bool(task.resolved_skill) or task.device == failed.device)
 
 
-def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState, context: StepContext) -> str:
-    """Return the reason why the planner's FINISH is refused, and what to do; empty if it is accepted."""
+def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState, context: StepContext) -> Phrase | None:
+    """Return the reason why the planner's FINISH is refused, and what to do; None if it is accepted."""
     tasks = schedule.constellation.in_order()
     waiting = [task.task_id for task in tasks if not task.settled and task.role == "task"]
-    why = f"{', '.join(waiting[:10])} can still start" if waiting else ""
     if schedule.running:
         by_id = schedule.constellation.tasks
-        why = f"{', '.join(task_id for task_id in schedule.running if not by_id[task_id].item_of)} still running"
-    elif memory.batch or (isinstance(decided, Awaiting) and decided.ended_since):
-        why = "a task has ended since you were asked"
-    if why:
-        return f"{why}. Remove those tasks, or CONTINUE."
+        return phrase("still_running", tasks=[task_id for task_id in schedule.running if not by_id[task_id].item_of])
+    if memory.batch or (isinstance(decided, Awaiting) and decided.ended_since):
+        return phrase("ended_since")
+    if waiting:
+        return phrase("unstarted", tasks=waiting[:NAMED])
     if context.rules < FAILURES_REFUSED or memory.options.accept_failed:
-        return ""
+        return None
     unhandled = _unhandled(memory, schedule.constellation)
-    failed = [f"{task.task_id} ({task.status})" for task in unhandled]
-    more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
-    depends = " and depends on it (UNCONDITIONAL)" if any(task in tasks for task in unhandled) else ""
-    again = f"Add a task that performs the same skill{depends}, or FAIL."
-    return f"no task handles the end of {', '.join(failed[:NAMED])}{more}. {again}" if failed else ""
+    if not unhandled:
+        return None
+    failed = [phrase("task_with_status", task=task.task_id, status=task.status) for task in unhandled]
+    return phrase("unhandled", failed=failed, is_there=any(task in tasks for task in unhandled))
 
 
-def give_up(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
+def give_up(memory: ConstellationMemory, code: str, reason: Text, context: StepContext) -> ConstellationAgentStatus:
     """End in FAIL, after the handlers: cancel the tasks that have not ended and everything outstanding.
 
     While handlers run already, end at once with what was decided.
@@ -144,7 +141,7 @@ def give_up(memory: ConstellationMemory, code: str, reason: str, context: StepCo
 # -- handlers --------------------------------------------------------------------------------------
 
 
-def _conclude(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
+def _conclude(memory: ConstellationMemory, code: str, reason: Text, context: StepContext) -> ConstellationAgentStatus:
     """End the run, or stay in CONTINUE for its handlers, which also run if it was paused when it was given up."""
     if memory.schedule is None or not _handlers_left(memory, code):
         return _close(memory, code, reason, context)
@@ -204,15 +201,15 @@ def _set_clock(memory: ConstellationMemory, concluding: Concluding, context: Ste
 def _stop_late(memory: ConstellationMemory, concluding: Concluding, context: StepContext) -> None:
     """Cancel the handlers of the current role once their time is over."""
     if concluding.until and concluding.until <= context.at and not concluding.asking_since:
-        why = f"the {concluding.role} tasks took longer than {memory.options.finally_limit_s:g} s"
+        why = phrase("handlers_too_long", role=concluding.role, limit_s=memory.options.finally_limit_s)
         stop_all(memory, concluding.schedule, why, context, (concluding.role,))
 
 
-def _close(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
+def _close(memory: ConstellationMemory, code: str, reason: Text, context: StepContext) -> ConstellationAgentStatus:
     if memory.schedule:
         for task in memory.constellation.in_order():
             if task.role != "task" and not task.settled:
-                error = TaskError(code="unsatisfied", message="the run did not fail")
+                error = TaskError(code="unsatisfied", why=phrase("run_did_not_fail"))
                 move_task(memory.schedule, task, Skipped(error=error), context)
-    memory.code, memory.reason = code, reason
+    memory.code, memory.why = code, reason
     return ConstellationAgentStatus.FINISH if code == "finished" else ConstellationAgentStatus.FAIL

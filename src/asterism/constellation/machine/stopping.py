@@ -10,6 +10,7 @@ from asterism.constellation.machine.events import AttemptAttached, AttemptStoppe
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.engine.control import common_rows
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Text
 
 STOP_TIMEOUT_S = 600.0
 """Seconds for which a device is asked to end an attempt; afterwards the run names what may still run."""
@@ -19,7 +20,7 @@ DETACHED_BY = ("device_lost", "timeout", "deadline", "crashed")
 """Errors after which an attempt may go on where the device runs it."""
 
 
-def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepContext, why: str = "") -> None:
+def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepContext, why: Text = "") -> None:
     """Cancel an attempt or a question and ignore its result; end the attempt on its device.
 
     Any other effect is cancelled, too.
@@ -33,7 +34,7 @@ def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepCon
         stop_attempt(memory, asked_by_device.first, asked_by_device, context)
 
 
-def drop_effect(memory: ConstellationMemory, effect_id: str, context: StepContext, why: str = "") -> None:
+def drop_effect(memory: ConstellationMemory, effect_id: str, context: StepContext, why: Text = "") -> None:
     """Cancel an attempt, a question or another effect in this run only, and ignore its result."""
     common_rows.cancel_effect(effect_id, context, why)
     memory.remove_attempt(effect_id)

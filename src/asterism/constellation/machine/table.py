@@ -87,6 +87,7 @@ from asterism.engine.control.run_control import (
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Machine, StepContext, row
 from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.phrase import phrase
 from asterism.errors import InvalidInput, Refused
 
 Status = ConstellationAgentStatus
@@ -137,7 +138,7 @@ def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: 
         return START if passed else None
     counted = isinstance(memory.planning, Deferred) and memory.planning.counted
     if memory.asks >= memory.options.max_asks and not counted:
-        return give_up(memory, "asks", f"the planner was asked {memory.asks} times", context)
+        return give_up(memory, "asks", phrase("asked_too_often", count=memory.asks), context)
     ask_planner(memory, context)
     return START
 
@@ -300,7 +301,7 @@ def _out_of_time(memory: ConstellationMemory, context: StepContext) -> Status | 
     limit_s = memory.options.wall_limit_s
     if not memory.started_at or context.at < memory.started_at + limit_s:
         return None
-    return give_up(memory, "wall_limit", f"the run took longer than {limit_s:g} s", context)
+    return give_up(memory, "wall_limit", phrase("run_too_long", limit_s=limit_s), context)
 
 
 CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(

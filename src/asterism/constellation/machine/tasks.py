@@ -9,14 +9,13 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.child_runs import child_for, is_child
-from asterism.constellation.machine.device_events import check_skill
+from asterism.constellation.machine.device_events import why_changed
 from asterism.constellation.machine.events import AttemptEnded, Dispatch
 from asterism.constellation.machine.guarding import GUARDED, guards_of_child, is_remote, note_edited, permit_task
 from asterism.constellation.machine.items import count, count_end, fan_out
 from asterism.constellation.machine.memory import (
     DEVICE,
     EXTENDED,
-    NAMED,
     Awaiting,
     ConstellationMemory,
 )
@@ -41,13 +40,15 @@ from asterism.constellation.model.documents import HANDLERS
 from asterism.constellation.model.nesting import nested_plan
 from asterism.constellation.model.parameters import values_of
 from asterism.constellation.model.references import INDEX, ITEM, PARAMS, RUN, MissingReference
-from asterism.constellation.model.resolution import arguments_of, fallback_devices, predecessor_results
-from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus
+from asterism.constellation.model.resolution import arguments_of, fallback_devices, names_errors, predecessor_results
+from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus, task_error
 from asterism.engine.control.guarding import start_child
 from asterism.engine.control.inquiries import INTERRUPTION, is_expired
 from asterism.engine.control.run_control import Answered
+from asterism.engine.kernel.data import round_trip
 from asterism.engine.kernel.guards import Permit
 from asterism.engine.kernel.machine import Event, RecoveryPolicy, StepContext
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.errors import InvalidInput
 
 MAX_LOSSES = 10
@@ -103,19 +104,20 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         task.device = fallback
     try:
         arguments = _arguments(memory, task, context)
-        if task.device in memory.changed_devices:
-            check_skill(memory.fleet[task.device], task, arguments)
+        if task.device in memory.changed_devices and (changed := why_changed(memory.fleet[task.device], task, arguments)):
+            settle_task(memory, schedule, task, Failed(error=TaskError(code="bad_arguments", why=changed)), context)
+            return True
     except InvalidInput as error:
         settle_task(memory, schedule, task, Failed(error=TaskError(code="bad_arguments", message=str(error))), context)
         return True
     except MissingReference as missing:
-        lacks = TaskError(code="no_result", message=str(missing))
+        lacks = TaskError(code="no_result", why=missing.why)
         settle_task(memory, schedule, task, Failed(error=lacks) if task.item_of else Skipped(error=lacks), context)
         return True
     if task.when and not task.started_at:
         met, why = _met(memory, task, arguments, context)
         if not met:
-            settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
+            settle_task(memory, schedule, task, Skipped(error=task_error("unsatisfied", why)), context)
             return True
     _begin(memory, schedule, task, _attempt(memory, task, arguments), context)
     return True
@@ -150,8 +152,8 @@ def _fail_if_removed(memory: ConstellationMemory, schedule: TaskSchedule, task: 
     """Fail a task whose device has left the fleet; return False if the device is lost, and the task waits for it."""
     if task.device in memory.fleet:
         return False
-    why = f"device {task.device!r} has left the fleet, and no other device has the skill {task.resolved_skill!r}"
-    settle_task(memory, schedule, task, Failed(error=TaskError(code="no_device", message=why)), context)
+    why = phrase("device_left", device=task.device, skill=task.resolved_skill)
+    settle_task(memory, schedule, task, Failed(error=TaskError(code="no_device", why=why)), context)
     return True
 
 
@@ -166,7 +168,8 @@ def _arguments(memory: ConstellationMemory, task: TaskStar, context: StepContext
     arguments = arguments_of(task, memory.constellation, memory.fleet, memory.inputs, scopes=scopes if extended else {}, extended=extended)
     if task.constellation is not None and (params := nested_plan(task).params):
         values_of(params, {name: arguments[name] for name in params if name in arguments})
-    return arguments
+    # An error has its words from this version; another one may have others
+    return context.side_effect(f"arguments of {task.task_id}", lambda: arguments) if names_errors(task) else arguments
 
 
 def _scopes(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> dict[str, Any]:
@@ -177,14 +180,17 @@ def _scopes(memory: ConstellationMemory, task: TaskStar, context: StepContext) -
     if (end := memory.concluding) and RUN in memory.constellation.referring.get(task.item_of or task.task_id, ()):
         run_id = context.side_effect("run id", lambda: context.run_id)  # a fork replays these entries under another id
         outcome = end.code if end.code in ("finished", "cancelled") else "failed"
-        scopes[RUN] = {"error": end.reason or None, "outcome": outcome, "id": run_id}
+        scopes[RUN] = {"error": str(end.reason) or None, "outcome": outcome, "id": run_id}
     return scopes
 
 
-def _met(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tuple[bool, str]:
+def _met(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, Any], context: StepContext) -> tuple[bool, Text]:
     """Return if the ``when`` of a task is met, and else the reason; recorded, as the evaluation of a condition is."""
-    met, why = context.side_effect(f"when of {task.task_id}", lambda: [*InputCondition(task.when).evaluate(arguments, memory.params)])
-    return bool(met), str(why)
+
+    def evaluation() -> Any:
+        return round_trip(InputCondition(task.when).evaluate(arguments, memory.params))
+
+    return msgspec.convert(context.side_effect(f"when of {task.task_id}", evaluation), tuple[bool, Text])
 
 
 def _recovery(memory: ConstellationMemory, task: TaskStar) -> RecoveryPolicy:
@@ -244,8 +250,7 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     elif event.verb == "respond":
         settle_task(memory, schedule, task, Completed(result=event.value), context)
     else:
-        why = f"{context.actor} said no" + (f": {event.reason}" if event.reason else "")
-        error = TaskError(code="rejected", message=why)
+        error = TaskError(code="rejected", why=phrase("said_no", by=context.actor, because=event.reason))
         if kind == DEVICE:
             stop_attempt(memory, attempt.first, attempt, context)
         settled: Event = Failed(error=error) if kind == INTERRUPTION else Stopped(error=error)
@@ -267,7 +272,7 @@ def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: Attempt
             put_device_question(memory, schedule, msgspec.structs.replace(attempt, first=key), event.question, context)
             _wake_at_passed_deadline(memory, attempt, task, context)
             return
-        error = TaskError(code="bad_result", message=f"{attempt.device} has asked {MAX_LEGS} questions and not returned a result")
+        error = TaskError(code="bad_result", why=phrase("only_questions", device=attempt.device, count=MAX_LEGS))
     if may_run and error is not None and (error.code in DETACHED_BY or event.question is not None):
         stop_attempt(memory, key, attempt, context)
     memory.handles.pop(key, None)
@@ -284,7 +289,7 @@ def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: Attempt
         memory.wake_up_at(not_before)
         move_task(schedule, task, Retried(error=error, not_before=not_before), context)
     elif error.code in ("interrupted", "device_lost") and not never_began:
-        prompt = f"{named(task)}{where(attempt)} was interrupted and may have finished ({error.message}). Run it again?"
+        prompt = f"{named(task)}{where(attempt)} was interrupted and may have finished ({error.words}). Run it again?"
         may_have_happened(memory, schedule, attempt, prompt, context)
     else:
         settle_task(memory, schedule, task, Failed(error=error), context)
@@ -361,8 +366,8 @@ def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, cont
             task = schedule.constellation.tasks[task_id]
             final = [line.verdict.reason for line in lines if line.source not in open_batches and line.verdict is not None]
             if final and (task.join == "all" or len(final) == len(lines)):
-                why = final[0] if task.join == "all" else f"none of its dependencies is satisfied: {'; '.join(final[:NAMED])}"
-                settle_task(memory, schedule, task, Skipped(error=TaskError(code="unsatisfied", message=why)), context)
+                why = final[0] if task.join == "all" else phrase("none_satisfied", reasons=final)
+                settle_task(memory, schedule, task, Skipped(error=task_error("unsatisfied", why)), context)
                 progress = changed = True
     return changed
 
@@ -379,19 +384,19 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
         late = attempt.deadline_at is not None and attempt.deadline_at <= context.at
         if late or is_expired(memory, inquiry, context):
             cancel_attempt(memory, inquiry, context)
-            # Without the id of the question: a task can refer to this text, and a fork has other ids
-            limit = f"{task.deadline_s or 0:g} s of the start of the run" if late else f"{memory.options.inquiry_timeout_s or 0:g} s"
-            why = f"nobody answered in time (within {limit})" if context.rules >= EXTENDED else f"nobody answered in time: {inquiry}"
-            error = TaskError(code="deadline" if late else "rejected", message=why)
+            # Without the id of the question: a task can refer to these words, and a fork has other ids
+            limit_s = task.deadline_s if late else memory.options.inquiry_timeout_s
+            why = phrase("unanswered_by_deadline" if late else "unanswered", limit_s=limit_s or 0.0)
+            error = TaskError(code="deadline" if late else "rejected", why=why)
             settle_task(memory, schedule, task, Failed(error=error), context)
     for task in schedule.constellation.in_order_with_items():
         if task.deadline_s is not None and task.editable and memory.started_at + task.deadline_s <= context.at:
-            error = TaskError(code="deadline", message=f"not started within {task.deadline_s:g} s of the start of the run")
+            error = TaskError(code="deadline", why=phrase("not_started", limit_s=task.deadline_s))
             settle_task(memory, schedule, task, Failed(error=error), context)
 
 
 def stop_all(
-    memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext, roles: Collection[str] = ("task", *HANDLERS)
+    memory: ConstellationMemory, schedule: TaskSchedule, why: Text, context: StepContext, roles: Collection[str] = ("task", *HANDLERS)
 ) -> None:
     """Cancel every task of these roles that has not ended, and its outstanding effect."""
     schedule.startable.clear()
@@ -401,6 +406,6 @@ def stop_all(
         if task.effect_id:
             cancel_attempt(memory, task.effect_id, context, why)
         if not task.settled:
-            move_task(schedule, task, Stopped(error=TaskError(code="cancelled", message=why)), context)
+            move_task(schedule, task, Stopped(error=task_error("cancelled", why)), context)
             if task.item_of:
                 count(schedule, task, context)

@@ -30,6 +30,7 @@ from asterism.constellation.model.line import DependencyType, TaskStarLine
 from asterism.constellation.model.references import RESERVED
 from asterism.constellation.model.specs import line_of, task_of
 from asterism.constellation.model.task import EDITABLE, TaskStar
+from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.errors import InvalidInput
 
 Check = Callable[[Applied], None]
@@ -91,7 +92,7 @@ class _Batch:
         self._unlinked: dict[str, None] = {}
         self._removed_tasks: dict[str, None] = {}
         self._removed_lines: dict[str, None] = {}
-        self._notes: list[str] = []
+        self._notes: list[Phrase] = []
         self._was_clean = not constellation.dirty
 
     def apply(self, edit: Edit) -> None:
@@ -149,11 +150,11 @@ class _Batch:
 
     def _build(self, edit: BuildConstellation) -> None:
         if edit.plan.params:
-            raise EditRefused("bad_content", "params", "a plan has its parameters when it is submitted; write the values here")
+            raise EditRefused("bad_content", "params", phrase("params_in_edit"))
         if edit.clear and self._it.tasks and not self._equals(edit.plan):
             started = [task.task_id for task in self._it.in_order() if not task.editable]
             if started:
-                raise EditRefused("read_only", started[0], f"it is {self._it.tasks[started[0]].status}; clear=true would remove it")
+                raise EditRefused("read_only", started[0], phrase("cleared_started", status=self._it.tasks[started[0]].status))
             for task_id in list(self._it.tasks):
                 self._remove_task(RemoveTask(task_id=task_id))
         for task in edit.plan.tasks:
@@ -161,7 +162,7 @@ class _Batch:
         for line in edit.plan.dependencies:
             self._add_line(line, check_cycle=False)
         if cycle := self._it.cycle():
-            raise EditRefused("cycle", " -> ".join(cycle), "the plan has a cycle; a task cannot wait for itself")
+            raise EditRefused("cycle", " -> ".join(cycle), phrase("plan_cycle"))
 
     def _equals(self, plan: PlanDocument) -> bool:
         tasks, lines = self._it.tasks, self._it.lines
@@ -177,19 +178,19 @@ class _Batch:
         existing = self._it.tasks.get(spec.task_id)
         if existing is not None:
             if not _same_task(existing, spec):
-                raise EditRefused("different_content", spec.task_id, "a task of that id is there with different content; use update_task")
-            self._notes.append(f"add_task {spec.task_id}: it is there already")
+                raise EditRefused("different_content", spec.task_id, phrase("task_differs"))
+            self._notes.append(phrase("there_already", edit="add_task", id=spec.task_id))
             return
         if self._extended and spec.task_id in RESERVED:
-            raise EditRefused("bad_content", spec.task_id, f"this id is taken, as ${{{spec.task_id}}} refers to something else")
+            raise EditRefused("bad_content", spec.task_id, phrase("reserved_id", task_id=spec.task_id))
         if len(self._it.tasks) - self._it.item_count >= MAX_TASKS:
-            raise EditRefused("too_many", spec.task_id, f"a constellation has at most {MAX_TASKS} tasks")
+            raise EditRefused("too_many", spec.task_id, phrase("too_many_tasks", most=MAX_TASKS))
         _check_role(spec)
         self._put_task(task_of(spec))
 
     def _remove_task(self, edit: RemoveTask) -> None:
         if edit.task_id not in self._it.tasks and edit.task_id in self._it.removed_tasks:
-            self._notes.append(f"remove_task {edit.task_id}: it was removed already")
+            self._notes.append(phrase("removed_already", edit="remove_task", id=edit.task_id))
             return
         task = self._editable(edit.task_id)
         for line in self._it.lines_out(task.task_id):
@@ -202,19 +203,19 @@ class _Batch:
         task = self._known(edit.task_id)
         unknown = sorted(set(edit.changes) - set(TaskSpec.__struct_fields__[1:]))
         if unknown:
-            allowed = ", ".join(TaskSpec.__struct_fields__[1:])
-            raise EditRefused("bad_content", f"{edit.task_id}.{unknown[0]}", f"unknown field; a task's fields are {allowed}")
+            why = phrase("unknown_field", fields=TaskSpec.__struct_fields__[1:])
+            raise EditRefused("bad_content", f"{edit.task_id}.{unknown[0]}", why)
         try:
             spec = parse_task({**msgspec.to_builtins(spec_of(task)), **edit.changes}, edit.task_id)
         except InvalidInput as error:
             raise EditRefused("bad_content", edit.task_id, str(error)) from None
         if spec.role != task.role:
-            raise EditRefused("bad_content", f"{edit.task_id}.role", "it cannot change; remove the task and add it again")
+            raise EditRefused("bad_content", f"{edit.task_id}.role", phrase("role_fixed"))
         _check_role(spec)
         before = {field: getattr(task, field) for field in edit.changes}
         after = {field: getattr(spec, field) for field in edit.changes}
         if _to_json(before) == _to_json(after):
-            self._notes.append(f"update_task {edit.task_id}: it is so already")
+            self._notes.append(phrase("so_already", edit="update_task", id=edit.task_id))
             return
         self._editable(edit.task_id)
         self._set_fields(task, before, after)
@@ -227,21 +228,20 @@ class _Batch:
         existing = self._it.lines.get(line_id) or self._it.line_between(spec.source, spec.target)
         if existing is not None:
             if not _same_line(existing, spec):
-                why = f"{existing.line_id} is there with different content; use update_dependency, or another id"
-                raise EditRefused("different_content", line_id, why)
-            self._notes.append(f"add_dependency {existing.line_id}: it is there already")
+                raise EditRefused("different_content", line_id, phrase("line_differs", line=existing.line_id))
+            self._notes.append(phrase("there_already", edit="add_dependency", id=existing.line_id))
             return
         self._known(spec.source)
         self._editable(spec.target)
         if spec.source == spec.target:
-            raise EditRefused("cycle", f"{spec.source} -> {spec.target}", "a task cannot wait for itself")
+            raise EditRefused("cycle", f"{spec.source} -> {spec.target}", phrase("self_cycle"))
         if check_cycle and (cycle := self._it.cycle_through(spec.source, spec.target)):
-            raise EditRefused("cycle", " -> ".join(cycle), f"{spec.source} -> {spec.target} would close this cycle")
+            raise EditRefused("cycle", " -> ".join(cycle), phrase("closes_cycle", source=spec.source, target=spec.target))
         self._place_line(self._line(spec))
 
     def _remove_dependency(self, edit: RemoveDependency) -> None:
         if edit.dependency_id not in self._it.lines and edit.dependency_id in self._it.removed_lines:
-            self._notes.append(f"remove_dependency {edit.dependency_id}: it was removed already")
+            self._notes.append(phrase("removed_already", edit="remove_dependency", id=edit.dependency_id))
             return
         line = self._known_line(edit.dependency_id)
         self._editable(line.target)
@@ -254,7 +254,7 @@ class _Batch:
         condition = unchanged if edit.condition is None else edit.condition
         spec = LineSpec(id=line.line_id, source=line.source, target=line.target, type=kind, condition=condition)
         if _same_line(line, spec):
-            self._notes.append(f"update_dependency {line.line_id}: it is so already")
+            self._notes.append(phrase("so_already", edit="update_dependency", id=line.line_id))
             return
         self._editable(line.target)
         changed = self._line(spec)
@@ -279,19 +279,19 @@ class _Batch:
             return task
         of, bracket, _ = task_id.partition("[")
         if bracket and of in self._it.tasks:
-            raise EditRefused("read_only", task_id, f"it is an item of {of}, and items cannot be edited; {of} can be until it starts")
-        raise EditRefused("unknown_task", task_id, "there is no such task")
+            raise EditRefused("read_only", task_id, phrase("is_item", of=of))
+        raise EditRefused("unknown_task", task_id, phrase("no_such_task"))
 
     def _editable(self, task_id: str) -> TaskStar:
         task = self._known(task_id)
         if task.status not in EDITABLE:
-            raise EditRefused("read_only", task_id, f"it is {task.status}; only PENDING and WAITING_DEPENDENCY tasks may be edited")
+            raise EditRefused("read_only", task_id, phrase("not_editable", status=task.status))
         return task
 
     def _known_line(self, line_id: str) -> TaskStarLine:
         line = self._it.lines.get(line_id)
         if line is None:
-            raise EditRefused("unknown_dependency", line_id, "there is no such dependency")
+            raise EditRefused("unknown_dependency", line_id, phrase("no_such_dependency"))
         return line
 
     def _line(self, spec: LineSpec) -> TaskStarLine:
@@ -360,8 +360,7 @@ class _Batch:
 
 def _check_role(spec: TaskSpec) -> None:
     if spec.role != "task" and spec.deadline_s is not None:
-        why = "a deadline counts from the start of the run; a handler has a timeout_s instead"
-        raise EditRefused("bad_content", f"{spec.task_id}.deadline_s", why)
+        raise EditRefused("bad_content", f"{spec.task_id}.deadline_s", phrase("handler_deadline"))
 
 
 def spec_of(task: TaskStar) -> TaskSpec:

@@ -22,6 +22,7 @@ from typing import Any
 from cel_expr_python import cel
 
 from asterism.constellation.model.references import PARAMS
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.errors import InvalidInput
 
 Facts = Mapping[str, Mapping[str, Any]]
@@ -104,10 +105,10 @@ class InputCondition:
         self.params = _param_names(text, bare)
         self._most = _most(text, bare)
 
-    def evaluate(self, inputs: Mapping[str, Any], params: Mapping[str, Any] = NOTHING) -> tuple[bool, str]:
+    def evaluate(self, inputs: Mapping[str, Any], params: Mapping[str, Any] = NOTHING) -> tuple[bool, Text]:
         """Evaluate over the inputs by name, as ``Condition.evaluate`` does; an input named ``params`` comes before the parameters."""
         data = _used(params, self) | {name: inputs[name] for name in self.names if name in inputs}
-        return _decide(self, self._compiled, data, self._most, f"there is no input {', '.join(sorted(self.names - data.keys()))}")
+        return _decide(self, self._compiled, data, self._most, phrase("no_input", names=sorted(self.names - data.keys())))
 
 
 class Condition:
@@ -144,7 +145,7 @@ class Condition:
         """Return the result fields it names, to check against a known output of the skill."""
         return self.names - _FIXED
 
-    def evaluate(self, result: Any, status: str, ancestors: Facts, params: Mapping[str, Any] = NOTHING) -> tuple[bool, str]:
+    def evaluate(self, result: Any, status: str, ancestors: Facts, params: Mapping[str, Any] = NOTHING) -> tuple[bool, Text]:
         """Evaluate the condition on the result and status of its source, and on its target's ancestors.
 
         ``params`` are the values of the plan's parameters; in a plan without any, ``params`` is a field of the result.
@@ -158,24 +159,27 @@ class Condition:
         data = {name: fields[name] for name in self.fields if name in fields} | _used(params, self)
         data |= {"result": result, "status": status, "tasks": tasks}
         missing = sorted(self.fields - data.keys())
-        why = f"the result has no {', '.join(missing)}; has(result.{missing[0]}) asks" if missing else ""
+        why = phrase("no_result_field", names=missing, first=missing[0]) if missing else None
         if missing == [PARAMS] and self.params:
-            why = "the plan has no parameters, and the result has no params"
+            why = phrase("no_params")
         return _decide(self, self._compiled, data, self._most, why)
 
 
-def _decide(asked: Condition | InputCondition, compiled: Any, data: Mapping[str, Any], most: int, missing: str) -> tuple[bool, str]:
+def _decide(
+    asked: Condition | InputCondition, compiled: Any, data: Mapping[str, Any], most: int, missing: Phrase | None
+) -> tuple[bool, Text]:
     """Return if a condition is met, else the reason; ``missing`` is the reason if it needs a name that is not there."""
     if _has_more([data[name] for name in asked.names if name in data], most):
-        return False, f"{asked.text}: it may look at {most} values, and there are more; have the task return a summary"
+        return False, phrase("condition_too_wide", condition=asked.text, most=most)
     try:
         value = compiled.eval(data=data)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-        return False, f"{asked.text}: {_words(error)}"
+        return False, phrase("condition_error", condition=asked.text, why=_words(error))
     if value.type() == cel.Type.ERROR:
-        return False, f"{asked.text}: {missing if _UNBOUND.search(str(value.value())) else _words(value.value())}"
+        is_missing = _UNBOUND.search(str(value.value()))
+        return False, phrase("condition_error", condition=asked.text, why=(missing or "") if is_missing else _words(value.value()))
     if value.type() != cel.Type.BOOL:
-        return False, f"{asked.text}: gives {value.type().name()}, not yes or no"
+        return False, phrase("condition_type", condition=asked.text, type=value.type().name())
     if value.value():
         return True, ""
     named = asked.fields if isinstance(asked, Condition) else asked.names
@@ -183,7 +187,8 @@ def _decide(asked: Condition | InputCondition, compiled: Any, data: Mapping[str,
     if asked.params and isinstance(shown.get(PARAMS), Mapping):
         used = shown.pop(PARAMS)
         shown |= {f"{PARAMS}.{name}": used[name] for name in asked.params if name in used}
-    return False, f"{asked.text} is false{_shown(shown)}"
+    values = [phrase("value_is", name=name, value=_short(shown[name])) for name in sorted(shown)]
+    return False, phrase("condition_false", condition=asked.text, values=values)
 
 
 def _used(params: Mapping[str, Any], asked: Condition | InputCondition) -> dict[str, Any]:
@@ -209,11 +214,6 @@ def _has_more(values: list[Any], most: int) -> bool:
         if found + len(pending) > most:
             return True
     return False
-
-
-def _shown(fields: Mapping[str, Any]) -> str:
-    shown = ", ".join(f"{name} is {_short(fields[name])}" for name in sorted(fields))
-    return f": {shown}" if shown else ""
 
 
 def _short(value: Any) -> str:

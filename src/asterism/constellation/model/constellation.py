@@ -19,6 +19,7 @@ from asterism.constellation.model.line import Evaluation, TaskStarLine, named_by
 from asterism.constellation.model.references import INDEX, INPUTS, ITEM, PARAMS, RUN, SECRET, references
 from asterism.constellation.model.specs import WrittenConstellation, line_of, task_of
 from asterism.constellation.model.task import SETTLED, TaskStar
+from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.errors import InvalidInput
 
 
@@ -264,33 +265,33 @@ class TaskConstellation:
         """Return a cycle of the graph as a path; None if there is none. O(n + e)."""
         return find_cycle(self.tasks, lambda task_id: self._out[task_id])
 
-    def why_misplaced(self, line: TaskStarLine) -> str:
-        """Return why a dependency joins a handler to a task of another role, in words; empty if it does not."""
-        same = self.tasks[line.source].role == self.tasks[line.target].role
-        return "" if same else "an on_failure or finally task waits for all other tasks, and depends on tasks of its kind only"
+    def why_misplaced(self, line: TaskStarLine) -> Phrase | None:
+        """Return why a dependency joins a handler to a task of another role; None if it does not."""
+        return None if self.tasks[line.source].role == self.tasks[line.target].role else phrase("misplaced")
 
-    def why_unresolvable(self, task_id: str, *, extended: bool = True, advises: bool = False) -> str:
-        """Return the reference to a task that is not upstream, and what to add, in words; a handler may refer to every task."""
+    def why_unresolvable(self, task_id: str, *, extended: bool = True, advises: bool = False) -> Phrase | None:
+        """Return the reference to a task that is not upstream, and what to add; a handler may refer to every task."""
         is_handler, has_items = self.tasks[task_id].role != "task", self.tasks[task_id].for_each is not None
-        wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self.referring.get(task_id, ()))]
+        wanted = [(source, "") for source in sorted(self.referring.get(task_id, ()))]
         for line in self.lines_in(task_id) if self._named_in else ():
-            wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in named_by(line)]
+            wanted += [(source, line.line_id) for source in named_by(line)]
         if not wanted:
-            return ""
+            return None
         upstream = self.ancestors(task_id)
-        for source, what, text in wanted:
+        for source, line_id in wanted:
             known, is_run = source in self.tasks, extended and source == RUN
             is_item = extended and not known and source in (ITEM, INDEX)
             is_other = (is_item and has_items) or (extended and not known and source in (PARAMS, SECRET))
             if source in upstream or (is_handler and (known or is_run)) or is_other:
                 continue  # names of parameters, and of the run, are checked with the fleet
             if is_item:
-                return f"{what} {text}, but only a task with for_each has it"
-            missing = f"there is no task {source}" if is_handler else f"{source} is not upstream of it"
+                return phrase("unresolvable", source=source, line=line_id, problem="no_item")
+            if is_run and not known:
+                return phrase("unresolvable", source=source, line=line_id, problem="no_end")
             advice = advises and known and source != task_id and not is_handler and not self.cycle_through(source, task_id)
-            missing += f'; add to the plan: "dependencies": [{{"from": "{source}", "to": "{task_id}"}}]' if advice else ""
-            return f"{what} {text}, but {'only on_failure and finally tasks have it' if is_run and not known else missing}"
-        return ""
+            problem = "unknown" if is_handler else "not_upstream"
+            return phrase("unresolvable", source=source, line=line_id, problem=problem, target=task_id if advice else "")
+        return None
 
     # -- documents ---------------------------------------------------------------------------------
 
@@ -310,6 +311,17 @@ class TaskConstellation:
             "removed_tasks": sorted(self.removed_tasks),
             "removed_dependencies": sorted(self.removed_lines),
         }
+
+    def shown(self) -> dict[str, Any]:
+        """Return :meth:`to_dict` with errors and reasons in words."""
+        found = self.to_dict()
+        for task in found["tasks"]:
+            if error := self.tasks[task["task_id"]].error:
+                task["error"] = {"code": error.code, "message": error.words}
+        for line in found["dependencies"]:
+            if verdict := self.lines[line["id"]].verdict:
+                line["verdict"] = {"satisfied": verdict.satisfied, "reason": str(verdict.reason)}
+        return found
 
     def to_json(self, indent: int | None = None) -> str:
         """Return :meth:`to_dict` as JSON text."""
@@ -332,8 +344,8 @@ class TaskConstellation:
         for spec in plan.tasks:
             constellation.insert_task(task_of(spec))
         for spec_of_line in plan.dependencies:
-            if why := constellation.why_not_joined(spec_of_line.source, spec_of_line.target):
-                raise InvalidInput(f"dependency {spec_of_line.line_id}: {why}")
+            if unjoined := constellation.why_not_joined(spec_of_line.source, spec_of_line.target):
+                raise InvalidInput(f"dependency {spec_of_line.line_id}: {unjoined}")
             constellation.insert_line(line := line_of(spec_of_line))
             if why := constellation.why_misplaced(line):
                 raise InvalidInput(f"dependency {line.line_id}: {why}")

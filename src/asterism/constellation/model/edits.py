@@ -13,6 +13,7 @@ import msgspec
 from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
 from asterism.constellation.model.line import DependencyType
 from asterism.engine.kernel.data import check_encodable
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.refusal import CodedRefusal
 from asterism.errors import InvalidInput
 
@@ -42,11 +43,11 @@ MAX_EDITS = 1000
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """The reason of a refused edit: a code, the subject ``what``, and ``why`` in words."""
+    """The reason of a refused edit: a code, the subject ``what``, and ``why``."""
 
     code: RefusalCode
     what: str
-    why: str
+    why: Text
 
 
 class EditRefused(CodedRefusal):
@@ -56,7 +57,7 @@ class EditRefused(CodedRefusal):
         refusal: the first refusal.
     """
 
-    def __init__(self, code: RefusalCode, what: str, why: str, index: int | None = None) -> None:
+    def __init__(self, code: RefusalCode, what: str, why: Text, index: int | None = None) -> None:
         self.refusal = Refusal(code=code, what=what, why=why)
         super().__init__(code, what, why, index)
 
@@ -122,7 +123,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         lines: ids of added or changed dependencies.
         removed_tasks, removed_lines: ids of removed ones, including those added again.
         targets: ids of the tasks whose dependencies were added, changed or removed.
-        notes: edits that changed nothing, in words.
+        notes: edits that changed nothing.
     """
 
     changed: bool = False
@@ -131,7 +132,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     removed_tasks: tuple[str, ...] = ()
     removed_lines: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Phrase, ...] = ()
 
 
 def parse_actions(actions: Sequence[Any]) -> list[Edit]:
@@ -141,7 +142,7 @@ def parse_actions(actions: Sequence[Any]) -> list[Edit]:
         EditRefused: too many edits, or the first that is invalid, with its index.
     """
     if len(actions) > MAX_EDITS:
-        raise EditRefused("too_many", "actions", f"{len(actions)} edits at once; at most {MAX_EDITS}")
+        raise EditRefused("too_many", "actions", phrase("too_many_edits", count=len(actions), most=MAX_EDITS))
     edits: list[Edit] = []
     for index, action in enumerate(actions):
         try:
@@ -188,13 +189,13 @@ def parse_action(value: Any, where: str = "action") -> Edit:
         EditRefused: unknown tool, or invalid parameters.
     """
     if not isinstance(value, Mapping):
-        raise EditRefused("bad_content", where, f"expected an object with tool and parameters, got {type(value).__name__}")
+        raise EditRefused("bad_content", where, phrase("no_edit", given=type(value).__name__))
     tool = next((value[key] for key in ("tool", "function", "action") if isinstance(value.get(key), str)), "")
     given: Any = next((value[key] for key in ("parameters", "arguments") if key in value), {})
     if tool not in _PARSERS:
-        raise EditRefused("unknown_edit", where, f"unknown tool {tool!r}; the tools are {', '.join(_PARSERS)}")
+        raise EditRefused("unknown_edit", where, phrase("unknown_tool", tool=tool, tools=list(_PARSERS)))
     if not isinstance(given, Mapping):
-        raise EditRefused("bad_content", where, f"the parameters of {tool} are an object, not {type(given).__name__}")
+        raise EditRefused("bad_content", where, phrase("parameters_type", tool=tool, given=type(given).__name__))
     try:
         check_encodable(given, "parameters")
         return _PARSERS[tool](dict(given))

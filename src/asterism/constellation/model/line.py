@@ -10,6 +10,7 @@ import msgspec
 
 from asterism.constellation.model.condition import NOTHING, Condition, Facts
 from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.engine.kernel.phrase import Text, phrase
 
 
 class DependencyType(StrEnum):
@@ -25,7 +26,7 @@ class Evaluation(msgspec.Struct, frozen=True, gc=False):
     """The result of evaluating a dependency, with a reason if it is not satisfied."""
 
     satisfied: bool
-    reason: str = ""
+    reason: Text = ""
 
 
 class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -80,12 +81,12 @@ def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts, params: Map
     if line.type is not DependencyType.CONDITIONAL:
         if TRUTH_TABLE[line.type][source.status]:
             return _SATISFIED
-        return Evaluation(satisfied=False, reason=f"{source.task_id} is {source.status}")
+        return Evaluation(satisfied=False, reason=phrase("task_is", task=source.task_id, status=source.status))
     condition = Condition(line.condition)
     if source.status is _COMPLETED or (source.status is _FAILED and condition.refers_to_status):
         met, reason = condition.evaluate(source.result, source.status, ancestors, params)
         return Evaluation(met, reason)
-    return Evaluation(satisfied=False, reason=f"{source.task_id} is {source.status}")
+    return Evaluation(satisfied=False, reason=phrase("task_is", task=source.task_id, status=source.status))
 
 
 def named_by(line: TaskStarLine) -> list[str]:

@@ -22,6 +22,7 @@ from asterism.constellation.model.resolution import best_match, check_line, chec
 from asterism.constellation.model.specs import task_of
 from asterism.constellation.model.task import TaskStar
 from asterism.engine.kernel.data import round_trip
+from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import AgentProfile, Fleet
 from asterism.errors import InvalidInput, did_you_mean
 
@@ -245,7 +246,7 @@ def _check_nested(
     task: TaskStar, fleet: Fleet, match: Match, path: str, *, extended: bool, conditions_use_params: bool, check_each: TaskCheck | None
 ) -> None:
     if path.count("/") >= MAX_NESTED:
-        raise EditRefused("too_many", task.task_id, f"more than {MAX_NESTED} constellations within each other")
+        raise EditRefused("too_many", task.task_id, phrase("nested_too_deep", most=MAX_NESTED))
     nested, plan = TaskConstellation(), nested_plan(task)
     _check_params(task, plan)
 

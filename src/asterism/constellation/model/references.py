@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from asterism.engine.kernel.data import texts_of
+from asterism.engine.kernel.phrase import Phrase, phrase
 
 INPUTS = "inputs"
 """Name that refers to the inputs of the task that a nested constellation carries out."""
@@ -44,7 +45,20 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)\}")
 
 
 class MissingReference(LookupError):
-    """A reference names something that a result does not have."""
+    """A reference names something that a result does not have.
+
+    Attributes:
+        why: what it names, and what is there.
+    """
+
+    def __init__(self, why: Phrase) -> None:
+        self.why = why
+        super().__init__(str(why))
+
+
+def written_as(source: str, path: Iterable[str]) -> str:
+    """Return a reference as a plan has it."""
+    return f"${{{'.'.join((source, *path))}}}"
 
 
 def is_reference(text: str) -> bool:
@@ -139,8 +153,9 @@ def _found(match: re.Match[str], value_of: Callable[[str, str], Any]) -> Any:
         elif isinstance(found, list) and field.isdigit() and int(field) < len(found):
             found = found[int(field)]
         else:
-            whose = "the item" if match[1] == ITEM else f"the result of {match[1]}"
-            raise MissingReference(f"{match[0]}: {whose} has no {field!r}")
+            raise MissingReference(
+                phrase("item_lacks" if match[1] == ITEM else "result_lacks", reference=match[0], task=match[1], field=field)
+            )
     return found
 
 

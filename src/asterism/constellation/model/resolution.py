@@ -24,18 +24,20 @@ from asterism.constellation.model.references import (
     INPUTS,
     ITEM,
     PARAMS,
+    RUN,
     RUN_FIELDS,
     SECRET,
     MissingReference,
     references,
     resolve,
+    written_as,
 )
 from asterism.constellation.model.secret_use import check_secrets
 from asterism.constellation.model.skill_ranker import clear_match, rank
 from asterism.constellation.model.task import TaskStar, TaskStatus
 from asterism.engine.kernel.data import is_file
+from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import HERE, JSON_TYPES, AgentProfile, Fleet, Skill, skill_of
-from asterism.errors import did_you_mean
 
 REPORTED = ("summary", "total_tasks", "completed", "failed", "skipped", "cancelled", "results")
 """Fields of the result of a task with a nested constellation."""
@@ -62,17 +64,15 @@ def skill_for(task: TaskStar | TaskSpec, fleet: Fleet, match: Callable[[str, Age
     """
     if task.constellation is not None:
         if task.device or task.skill:
-            raise EditRefused("bad_content", task.task_id, "a task with a constellation of its own has no device and no skill")
+            raise EditRefused("bad_content", task.task_id, phrase("nested_has_device"))
         return ""
     profile = fleet.get(task.device)
     if profile is None:
-        why = f"unknown device {task.device!r}" if task.device else "it names no device"
-        raise EditRefused("unknown_device", task.task_id, f"{why}; the fleet has {', '.join(fleet) or 'no device'}")
+        raise EditRefused("unknown_device", task.task_id, phrase("unknown_device", device=task.device, fleet=list(fleet)))
     if task.skill:
         if profile.skill(task.skill) is None:
-            raise EditRefused(
-                "unknown_skill", task.task_id, f"{profile.device_id} has no skill {task.skill!r}; {_nearest(task.skill, profile)}"
-            )
+            why = phrase("no_skill", device=profile.device_id, skill=task.skill, nearest=_nearest(task.skill, profile))
+            raise EditRefused("unknown_skill", task.task_id, why)
         return task.skill
     if profile.natural_language:
         return ""
@@ -81,19 +81,17 @@ def skill_for(task: TaskStar | TaskSpec, fleet: Fleet, match: Callable[[str, Age
     words = f"{task.name.replace('_', ' ')} {task.description}".strip()
     matched = match(words, profile)
     if matched is None:
-        why = f"{profile.device_id} has no skill {task.name!r}" if task.name else f"it names no skill of {profile.device_id}"
-        names = [skill.name for skill in profile.skills]
-        raise EditRefused("unknown_skill", task.task_id, f"{why}{did_you_mean(task.name, names) or f'; {_nearest(words, profile)}'}")
+        names, nearest = [skill.name for skill in profile.skills], _nearest(words, profile)
+        why = phrase("no_skill_of_name", device=profile.device_id, name=task.name, skills=names, nearest=nearest)
+        raise EditRefused("unknown_skill", task.task_id, why)
     if not matched:
-        raise EditRefused(
-            "unknown_skill", task.task_id, f"no skill of {profile.device_id} clearly fits {words!r}; {_nearest(words, profile)}"
-        )
+        why = phrase("no_skill_fits", device=profile.device_id, words=words, nearest=_nearest(words, profile))
+        raise EditRefused("unknown_skill", task.task_id, why)
     return matched
 
 
-def _nearest(words: str, profile: AgentProfile) -> str:
-    ranked = [found.skill.name for found in rank(words, profile.skills)][:NEAREST] or [skill.name for skill in profile.skills[:NEAREST]]
-    return f"nearest: {', '.join(ranked)}" if ranked else "it has no skills"
+def _nearest(words: str, profile: AgentProfile) -> list[str]:
+    return [found.skill.name for found in rank(words, profile.skills)][:NEAREST] or [skill.name for skill in profile.skills[:NEAREST]]
 
 
 def check_task(
@@ -127,7 +125,7 @@ def check_task(
     for source, path in references(with_items(task.inputs, task.for_each)):
         if source == INPUTS:
             if not path or path[0] not in inputs:
-                why = f"it refers to ${{{'.'.join((INPUTS, *path))}}}, and its constellation is given {', '.join(inputs) or 'no inputs'}"
+                why = phrase("not_an_input", reference=written_as(source, path), inputs=list(inputs))
                 raise EditRefused("bad_reference", task.task_id, why)
             continue
         if source not in constellation.tasks and source in (ITEM, INDEX, SECRET):
@@ -143,23 +141,20 @@ def check_task(
             if extended and path == (ERROR,):
                 _check_error(source, task, constellation)
                 continue
-            why = f"the result of {source} has no {path[0]!r}; it has {', '.join(sorted(fields))}"
+            why = phrase("no_field", source=source, field=path[0], fields=sorted(fields))
             raise EditRefused("bad_reference", task.task_id, why)
 
 
 def _check_into_items(task_id: str, source: str, path: tuple[str, ...]) -> None:
     if path[0] != FAILED and not path[0].isdigit():
-        why = (
-            f"the result of {source} is the list of its items' results, and has no {path[0]!r}; ${{{source}.{FAILED}}} has the failed items"
-        )
-        raise EditRefused("bad_reference", task_id, why)
+        raise EditRefused("bad_reference", task_id, phrase("no_field_of_items", source=source, field=path[0]))
 
 
 def _check_name(task_id: str, source: str, path: tuple[str, ...], names: Collection[str]) -> None:
     if path and path[0] in names:
         return
-    there = did_you_mean(path[0] if path else "", names) or f"; there is {', '.join(names) or 'none'}"
-    raise EditRefused("bad_reference", task_id, f"it refers to ${{{'.'.join((source, *path))}}}{there}")
+    why = phrase("unknown_name", reference=written_as(source, path), name=path[0] if path else "", names=list(names))
+    raise EditRefused("bad_reference", task_id, why)
 
 
 def _check_has_process(task: TaskStar, fleet: Fleet) -> None:
@@ -167,19 +162,18 @@ def _check_has_process(task: TaskStar, fleet: Fleet) -> None:
     what = "env" if task.env else "folder"
     profile = fleet.get(task.device)
     if profile is not None and profile.child is not None:
-        why = f"the tasks of {task.device!r}, a device of kind {profile.kind}, are runs of their own"
+        why = phrase("runs_of_their_own", what=what, device=task.device, kind=profile.kind)
     elif task.device == HERE and task.resolved_skill.startswith("<"):
-        why = f"function {task.resolved_skill} runs in a thread of the program; define it at the top level of a file"
+        why = phrase("function_in_thread", what=what, function=task.resolved_skill)
     else:
         return
-    raise EditRefused("bad_content", task.task_id, f"it cannot have its own {what}: {why}")
+    raise EditRefused("bad_content", task.task_id, why)
 
 
 def _check_when(task: TaskStar, skill: Skill | None, params: Collection[str]) -> None:
     known = dict.fromkeys((*task.inputs, *(skill.parameter_names() if skill else ())))
     for name in sorted(InputCondition(task.when).names - known.keys() - ({PARAMS} if params else set())):
-        why = f"when: {task.when!r} asks for {name!r}, the inputs are {', '.join(known) or 'none'}{did_you_mean(name, known)}"
-        raise EditRefused("bad_reference", task.task_id, why)
+        raise EditRefused("bad_reference", task.task_id, phrase("unknown_in_when", when=task.when, name=name, inputs=list(known)))
 
 
 def _check_error(source: str, task: TaskStar, constellation: TaskConstellation) -> None:
@@ -187,8 +181,7 @@ def _check_error(source: str, task: TaskStar, constellation: TaskConstellation) 
     above = constellation.ancestors(task.task_id)
     for line in constellation.lines_out(source):
         if (line.target == task.task_id or line.target in above) and not admits_failure(line):
-            why = f"${{{source}.{ERROR}}} is always null, as {line.line_id} is {line.type}; COMPLETION_ONLY also admits a failure"
-            raise EditRefused("bad_reference", task.task_id, why)
+            raise EditRefused("bad_reference", task.task_id, phrase("error_never", source=source, line=line.line_id, type=line.type))
 
 
 _ACCEPTED: Mapping[str, tuple[type, ...]] = {**JSON_TYPES, "integer": (int, str), "number": (int, float, str), "boolean": (bool, int, str)}
@@ -204,14 +197,14 @@ def check_inputs(task_id: str, inputs: Mapping[str, Any], skill: Skill) -> None:
     properties = skill.parameters.get("properties", {})
     unknown = [name for name in inputs if name not in properties]
     if unknown and skill.parameters.get("additionalProperties") is not True:
-        takes = ", ".join(skill.parameter_names()) or "nothing"
-        raise EditRefused("unknown_argument", f"{task_id}.inputs.{unknown[0]}", f"{skill.name} takes {takes}")
+        why = phrase("skill_takes", skill=skill.name, names=skill.parameter_names())
+        raise EditRefused("unknown_argument", f"{task_id}.inputs.{unknown[0]}", why)
     for name, value in inputs.items():
         wanted = _ACCEPTED.get(str(properties.get(name, {}).get("type")))
         if is_file(value) and properties.get(name, {}).get("format") == "path":
             continue
         if wanted and not isinstance(value, wanted) and value is not None and next(references(value), None) is None:
-            why = f"{skill.name} takes {properties[name]['type']}, not {type(value).__name__}"
+            why = phrase("skill_takes_type", skill=skill.name, type=properties[name]["type"], given=type(value).__name__)
             raise EditRefused("bad_argument", f"{task_id}.inputs.{name}", why)
 
 
@@ -223,8 +216,7 @@ def _check_complete(task: TaskStar, skill: Skill, constellation: TaskConstellati
     offered = [fields_of(constellation.tasks[source], fleet) for source in constellation.predecessors(task.task_id)]
     unfilled = [name for name in missing if all(fields is not None and name not in fields for fields in offered)]
     if unfilled:
-        why = f"{skill.name} needs it; give it as an input, or run a task before it whose result has that field"
-        raise EditRefused("bad_argument", f"{task.task_id}.inputs.{unfilled[0]}", why)
+        raise EditRefused("bad_argument", f"{task.task_id}.inputs.{unfilled[0]}", phrase("skill_needs", skill=skill.name))
 
 
 def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Fleet, params: Collection[str] = ()) -> None:
@@ -240,7 +232,7 @@ def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Flee
     fields = fields_of(constellation.tasks[line.source], fleet)
     unknown = sorted(Condition(line.condition).fields - fields - ({PARAMS} if params else set())) if fields is not None else []
     if unknown and fields is not None:
-        why = f"{line.condition!r} asks for {unknown[0]!r}, the result of {line.source} has {', '.join(sorted(fields))}"
+        why = phrase("condition_field", condition=line.condition, field=unknown[0], source=line.source, fields=sorted(fields))
         raise EditRefused("bad_reference", line.line_id, why)
 
 
@@ -297,11 +289,17 @@ def items_of(
     return resolve(items, _values(task, constellation, inputs, scopes, extended=True), lenient=task.role != "task")
 
 
+def names_errors(task: TaskStar) -> bool:
+    """Return True if a task refers to the error of a task, of an item or of the run, which it gets in words."""
+    named = references(with_items(task.inputs, task.for_each))
+    return any(source == RUN or (path and path[0] in (ERROR, FAILED)) for source, path in named)
+
+
 def failed_items(task: TaskStar, constellation: TaskConstellation) -> list[dict[str, Any]]:
     """Return the failed items of a task, in order: ``{"index": …, "item": …, "error": …}``."""
     items = (constellation.tasks[item_id(task.task_id, index)] for index in range(task.items.total if task.items else 0))
     failed = (item for item in items if item.status in (TaskStatus.FAILED, TaskStatus.CANCELLED))
-    return [{"index": item.index, "item": item.item, "error": item.error.message if item.error else ""} for item in failed]
+    return [{"index": item.index, "item": item.item, "error": item.error.words if item.error else ""} for item in failed]
 
 
 def _values(
@@ -318,13 +316,13 @@ def _values(
         if found is None and source in scopes:
             return scopes[source]
         if extended and path == ERROR and found is not None and found.settled and not _has_error_field(found):
-            return {ERROR: found.error.message if found.error else None}
+            return {ERROR: found.error.words if found.error else None}
         if found is not None and found.for_each is not None and found.settled and path.partition(".")[0] == FAILED:
             return {FAILED: failed_items(found, constellation)}
         if found is None or found.status is not TaskStatus.COMPLETED:
             if task.join == "any" and found and not found.settled:
-                raise MissingReference(f"{source} has no result yet")
-            raise MissingReference(f"{source} ended without a result" if found else f"{source} was removed")
+                raise MissingReference(phrase("no_result_yet", task=source))
+            raise MissingReference(phrase("ended_without_result" if found else "was_removed", task=source))
         return found.result
 
     return value_of

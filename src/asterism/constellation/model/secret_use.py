@@ -6,9 +6,10 @@ import re
 
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import EditRefused
-from asterism.constellation.model.references import SECRET, references
+from asterism.constellation.model.references import SECRET, references, written_as
 from asterism.constellation.model.task import TaskStar
 from asterism.engine.kernel.data import texts_of
+from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import Fleet
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -26,21 +27,13 @@ def check_secrets(task: TaskStar, constellation: TaskConstellation, fleet: Fleet
     used = [path for source, path in references([*task.inputs.values(), *task.env.values()]) if source == SECRET]
     for path in used:
         if len(path) != 1 or not NAME.fullmatch(path[0]):
-            raise EditRefused(
-                "bad_reference", task.task_id, f"${{{'.'.join((SECRET, *path))}}}: write ${{{SECRET}.NAME}}, in letters, digits and _"
-            )
+            raise EditRefused("bad_reference", task.task_id, phrase("secret_name", reference=written_as(SECRET, path)))
     for text in texts_of(task.inputs):
         sources = {source for source, _ in references(text)}
         if SECRET in sources and len(sources) > 1:
-            raise EditRefused(
-                "bad_reference",
-                task.task_id,
-                f"{text!r:.80}: a text with a secret cannot have other references; give it an input of its own",
-            )
+            raise EditRefused("bad_reference", task.task_id, phrase("secret_among", text=f"{text!r:.80}"))
     if task.for_each and any(source == SECRET for source, _ in references(task.for_each.items)):
-        raise EditRefused("bad_reference", task.task_id, f"the items of for_each are journaled; give ${{{SECRET}.…}} as an input")
+        raise EditRefused("bad_reference", task.task_id, phrase("secret_items"))
     profile = fleet.get(task.device)
     if used and (task.constellation is not None or (profile is not None and profile.child is not None)):
-        raise EditRefused(
-            "bad_reference", task.task_id, f"it starts a run of its own; write ${{{SECRET}.…}} in the task there that uses it"
-        )
+        raise EditRefused("bad_reference", task.task_id, phrase("secret_below"))

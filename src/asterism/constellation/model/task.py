@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from asterism.constellation.model.fan_out import ForEach, ItemCounts
+from asterism.engine.kernel.phrase import Phrase, Text
 
 
 class TaskStatus(StrEnum):
@@ -45,11 +46,33 @@ ErrorCode = Literal[
 ]
 
 
-class TaskError(msgspec.Struct, frozen=True, kw_only=True):
-    """The error of an attempt or a task."""
+class TaskError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The error of an attempt or a task.
+
+    Attributes:
+        message: what happened, as its device, a program or a person has written it; empty for an error
+            that the run itself has found.
+        why: what happened, of such an error.
+    """
 
     code: ErrorCode
-    message: str
+    message: str = ""
+    why: Phrase | None = None
+
+    @property
+    def words(self) -> str:
+        """Return what happened, in words."""
+        return self.message or str(self.why or "")
+
+
+def task_error(code: ErrorCode, why: Text) -> TaskError:
+    """Return the error with this code, of a text or a phrase."""
+    return TaskError(code=code, message=why) if isinstance(why, str) else TaskError(code=code, why=why)
+
+
+def text_of(error: TaskError | None) -> Text:
+    """Return the text or the phrase of an error; empty without one."""
+    return (error.why or error.message) if error else ""
 
 
 RETRIED_ALWAYS: tuple[ErrorCode, ...] = ("raised", "bad_result")

@@ -87,7 +87,7 @@ class MemoryDraft:
                 refused, len(edits), lambda number: apply(TaskConstellation.from_dict(there), edits[:number], self._fleet, partial=True)
             ) from None
         self._edits += edits
-        return Accepted(constellation=self.constellation, changed=applied.changed, notes=applied.notes)
+        return Accepted(constellation=self.constellation, changed=applied.changed, notes=tuple(map(str, applied.notes)))
 
     def check(self) -> Applied:
         """Validate all edits as one batch.

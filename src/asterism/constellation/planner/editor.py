@@ -143,11 +143,11 @@ async def answered(edit: Awaitable[Accepted]) -> CallToolResult:
     try:
         accepted = await edit
     except EditRefused as refused:
-        return _answer(msgspec.json.decode(refused.verdict), is_error=True)
+        return _answer(msgspec.json.decode(refused.verdict) | {"why": str(refused.refusal.why)}, is_error=True)
     except AsterismError as error:
         return _answer(msgspec.to_builtins(Refusal(code="unavailable", what="constellation", why=str(error))), is_error=True)
     it = accepted.constellation
-    return _answer({"version": it.version, "changed": accepted.changed, "notes": list(accepted.notes), "constellation": it.to_dict()})
+    return _answer({"version": it.version, "changed": accepted.changed, "notes": list(accepted.notes), "constellation": it.shown()})
 
 
 def _answer(content: Mapping[str, Any], *, is_error: bool = False) -> CallToolResult:

@@ -175,7 +175,7 @@ def task_view(constellation: TaskConstellation, task: TaskStar) -> dict[str, Any
     shown |= {"inputs": cut_value(task.inputs, MAX_OTHER_RESULT), "waits_for": [_line_view(it) for it in waits_for[:MAX_LINES]]}
     shown |= {"waits_for_more": len(waits_for) - MAX_LINES} if len(waits_for) > MAX_LINES else {}
     shown |= {"result": cut_value(task.result, MAX_OTHER_RESULT) if task.result is not None else ""}
-    shown |= {"error": cut(f"{task.error.code}: {task.error.message}", MAX_OTHER_RESULT) if task.error else ""}
+    shown |= {"error": cut(f"{task.error.code}: {task.error.words}", MAX_OTHER_RESULT) if task.error else ""}
     shown |= {"tips": cut(" ".join(task.tips), MAX_OTHER_RESULT), "requires_approval": task.requires_approval or ""}
     if task.constellation is not None:
         shown["constellation"] = f"a plan of its own, {len(task.constellation['tasks'])} tasks"
@@ -187,7 +187,7 @@ def task_view(constellation: TaskConstellation, task: TaskStar) -> dict[str, Any
 
 def _line_view(it: Any) -> dict[str, Any]:
     shown = {"dependency": it.line_id, "from": it.source, "type": str(it.type), "condition": it.condition}
-    shown |= {"satisfied": it.verdict.satisfied, "reason": cut(it.verdict.reason, MAX_OTHER_RESULT)} if it.verdict else {}
+    shown |= {"satisfied": it.verdict.satisfied, "reason": cut(str(it.verdict.reason), MAX_OTHER_RESULT)} if it.verdict else {}
     return {name: value for name, value in shown.items() if value != ""}
 
 
@@ -201,7 +201,7 @@ def batch_lines(constellation: TaskConstellation, batch: Sequence[str]) -> list[
 def _ended(task: TaskStar, most: int) -> dict[str, Any]:
     shown: dict[str, Any] = {"task_id": task.task_id, "name": task.name, "device": task.device, "status": str(task.status)}
     if task.error:
-        return shown | {"error": cut(f"{task.error.code}: {task.error.message}", most)}
+        return shown | {"error": cut(f"{task.error.code}: {task.error.words}", most)}
     return shown | {"result": cut_value(task.result, most)}
 
 

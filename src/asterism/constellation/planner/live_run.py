@@ -19,6 +19,7 @@ from asterism.constellation.planner.draft import Accepted
 from asterism.engine.kernel.data import check_json
 from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.phrase import words_of
 from asterism.engine.kernel.refusal import refusal_of
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import ACCEPTED
@@ -116,6 +117,6 @@ class LiveRun:
                 entry, before = self._packer.unpack(record), live.memory.constellation.version
                 live.replay([entry])
                 if entry.key in self._sent and not entry.note:
-                    notes = tuple(entry.side_effects.get("notes", ()))
+                    notes = tuple(map(words_of, entry.side_effects.get("notes", ())))
                     changed = live.memory.constellation.version != before
                     self._sent[entry.key] = msgspec.structs.replace(self._sent[entry.key], changed=changed, notes=notes)

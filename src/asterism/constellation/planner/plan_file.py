@@ -209,7 +209,7 @@ class PlanFile:
             )
             self._write(plan)
             self._plan, self._constellation = plan, edited
-        return Accepted(constellation=edited, changed=applied.changed, notes=applied.notes)
+        return Accepted(constellation=edited, changed=applied.changed, notes=tuple(map(str, applied.notes)))
 
     def _applied(self, edits: list[Edit]) -> tuple[TaskConstellation, Applied]:
         edited = TaskConstellation.from_dict(self._constellation.to_dict())

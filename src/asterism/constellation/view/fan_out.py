@@ -49,7 +49,7 @@ def moved_line(task: TaskStar, before: str) -> LogLine | None:
     if not task.settled:
         return None
     counted = f": {items_words(task.items)}" if _is_partial(task.items) and not task.error else ""
-    why = f": {plain(task.error.message)}" if task.error else counted
+    why = f": {plain(task.error.words)}" if task.error else counted
     never_began = task.item_of and not task.attempts and task.status is not TaskStatus.FAILED
     return LogLine(f"{str(task.status).lower()}{why}", task.task_id, "detail" if never_began else "event")
 

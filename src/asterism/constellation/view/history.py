@@ -167,5 +167,5 @@ class ConstellationHistory(RunHistory):
 
 def _status_words(task: TaskStar) -> str:
     if task.error:
-        return f"{task.status} ({plain(task.error.message)})"
+        return f"{task.status} ({plain(task.error.words)})"
     return f"{task.status} ({preview(task.result)})" if task.result is not None else str(task.status)

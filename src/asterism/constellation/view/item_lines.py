@@ -34,7 +34,7 @@ def item_lines(history: ConstellationHistory, task: TaskStar, metrics: Metrics) 
         line.append(f"  {', '.join(numbers)}" if numbers else "", "dim")
         if sign := history.signs.get(item.task_id):
             line.append(f"  {sign.fraction:.0%}" if sign.fraction is not None else "").append(f"  {plain(sign.message)}")
-        lines.append(line.append(f"  {plain(item.error.message)}" if item.error else ""))
+        lines.append(line.append(f"  {plain(item.error.words)}" if item.error else ""))
     left = len(shown) - MAX_ITEM_LINES
     return [*lines, StyledLine(f"      and {count(left, 'item')} more; --json has all", "dim")] if left > 0 else lines
 

@@ -15,6 +15,7 @@ from asterism.engine.control.run_control import Answered, AskPerson
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Event
+from asterism.engine.kernel.phrase import words_of
 from asterism.engine.kernel.run import Run
 from asterism.views.words import count, duration, plain, preview
 
@@ -52,6 +53,14 @@ class PlanDecision(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[Change, ...] = ()
     remarks: tuple[str, ...] = ()
     usage: Usage = Usage()
+
+    def shown(self) -> dict[str, Any]:
+        """Return the decision as JSON data, with feedback in words."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        if self.asked and self.asked.feedback:
+            words = {"feedback": str(self.asked.feedback), "rejections": [*map(str, self.asked.rejections)]}
+            found["asked"] |= {name: value for name, value in words.items() if value}
+        return found
 
 
 class _Before(NamedTuple):
@@ -116,8 +125,8 @@ class PlanHistory:
             return
         asked, since = self._asked.get(answer.effect_id, (None, entry.at)) if answer else (None, entry.at)
         remarks = list(answer.notes) if answer else []
-        remarks += [str(note) for note in entry.side_effects.get("notes", ())]
-        remarks += [str(entry.side_effects["dropped"])] if "dropped" in entry.side_effects else []
+        remarks += map(words_of, entry.side_effects.get("notes", ()))
+        remarks += [words_of(entry.side_effects["dropped"])] if "dropped" in entry.side_effects else []
         plan = event if isinstance(event, Planned) else before.proposed
         self.decisions.append(
             PlanDecision(
@@ -201,7 +210,7 @@ def decision_words(decision: PlanDecision) -> list[str]:
     about = f" about {', '.join(map(plain, asked.batch[:10]))}" if asked and asked.batch else ""
     head = f"asked{about}, answered after {duration(decision.took_s)}: " if asked else ""
     lines = [f"{head}{decision.what}"]
-    lines += [f"feedback: {plain(asked.feedback, 500)}"] if asked and asked.feedback else []
+    lines += [f"feedback: {plain(str(asked.feedback), 500)}"] if asked and asked.feedback else []
     lines += [f"thought: {plain(decision.thought, 1000)}"] if decision.thought else []
     lines += [change_words(change) for change in decision.changed[:MAX_CHANGES]]
     lines += [f"and {count(len(decision.changed) - MAX_CHANGES, 'change')} more"] if len(decision.changed) > MAX_CHANGES else []

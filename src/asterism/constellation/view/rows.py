@@ -17,7 +17,7 @@ def line_row(line: TaskStarLine) -> dict[str, Any]:
         "type": str(line.type),
         "condition": line.condition or None,
         "satisfied": verdict.satisfied if verdict else None,
-        "reason": verdict.reason or None if verdict else None,
+        "reason": (str(verdict.reason) or None) if verdict else None,
     }
 
 

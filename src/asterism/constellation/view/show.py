@@ -73,11 +73,11 @@ class ShownConstellation(ConstellationHistory):
         return {
             "states": [{**state, "constellation_id": plan.constellation_id} for state in states],
             "params": memory.params,
-            "constellation": plan.to_dict(),
+            "constellation": plan.shown(),
             "metrics": msgspec.to_builtins(measure(self, now)),
-            "planning": msgspec.to_builtins(self.decisions),
+            "planning": [decision.shown() for decision in self.decisions],
             "usage": {"questions": memory.asks, "tokens": memory.used.tokens, **msgspec.to_builtins(memory.used)},
-            "limit": memory.limit,
+            "limit": str(memory.limit),
             "earlier": [earlier.get("run", "") for earlier in memory.previous_rounds],
         }
 

@@ -189,14 +189,14 @@ def _state(task: TaskStar, sign: LastSign | None, times: TaskTimes, now: float) 
             text.append(f"done  {duration(task.ended_at - began)}  ", "green").append(tries).append(result_words(task), "dim")
         case TaskStatus.PENDING if task.error:
             wait_s = max(0.0, task.not_before - now)
-            text.append(f"retry in {duration(wait_s)}  {tries}", "yellow").append(plain(task.error.message), "dim")
+            text.append(f"retry in {duration(wait_s)}  {tries}", "yellow").append(plain(task.error.words), "dim")
         case TaskStatus.PENDING:
             text.append("ready", "dim")
         case TaskStatus.WAITING_DEPENDENCY:
             pass
         case _:
             text.append(f"{str(task.status).lower()}  ", _LOOKS[task.status][1]).append(tries)
-            text.append(plain(task.error.message) if task.error else "")
+            text.append(plain(task.error.words) if task.error else "")
     return text
 
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from asterism.constellation.machine.approval import why_rejected
 from asterism.constellation.machine.device_question import DeviceQuestion
 from asterism.constellation.machine.events import (
     AskPlanner,
@@ -36,7 +35,7 @@ from asterism.constellation.model.task import SETTLED, TaskStar, TaskStatus
 from asterism.constellation.view.device_words import device_words, dispatch_words, sign_words
 from asterism.constellation.view.fan_out import item_fields, moved_line
 from asterism.constellation.view.rows import deciding, line_row
-from asterism.constellation.view.words import attempt_end_words, command_words, count_tasks, edit_words, planned_words
+from asterism.constellation.view.words import attempt_end_words, command_words, count_tasks, edit_words, feedback_words, planned_words
 from asterism.engine.control.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
 from asterism.engine.control.run_control import (
     Answered,
@@ -47,6 +46,7 @@ from asterism.engine.control.run_control import (
 )
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult, kind_of
+from asterism.engine.kernel.phrase import Text, words_of
 from asterism.engine.kernel.refusal import refusal_of
 from asterism.engine.kernel.run import Run
 from asterism.views.delta import LogLine, Weight, brief
@@ -60,7 +60,7 @@ class _Before(NamedTuple):
     state: str
     version: int
     generation: int
-    limit: str
+    limit: Text
 
 
 def _before(run: Run[ConstellationMemory]) -> _Before:
@@ -143,7 +143,7 @@ class ConstellationRunView(BaseView):
             "version": constellation.version,
             "generation": memory.restarts,
             "deciding": deciding(memory),
-            "limit": memory.limit or None,
+            "limit": str(memory.limit) or None,
             "still_running": [brief(words) for words in memory.still_running.values()] or None,
             "asks": memory.asks,
             "used": msgspec.structs.asdict(memory.used),
@@ -169,7 +169,7 @@ class ConstellationRunView(BaseView):
             "ask": task.inquiry_id or None,
             "child": child_run_id(child) if child else None,
             "result": brief(task.result),
-            "error": {"code": task.error.code, "message": brief(task.error.message)} if task.error else None,
+            "error": {"code": task.error.code, "message": brief(task.error.words)} if task.error else None,
             "not_before": task.not_before or None,
             "pending_at": task.became_pending_at or None,
             "started_at": task.started_at or None,
@@ -189,7 +189,7 @@ class ConstellationRunView(BaseView):
         """Return the story row that an effect begins: an attempt at a task, or planning."""
         match effect:
             case AskPlanner():
-                about, feedback = [*effect.batch[:NAMED]], brief(effect.feedback, seq)
+                about, feedback = [*effect.batch[:NAMED]], brief(str(effect.feedback or ""), seq)
                 return "planning", {"number": effect.number, "mode": str(effect.mode), "about": about, "feedback": feedback}
             case Dispatch():
                 where = {"device": effect.device, "skill": effect.skill, "number": effect.attempt, "queued": effect.queued}
@@ -211,7 +211,7 @@ class ConstellationRunView(BaseView):
             case AttemptEnded(result=result, error=error):
                 return {
                     "result": brief(result, seq),
-                    "error": {"code": error.code, "message": brief(error.message, seq)} if error else None,
+                    "error": {"code": error.code, "message": brief(error.words, seq)} if error else None,
                 }
             case Planned():
                 said = {"thought": brief(event.thought, seq), "edits": len(event.actions), "usage": msgspec.structs.asdict(event.usage)}
@@ -342,7 +342,7 @@ class ConstellationRunView(BaseView):
             task_id, words = edit_words(parse_action(action))
             yield LogLine(f"{plain(entry.actor)} {words}{after}", task_id)
         for note in entry.side_effects.get("notes", ()):
-            yield LogLine(plain(note), weight="detail")
+            yield LogLine(plain(words_of(note)), weight="detail")
 
     def _result_line(self, entry: Entry, event: AttemptEnded | ChildEnded | Answered, settled: Settled | None) -> LogLine:
         """Return the line of the end of an attempt, or of an answer."""
@@ -377,7 +377,7 @@ class ConstellationRunView(BaseView):
             case StopAttempt(device=device):
                 yield LogLine(f"to be stopped on {plain(device)}", task_id, "detail")
             case AskPlanner():
-                feedback = f": {plain(why_rejected(effect.feedback))}" if effect.feedback else ""
+                feedback = f": {plain(feedback_words(effect.feedback))}" if effect.feedback else ""
                 yield LogLine(f"planner asked{feedback}", weight="event" if effect.feedback else "detail")
             case StartChild():
                 yield LogLine(f"started as run {plain(child_run_id(effect_id))}", task_id)

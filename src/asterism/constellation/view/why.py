@@ -43,7 +43,7 @@ def _of_decision(task_id: str, decision: PlanDecision) -> PartEvent | None:
         verb = "added" if own.before is None else "removed" if own.after is None else "changed"
     asked = decision.asked
     because = [f"the planner was asked about {', '.join(map(plain, decision.batch[:10]))}"] if decision.batch else []
-    because += [f"because its last answer was not accepted: {plain(asked.feedback, 500)}"] if asked and asked.feedback else []
+    because += [f"because its last answer was not accepted: {plain(str(asked.feedback), 500)}"] if asked and asked.feedback else []
     because += [f"thought: {plain(decision.thought, 1000)}"] if decision.thought else []
     because += [change_words(change) for change in ([own] if own else []) + lines]
     by = f"with the plan: {decision.what}" if decision.created else f"by an edit: {decision.what}"
@@ -77,9 +77,9 @@ def task_status_words(history: ConstellationHistory, task_id: str) -> str:
         case TaskStatus.RUNNING if isinstance(asked := history.spans[task.inquiry_id].effect if task.inquiry_id else None, AskPerson):
             return plain(f"waits for a person: {asked.prompt}", 1000)
         case _:
-            because = task.error.message if task.error else "; ".join(evaluated) or "no dependencies"
+            because = task.error.words if task.error else "; ".join(evaluated) or "no dependencies"
             if task.join == "any" and task.attempts:
-                because = "; ".join([*_admission_words(history, task), *([task.error.message] if task.error else evaluated)])
+                because = "; ".join([*_admission_words(history, task), *([task.error.words] if task.error else evaluated)])
             if task.role != "task" and task.attempts:
                 end = _end_words(history.memory)
                 because = f"{end}; {because}" if task.error else end
@@ -111,6 +111,6 @@ def _admission_words(history: ConstellationHistory, task: TaskStar) -> list[str]
 def _end_words(memory: ConstellationMemory) -> str:
     """Return why the handlers of a run have run: its outcome, and the reason."""
     ending = memory.concluding
-    code, reason = (memory.code, memory.reason) if memory.code or ending is None else (ending.code, ending.reason)
+    code, reason = (memory.code, memory.why) if memory.code or ending is None else (ending.code, ending.reason)
     outcome = code if code in ("finished", "cancelled") else "failed"
     return f"the run {'was ' if code == 'cancelled' else ''}{outcome}{f': {reason}' if reason else ''}"

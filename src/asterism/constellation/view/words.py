@@ -18,6 +18,7 @@ from asterism.constellation.model.edits import (
 from asterism.constellation.model.task import Role, TaskStar, TaskStatus
 from asterism.engine.control.children import ChildEnded
 from asterism.engine.kernel.machine import Effect
+from asterism.engine.kernel.phrase import Phrase
 from asterism.views.words import count, duration, plain, preview
 
 
@@ -58,6 +59,11 @@ def planned_words(event: Planned | PlanningFailed, asked: Effect | None) -> str:
     return f"planned {count(len(event.plan.tasks), 'task')}" if event.plan else f"planner answered {event.status} without a plan"
 
 
+def feedback_words(feedback: Phrase) -> str:
+    """Return why the last answer of the planner was refused, without the proposal."""
+    return str(feedback.data["why"]) if feedback.code == "proposal_rejected" else str(feedback)
+
+
 def edit_words(edit: Edit) -> tuple[str, str]:
     """Return the task that an edit is about (empty for none), and the edit in words, to follow the name of its actor."""
     task_id = words = ""
@@ -86,7 +92,7 @@ def attempt_end_words(event: AttemptEnded | ChildEnded, task: TaskStar | None, a
     finished = event.error is None if isinstance(event, AttemptEnded) else event.outcome == "finished"
     if finished:
         return f"completed: {preview(event.result)}"
-    said = plain(event.reason if isinstance(event, ChildEnded) else event.error.message if event.error else "")
+    said = plain(event.reason if isinstance(event, ChildEnded) else event.error.words if event.error else "")
     if task is not None and task.status is TaskStatus.PENDING:
         wait_s = task.not_before - at
         return f"{said}; retry{f' in {duration(wait_s)}' if wait_s > 0 else ''}"

@@ -9,6 +9,7 @@ import msgspec
 from asterism.conversation.machine.events import AgentStatus, AgentView, ConversationLimits, Handler, Message
 from asterism.engine.control.children import ChildEnded, StartChild
 from asterism.engine.control.run_control import RunMemory
+from asterism.engine.kernel.phrase import Text
 
 HISTORY = 50
 """Number of utterances in the memory; the journal has all of them."""
@@ -121,7 +122,7 @@ class FlowMemory(RunMemory, kw_only=True):
     message: Message = Message()
     transitions: list[AgentStatus] = msgspec.field(default_factory=list)
     requested_action: Literal["", "pause", "resume", "cancel"] = ""
-    requested_by: str = ""
+    requested_by: Text = ""
     before: AgentStatus = AgentStatus.INITIALIZING
     before_prompt: str = ""
     children: dict[str, ChildRun] = msgspec.field(default_factory=dict)

@@ -45,6 +45,7 @@ from asterism.engine.control.inquiries import INTERRUPTION, check_answer, check_
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, CancelEffect, Verb
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.phrase import Text
 from asterism.errors import IllegalTransition, Refused
 
 INTERRUPTED_PROMPT = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
@@ -132,7 +133,7 @@ def void_approvals(memory: FlowMemory, state: AgentStatus, context: StepContext)
     memory.approved = None
 
 
-def request_cancel(memory: FlowMemory, reason: str, context: StepContext) -> None:
+def request_cancel(memory: FlowMemory, reason: Text, context: StepContext) -> None:
     """Request the cancellation of the conversation, and cancel its children at once."""
     signal_children(memory.live_children(), Cancel(reason=reason), context)
     memory.requested_action, memory.requested_by = "cancel", why_cancelled(reason, context)
@@ -230,7 +231,7 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, context: Step
             memory.code = memory.code or "error"
         else:
             memory.code = memory.code if memory.code in ("rejected", "expired", "wall_limit") else "cancelled"
-            memory.reason = memory.reason or memory.requested_by
+            memory.why = memory.why or memory.requested_by
         close_inquiry(memory, memory.open_question, context)
         if was is not ERROR:
             signal_children(memory.live_children(), Cancel(reason=f"its conversation is {now}"), context)
@@ -268,7 +269,7 @@ def schedule_next(memory: FlowMemory, event: BatchEnded, context: StepContext) -
 def run_out(memory: FlowMemory, context: StepContext) -> None:
     """Request a cancel after the time limit, without waiting for people or handlers."""
     memory.code, memory.reason, memory.ends_at = "wall_limit", f"it took longer than {memory.limits.wall_s:g} s", None
-    signal_children(memory.live_children(), Cancel(reason=memory.reason), context)
+    signal_children(memory.live_children(), Cancel(reason=memory.why), context)
     memory.requested_action = "cancel"
     if memory.handler_effect:
         context.schedule(CancelEffect(effect_id=memory.handler_effect))
@@ -297,7 +298,7 @@ def _next_handler(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Mess
     if memory.last_running == "again" or (state is RUNNING and memory.last_running == "none"):
         return "on_running", memory.message
     if memory.requested_action == "pause" and not (state is INITIALIZING and memory.queue):
-        return "pause", Message(text=memory.requested_by)
+        return "pause", Message(text=str(memory.requested_by))
     if memory.requested_action == "resume":
         return "resume", Message()
     is_interrupted = memory.interrupted and state is RUNNING

@@ -161,7 +161,7 @@ def _transition_failed(memory: FlowMemory, event: TransitionFailed, context: Ste
         cancel_effect(memory.handler_effect, context)
         memory.blocked_children.discard(memory.handler_effect)
     memory.handler = NoHandler()
-    memory.transitions, memory.code, memory.reason = [], DEFECT, why_transition_failed(event)
+    memory.transitions, memory.code, memory.why = [], DEFECT, why_transition_failed(event)
     return ERROR if context.state is ERROR else arrive(memory, AgentStatus(context.state), ERROR, context)
 
 

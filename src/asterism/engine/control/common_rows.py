@@ -45,13 +45,14 @@ from asterism.engine.control.run_control import (
 from asterism.engine.kernel.guards import not_lifted
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, RequestFactory, Row, StartRequest, StepContext, Table, row
 from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.phrase import Phrase, Text, declare, phrase
 
 DEFECT = "defect"
 """Code of a run that ended because of a defect in the code (``TransitionFailed``)."""
 G = TypeVar("G", bound=RunMemory)
 Hook = Callable[[Any, Any, StepContext], None]
 """The machine's own part in handling a common event: ``(memory, event, context)``."""
-GiveUp = Callable[[Any, str, str, StepContext], object]
+GiveUp = Callable[[Any, str, Text, StepContext], object]
 """Ends a run before it has finished: ``(memory, code, reason, context)``."""
 
 
@@ -218,15 +219,15 @@ def is_child(effect_id: str, context: StepContext) -> bool:
     return effect_id != context.settles and isinstance(context.outstanding.get(effect_id), StartChild)
 
 
-def cancel_effect(effect_id: str, context: StepContext, why: str = "") -> None:
+def cancel_effect(effect_id: str, context: StepContext, why: Text = "") -> None:
     """Cancel an outstanding effect, or the child run that it started, and ignore its result."""
     context.schedule(signal_child(effect_id, Cancel(reason=why)) if is_child(effect_id, context) else CancelEffect(effect_id=effect_id))
     context.abandon(effect_id)
 
 
-def _give_up(memory: RunMemory, code: str, reason: str, context: StepContext) -> None:
+def _give_up(memory: RunMemory, code: str, reason: Text, context: StepContext) -> None:
     """Record the end of a run and cancel all its effects."""
-    memory.code, memory.reason = code, reason
+    memory.code, memory.why = code, reason
     memory.inquiries.clear()
     for effect_id, effect in tuple(context.outstanding.items()):
         if effect_id != context.settles and effect_id not in context.abandoned and not isinstance(effect, CancelEffect | SignalChild):
@@ -253,14 +254,17 @@ def fails_to(state: enum.StrEnum, give_up: GiveUp = _give_up) -> Row:
     return row(failed, state)
 
 
-def why_cancelled(reason: str, context: StepContext) -> str:
-    """Return in words who cancelled the run, and the reason."""
-    return f"cancelled by {context.actor}" + (f": {reason}" if reason else "")
+declare({"run_cancelled": "cancelled by {by}{why:+: }", "run_defect": "{event} could not be taken: {why}"})
 
 
-def why_transition_failed(event: TransitionFailed) -> str:
-    """Return in words which event failed, and the error."""
-    return f"{event.event} could not be taken: {event.reason}"
+def why_cancelled(reason: Text, context: StepContext) -> Phrase:
+    """Return who cancelled the run, and the reason."""
+    return phrase("run_cancelled", by=context.actor, why=reason)
+
+
+def why_transition_failed(event: TransitionFailed) -> Phrase:
+    """Return which event failed, and the error."""
+    return phrase("run_defect", event=event.event, why=event.reason)
 
 
 def _child_blocked(memory: RunMemory, event: ChildBlocked, context: StepContext) -> enum.StrEnum | None:

@@ -15,6 +15,7 @@ from asterism.engine.control.children import EditedBy
 from asterism.engine.kernel.guards import DeviceGuards, Guards
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, StepContext
 from asterism.engine.kernel.permissions import Permission, Permissions
+from asterism.engine.kernel.phrase import Text
 from asterism.errors import Refused
 
 Verb = Literal["approve", "edit", "reject", "respond", "cancel"]
@@ -62,11 +63,11 @@ class Unpause(Event, tag="unpause", frozen=True, kw_only=True):
 
 
 class Cancel(Event, tag="cancel", frozen=True, kw_only=True):
-    """End the run for good."""
+    """End the run for good; the reason of a child run's may be a phrase of its parent."""
 
     from_outside: ClassVar[bool] = True
 
-    reason: str = ""
+    reason: Text = ""
 
 
 class GuardLifted(Event, tag="guard_lifted", frozen=True, kw_only=True):
@@ -283,7 +284,7 @@ class RunMemory(msgspec.Struct, kw_only=True):
         inquiries: open questions to people, by effect id, oldest first.
         blocked_children: ids of the ``StartChild`` effects whose child waits only for people, or is
             paused.
-        code, reason: code and reason of the end; empty while the run has not ended.
+        code, why: code and reason of the end; empty while the run has not ended. ``reason`` is that in words.
         guards: its guards as they stand.
         edited: if somebody has edited its plan or arguments, here or in a child run of it.
     """
@@ -292,9 +293,18 @@ class RunMemory(msgspec.Struct, kw_only=True):
     inquiries: dict[str, OpenInquiry] = {}
     blocked_children: set[str] = set()
     code: str = ""
-    reason: str = ""
+    why: Text = ""
     guards: Guards = Guards()
     edited: EditedBy = ""
+
+    @property
+    def reason(self) -> str:
+        """Return the reason of the end in words."""
+        return str(self.why)
+
+    @reason.setter
+    def reason(self, text: str) -> None:
+        self.why = text
 
     def wake_at(self) -> float | None:
         """Return the epoch seconds at which a ``BatchEnded`` is due; None without a timer."""

@@ -15,7 +15,7 @@ from asterism.engine.kernel.machine import Effect, Event, Machine, kind_of, make
 from asterism.engine.kernel.permissions import LOWEST, Permissions
 from asterism.errors import VERSION_STEP, AsterismError, RunNewer
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Schema version of a record's body. A change of format raises it and adds a converter."""
 
 

@@ -19,15 +19,9 @@ MAX_COMMAND_DEPTH = MAX_DEPTH + 10
 """Bound on nested lists and objects in an inbox row: ``MAX_DEPTH`` for the value in the command, and
 10 levels for the command around it."""
 
-UPGRADES: dict[int, Callable[[Record], Record]] = {
-    2: lambda record: record,  # 3 only adds kinds and fields
-    3: lambda record: record,  # so does 4
-    4: lambda record: record,  # and 5
-    5: lambda record: record,  # and 6
-    6: lambda record: record,  # and 7
-}
-"""For each schema version, the function that converts a record to the next version. Version 1 was
-never released and has none."""
+UPGRADES: dict[int, Callable[[Record], Record]] = {}
+"""For each schema version, the function that converts a record to the next version. The versions before
+8 were never released and have none."""
 
 
 def is_readable(version: int) -> bool:

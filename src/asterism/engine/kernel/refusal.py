@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from asterism.engine.kernel.phrase import Text
 from asterism.errors import Refused
 
 
@@ -13,14 +14,14 @@ class BatchRefusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     Attributes:
         code: its kind.
         what: the subject.
-        why: the reason in words.
+        why: the reason.
         index: index of the edit that causes the refusal, from 0; None for a single edit, and where no
             single edit is the cause.
     """
 
     code: str
     what: str
-    why: str
+    why: Text
     index: int | None = None
 
     @property
@@ -36,7 +37,7 @@ class CodedRefusal(Refused):
         index: as in ``BatchRefusal``.
     """
 
-    def __init__(self, code: str, what: str, why: str, index: int | None = None) -> None:
+    def __init__(self, code: str, what: str, why: Text, index: int | None = None) -> None:
         self._refusal = BatchRefusal(code=code, what=what, why=why, index=index)
         self.index = index
         super().__init__(f"{self._refusal.subject}: {why}")

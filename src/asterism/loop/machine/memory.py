@@ -10,6 +10,7 @@ import msgspec
 from asterism.engine.control.common_rows import cancel_effect
 from asterism.engine.control.run_control import RunMemory
 from asterism.engine.kernel.machine import EffectResult, StepContext
+from asterism.engine.kernel.phrase import Text
 from asterism.loop.machine.model import Finding, Handoff, LoopOptions, State, Step, ToolCall, WorkerProfile
 
 SUPERVISOR = "supervisor"
@@ -207,15 +208,15 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
             self.paused = self.paused or self.allowance == 0
         return state
 
-    def fail(self, code: str, reason: str, context: StepContext) -> State:
+    def fail(self, code: str, reason: Text, context: StepContext) -> State:
         """End the run and cancel everything outstanding; return FAILED."""
-        self.code, self.reason = code, reason
+        self.code, self.why = code, reason
         if self.open_call:
-            cancel_effect(self.open_call, context, self.reason)
+            cancel_effect(self.open_call, context, self.why)
             self.open_call = ""
         for activity in self.active.values():
             for effect in activity.effects():
-                cancel_effect(effect, context, self.reason)
+                cancel_effect(effect, context, self.why)
         context.touch("task", *self.active)
         self.active.clear()
         self.inquiries.clear()

@@ -26,6 +26,7 @@ from asterism.engine.control.run_control import Answered, AskPerson, CancelEffec
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult, RecoveryPolicy
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.run import Run
 from asterism.testing.checks.remote_checks import RemoteChecks
 from asterism.testing.checks.run_checks import REACTION_S, RunChecks, canonical
@@ -72,7 +73,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         self._ending: TaskStar | None = None
         self._remote = RemoteChecks()
         self._started_at: dict[str, float] = {}
-        self._decided: tuple[str, str] | None = None
+        self._decided: tuple[str, Text] | None = None
         self._queued: set[str] = set()  # attempts that have not begun
         self._begun: set[str] = set()  # attempts that were queued, and have begun
         self._settled: set[str] = set()  # tasks that had ended before an entry that asks the planner
@@ -174,10 +175,10 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
         """Check that handlers change nothing about the decided end."""
         memory = self.replayed.memory
         decided = (memory.concluding.code, memory.concluding.reason) if memory.concluding else None
-        if self._decided is not None and self._decided not in (decided, (memory.code, memory.reason)):
-            raise self.fail(4, f"the end of the run was {self._decided}, but is now {decided or (memory.code, memory.reason)}")
+        if self._decided is not None and self._decided not in (decided, (memory.code, memory.why)):
+            raise self.fail(4, f"the end of the run was {self._decided}, but is now {decided or (memory.code, memory.why)}")
         self._decided = decided or self._decided
-        if self._decided is not None and memory.code and self._decided != (memory.code, memory.reason):
+        if self._decided is not None and memory.code and self._decided != (memory.code, memory.why):
             raise self.fail(4, f"the end of the run was {self._decided}, but it has ended as {memory.code}, {memory.reason}")
 
     def _check_begin(self, entry: Entry) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.machine.approval import why_rejected
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.planner.port import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.engine.kernel.profile import Fleet
@@ -53,7 +52,8 @@ class OfflinePlanner:
         if question.mode == "EDITING":
             return Proposal(thought="without a model, no edits are planned")
         if question.feedback:
-            raise PlanningUnavailable(f"without a model, there is no other plan: {why_rejected(question.feedback)}", code="refused")
+            why = question.rejections[-1] if question.rejections else question.feedback
+            raise PlanningUnavailable(f"without a model, there is no other plan: {why}", code="refused")
         if self._last is not None and self._last[:2] == (question.request, question.fleet):
             return self._last[2]
         try:

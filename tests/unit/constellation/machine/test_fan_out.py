@@ -129,7 +129,7 @@ def test_what_is_no_list_or_too_long_fails_the_task(value: Any, why: str) -> Non
     agent = begun(value)
     error = agent.task("b").error
     assert error is not None
-    assert (error.code, error.message) == ("bad_arguments", why)
+    assert (error.code, error.words) == ("bad_arguments", why)
     assert agent.memory.outcome() == "failed"
     assert items(agent) == []
     same_on_replay(agent)
@@ -149,7 +149,7 @@ def test_the_items_of_a_run_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     agent.ends("a", {"files": [1, 2]})
     error = agent.task("c").error
     assert error is not None
-    assert error.message == "for_each.items has 2 items, and the run has 2 already; at most 3 in all"
+    assert error.words == "for_each.items has 2 items, and the run has 2 already; at most 3 in all"
 
 
 def test_after_a_failure_no_item_starts_and_the_task_names_it() -> None:
@@ -161,7 +161,7 @@ def test_after_a_failure_no_item_starts_and_the_task_names_it() -> None:
     agent.ends("b[0]", 1)
     error = agent.task("b").error
     assert error is not None
-    assert (error.code, error.message) == ("item_failed", "1 of 4 items failed: b[1]: b[1]: raised")
+    assert (error.code, error.words) == ("item_failed", "1 of 4 items failed: b[1]: b[1]: raised")
     assert agent.statuses() == {"a": "COMPLETED", "b": "FAILED", "c": "SKIPPED"}
     assert agent.memory.reason == "b is FAILED: 1 of 4 items failed: b[1]: b[1]: raised"
     same_on_replay(agent)
@@ -241,7 +241,7 @@ def test_an_error_names_the_first_failed_items() -> None:
     agent.batch(*(agent.end_of(f"b[{number}]", error="raised") for number in (5, 4, 3, 2, 1, 0)))
     error = agent.task("b").error
     assert error is not None
-    assert error.message == "6 of 6 items failed: b[0]: b[0]: raised; b[1]: b[1]: raised; b[2]: b[2]: raised; and 3 more"
+    assert error.words == "6 of 6 items failed: b[0]: b[0]: raised; b[1]: b[1]: raised; b[2]: b[2]: raised; and 3 more"
 
 
 def test_when_chooses_items() -> None:
@@ -259,7 +259,7 @@ def test_an_item_that_lacks_a_value_fails() -> None:
     agent = begun([{"n": 1}, {}], failed="omit", inputs={"n": "${item.n}"})
     error = agent.task("b[1]").error
     assert error is not None
-    assert (error.code, error.message) == ("no_result", "${item.n}: the item has no 'n'")
+    assert (error.code, error.words) == ("no_result", "${item.n}: the item has no 'n'")
     agent.ends("b[0]", 1)
     assert agent.task("b").result == [1]
 
@@ -284,7 +284,7 @@ def test_a_rejected_item_has_failed() -> None:
     assert items(agent) == ["CANCELLED", "SKIPPED"]
     error = agent.task("b").error
     assert error is not None
-    assert error.message == "1 of 2 items failed: b[0]: me said no: no"
+    assert error.words == "1 of 2 items failed: b[0]: me said no: no"
     assert agent.memory.questions == {}
     agent.finish_cancellations()
     assert agent.state == "FAIL"
@@ -610,7 +610,7 @@ def test_finally_runs_after_a_cancel_of_items() -> None:
     assert under_way(agent) == ["f"]
     why = agent.task("b[1]").error
     assert why is not None
-    assert agent.attempt("f").arguments == {"x": [{"index": number, "item": number + 1, "error": why.message} for number in (1, 2)]}
+    assert agent.attempt("f").arguments == {"x": [{"index": number, "item": number + 1, "error": why.words} for number in (1, 2)]}
     agent.ends("f")
     assert agent.memory.outcome() == "cancelled"
     same_on_replay(agent)

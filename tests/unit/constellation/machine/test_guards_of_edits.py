@@ -270,7 +270,7 @@ def test_a_model_gives_no_value_to_a_local_task_with_a_secret_by_a_dependency() 
     agent.plans(ADDED, depends("zz", "a"))
     question = agent.question()
     assert question is not None
-    assert question.feedback.startswith("a: it may not use the secret KEY")
+    assert str(question.feedback).startswith("a: it may not use the secret KEY")
     assert "zz" not in agent.constellation.tasks
 
 

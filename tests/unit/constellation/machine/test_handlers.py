@@ -127,7 +127,7 @@ def test_handlers_have_a_limit_each_role_its_own() -> None:
     agent.ends("a", error="raised")
     agent.wait_until(agent.now + 60)
     assert agent.task("alert").error is not None
-    assert str(agent.task("alert").error.message) == "the on_failure tasks took longer than 60 s"  # type: ignore[union-attr]
+    assert str(agent.task("alert").error.words) == "the on_failure tasks took longer than 60 s"  # type: ignore[union-attr]
     agent.finish_cancellations()
     assert agent.running() == ["clean"]
     agent.wait_until(agent.now + 60)
@@ -315,7 +315,7 @@ def test_inputs_that_do_not_fit_the_parameters_of_a_nested_plan_are_refused_or_f
     agent.ends("a", {"url": 3})
     error = agent.task("n").error
     assert error is not None
-    assert (error.code, error.message) == ("bad_arguments", "params.url: it is str, not int")
+    assert (error.code, error.words) == ("bad_arguments", "params.url: it is str, not int")
     same_on_replay(agent)
 
 

@@ -118,7 +118,7 @@ def test_a_no_stops_the_task(verb: Verb) -> None:
     agent.answers(verb, reason="not today")
     error = agent.task("a").error
     assert error is not None
-    assert (agent.task("a").status, error.code, error.message) == ("CANCELLED", "rejected", "me said no: not today")
+    assert (agent.task("a").status, error.code, error.words) == ("CANCELLED", "rejected", "me said no: not today")
     assert agent.state == "FAIL"
 
 
@@ -145,7 +145,7 @@ def test_a_no_without_a_reason_says_who_said_it() -> None:
     agent.answers("reject")
     error = agent.task("a").error
     assert error is not None
-    assert error.message == "me said no"
+    assert error.words == "me said no"
 
 
 def test_an_answer_to_what_is_no_question_is_refused() -> None:
@@ -163,7 +163,7 @@ def test_an_expired_question_counts_as_rejected() -> None:
     error = agent.task("a").error
     assert error is not None
     assert (agent.task("a").status, error.code) == ("FAILED", "rejected")
-    assert error.message == "nobody answered in time (within 60 s)"
+    assert error.words == "nobody answered in time (within 60 s)"
     agent.finish_cancellations()
     assert (agent.state, agent.run.ended) == ("FAIL", True)
 
@@ -188,7 +188,7 @@ def test_a_deadline_passes_while_a_question_is_open() -> None:
     error = agent.task("a").error
     assert error is not None
     assert (agent.task("a").status, error.code) == ("FAILED", "deadline")
-    assert error.message == "nobody answered in time (within 30 s of the start of the run)"
+    assert error.words == "nobody answered in time (within 30 s of the start of the run)"
 
 
 def test_an_answer_to_a_cancelled_question_is_refused() -> None:
@@ -289,7 +289,7 @@ def test_a_person_may_say_that_it_failed() -> None:
     agent.answers("reject", reason="half written")
     error = agent.task("a").error
     assert error is not None
-    assert (agent.task("a").status, error.message) == ("FAILED", "me said no: half written")
+    assert (agent.task("a").status, error.words) == ("FAILED", "me said no: half written")
 
 
 def approved_and_interrupted(agent: type[Agent] = Agent) -> Agent:

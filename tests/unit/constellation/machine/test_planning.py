@@ -10,7 +10,8 @@ from asterism.constellation.machine.requests import previous_rounds_of
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import PlanDocument
 from asterism.engine.control.run_control import CancelEffect, Pause, Unpause
-from tests.support.constellation_harness import Agent, agent_of_rules, memory_of
+from asterism.engine.kernel.phrase import words_of
+from tests.support.constellation_harness import Agent, agent_of_rules, memory_of, refusal_in
 from tests.support.constellations import action, plan
 
 A = action
@@ -39,22 +40,21 @@ def test_a_plan_that_cannot_be_carried_out_is_asked_for_again_with_the_reason() 
     question = asked(agent)
     assert agent.state == "START"
     assert question.number == 2
-    assert question.feedback == "a -> b -> a: the plan has a cycle; a task cannot wait for itself"
-    assert question.refusal is not None
-    assert question.refusal.code == "cycle"
+    assert str(question.feedback) == "a -> b -> a: the plan has a cycle; a task cannot wait for itself"
+    assert refusal_in(question).code == "cycle"
 
 
 @pytest.mark.parametrize("reply", [{}, {"plan": None}, {"status": "FINISH"}])
 def test_a_reply_without_a_constellation_is_refused(reply: dict[str, Any]) -> None:
     agent = Agent()
     agent.plans(**reply)
-    assert asked(agent).feedback == "reply: it holds no constellation"
+    assert str(asked(agent).feedback) == "reply: it holds no constellation"
 
 
 def test_an_empty_constellation_is_no_constellation() -> None:
     agent = Agent()
     agent.batch(Planned(effect_id=next(iter(agent.run.outstanding)), plan=PlanDocument()))
-    assert asked(agent).feedback == "reply: it holds no constellation"
+    assert str(asked(agent).feedback) == "reply: it holds no constellation"
 
 
 def test_asking_again_is_bounded() -> None:
@@ -224,7 +224,7 @@ def test_only_after_the_answer_it_is_skipped_and_that_propagates() -> None:
     agent.ends("a", {"x": 1})
     agent.plans()
     assert agent.statuses() == {"a": "COMPLETED", "b": "SKIPPED", "c": "SKIPPED"}
-    reasons = [task.error.message for task in agent.constellation.in_order() if task.error]
+    reasons = [task.error.words for task in agent.constellation.in_order() if task.error]
     assert reasons == ["x>1 is false: x is 1", "b is SKIPPED"]
     assert agent.state == "FINISH"
 
@@ -256,10 +256,9 @@ def test_an_edit_of_what_has_started_meanwhile_is_refused_and_asked_for_again() 
     question = asked(agent)
     assert "n" not in agent.constellation.tasks
     assert question.batch == ("a",)
-    assert question.refusal is not None
-    assert (question.refusal.code, question.refusal.what) == ("read_only", "c")
-    assert question.feedback.startswith("c: it is RUNNING;")
-    assert "Nothing of this batch was applied; the constellation is at version 1." in question.feedback
+    assert (refusal_in(question).code, refusal_in(question).what) == ("read_only", "c")
+    assert str(question.feedback).startswith("c: it is RUNNING;")
+    assert "Nothing of this batch was applied; the constellation is at version 1." in str(question.feedback)
 
 
 @pytest.mark.parametrize(
@@ -279,9 +278,7 @@ def test_every_refusal_reaches_the_planner_with_its_code(edit: dict[str, Any], c
     agent.ends("a")
     before = agent.constellation.to_dict()
     agent.plans(A("update_task", task_id="b", name="new", device="d2"), edit)
-    refusal = asked(agent).refusal
-    assert refusal is not None
-    assert refusal.code == code
+    assert refusal_in(asked(agent)).code == code
     assert agent.constellation.to_dict() == before
 
 
@@ -292,7 +289,7 @@ def test_an_edit_that_is_refused_again_and_again_is_dropped_and_the_journal_says
     agent.plans(A("remove_task", task_id="never"))
     assert agent.question() is None
     assert agent.running() == ["b"]
-    dropped = [entry.side_effects["dropped"] for entry in agent.entries if "dropped" in entry.side_effects]
+    dropped = [words_of(entry.side_effects["dropped"]) for entry in agent.entries if "dropped" in entry.side_effects]
     assert len(dropped) == 1
     assert dropped[0].startswith("never: there is no such task")
     assert memory_of(agent.replayed()) == memory_of(agent.run)
@@ -369,7 +366,7 @@ def test_finish_over_a_failure_is_refused_with_the_task_named_and_then_fails_the
     agent = failed({**ONCE, "on_failure": [alert]}, max_reasks=2)
     for _ in range(2):
         agent.plans(status="FINISH", result={"summary": "good enough"})
-        assert (agent.state, asked(agent).feedback) == ("CONTINUE", FINISH_REFUSED)
+        assert (agent.state, str(asked(agent).feedback)) == ("CONTINUE", FINISH_REFUSED)
     agent.plans(status="FINISH")
     assert agent.running() == ["alert"]
     agent.ends("alert")
@@ -477,7 +474,7 @@ def test_a_restart_over_a_failure_excuses_it_only_where_the_new_plan_does_the_sa
     """I1: START and a plan of one harmless task made a failed run end as finished."""
     agent = restarted(plan("z"))
     agent.plans(status="FINISH")
-    assert asked(agent).feedback == FINISH_REFUSED.replace(" and depends on it (UNCONDITIONAL)", "")
+    assert str(asked(agent).feedback) == FINISH_REFUSED.replace(" and depends on it (UNCONDITIONAL)", "")
     agent.plans(status="FINISH")
     assert (agent.state, agent.memory.code, agent.memory.reason) == ("FAIL", "task_failed", "a (once) is FAILED: a: raised")
     assert memory_of(agent.replayed()) == memory_of(agent.run)
@@ -535,7 +532,7 @@ def test_finish_is_refused_while_something_runs_or_can_start(ids: str, arrows: s
     agent.ends("a")
     agent.plans(status="FINISH")
     assert agent.state == "CONTINUE"
-    assert asked(agent).feedback == told
+    assert str(asked(agent).feedback) == told
     assert asked(agent).batch == ("a",)
 
 
@@ -544,7 +541,7 @@ def test_finish_is_refused_when_a_task_ended_after_the_question() -> None:
     agent.ends("a")
     reply = agent.reply(status="FINISH")
     agent.batch(agent.end_of("b"), reply)
-    assert asked(agent).feedback.startswith("FINISH is refused: a task has ended since you were asked.")
+    assert str(asked(agent).feedback).startswith("FINISH is refused: a task has ended since you were asked.")
     assert asked(agent).batch == ("a", "b")
 
 
@@ -641,7 +638,7 @@ def test_one_that_does_not_fit_is_refused_in_words() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always")
     agent.ends("a")
     agent.plans(plan={"tasks": [{"task_id": "b", "device": "d2"}]})
-    assert asked(agent).feedback.startswith("b: a task of that id is there with different content")
+    assert str(asked(agent).feedback).startswith("b: a task of that id is there with different content")
 
 
 def test_a_restart_does_not_take_the_constellation_that_comes_with_it() -> None:
@@ -649,8 +646,8 @@ def test_a_restart_does_not_take_the_constellation_that_comes_with_it() -> None:
     agent.ends("a")
     agent.plans(status="START", plan=plan("z"))
     assert agent.state == "START"
-    assert [entry.side_effects["notes"] for entry in agent.entries if "notes" in entry.side_effects] == [
-        ["the plan is not taken: a restart asks for a new one"]
+    assert [[*map(words_of, entry.side_effects["notes"])] for entry in agent.entries if "notes" in entry.side_effects] == [
+        ["the plan is ignored: a restart asks for a new one"]
     ]
 
 
@@ -659,8 +656,8 @@ def test_a_restart_records_the_notes_of_its_edits_beside_its_own() -> None:
     agent = Agent(plan("a"), replan="always")
     agent.ends("a")
     agent.plans({"tool": "add_task", "parameters": plan("a")["tasks"][0]}, status="START", plan=plan("z"))
-    assert [entry.side_effects["notes"] for entry in agent.entries if "notes" in entry.side_effects] == [
-        ["the plan is not taken: a restart asks for a new one", "add_task a: it is there already"]
+    assert [[*map(words_of, entry.side_effects["notes"])] for entry in agent.entries if "notes" in entry.side_effects] == [
+        ["the plan is ignored: a restart asks for a new one", "add_task a: it is there already"]
     ]
 
 
@@ -670,14 +667,14 @@ def test_a_refusal_lists_tasks_that_moved_since_the_request() -> None:
     reply = agent.reply(A("update_task", task_id="c", name="new"))
     agent.ends("b")
     agent.batch(reply)
-    assert asked(agent).feedback.endswith(" Since you were asked: b is COMPLETED, c is RUNNING.")
+    assert str(asked(agent).feedback).endswith(" Since you were asked: b is COMPLETED, c is RUNNING.")
 
 
 def test_a_refusal_of_edits_wrong_from_the_start_lists_no_moved_tasks() -> None:
     agent = Agent(plan("a b c", "a>b"), replan="always", hold="none")
     agent.ends("a")
     agent.plans(A("remove_task", task_id="b"))
-    assert asked(agent).feedback.endswith("the constellation is at version 1.")
+    assert str(asked(agent).feedback).endswith("the constellation is at version 1.")
 
 
 # -- a refused batch that replaces a task ------------------------------------------------------------
@@ -690,7 +687,7 @@ def replaced(rules: int) -> Agent:
     agent = agent_of_rules(rules)(document, replan="always")
     agent.ends("a")
     agent.plans(A("remove_task", task_id="b"), A("add_task", **first, inputs={"nonsense": 1}))
-    assert asked(agent).refusal is not None
+    assert asked(agent).feedback is not None
     agent.plans()
     return agent
 

@@ -21,7 +21,7 @@ def test_an_invalid_reply_is_asked_for_again_with_what_was_wrong() -> None:
     agent.plans()
     question = agent.question()
     assert question is not None
-    assert (question.number, question.feedback) == (2, "reply: it holds no constellation")
+    assert (question.number, str(question.feedback)) == (2, "reply: it holds no constellation")
 
 
 def test_a_cycle_at_creation_fails_the_run_after_the_bounded_reprompts_and_names_it() -> None:

@@ -488,7 +488,7 @@ def test_a_task_whose_only_device_has_left_the_fleet_fails() -> None:
     it.ends("a")
     error = it.task("b").error
     assert error is not None
-    assert (error.code, error.message) == ("no_device", "device 'far' has left the fleet, and no other device has the skill 'unique'")
+    assert (error.code, error.words) == ("no_device", "device 'far' has left the fleet, and no other device has the skill 'unique'")
 
 
 @pytest.mark.parametrize(
@@ -516,7 +516,7 @@ def test_a_skill_that_has_changed_since_planning_is_refused_before_the_call(skil
     error = it.task("b").error
     assert error is not None
     assert error.code == "bad_arguments"
-    assert why in error.message
+    assert why in error.words
 
 
 def test_a_skill_that_still_takes_the_arguments_is_performed() -> None:

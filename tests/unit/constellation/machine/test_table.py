@@ -18,6 +18,7 @@ from asterism.constellation.model.edits import EditRefused
 from asterism.engine.control.run_control import BatchEnded, Cancel, CancelEffect, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from asterism.engine.kernel.journal import Record, state_history
 from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.phrase import words_of
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.kernel.run import Run
 from asterism.errors import IllegalTransition, Refused
@@ -265,7 +266,7 @@ def test_a_second_application_of_the_seeds_edits_changes_nothing() -> None:
     before = agent.constellation.to_dict()
     entry = agent.take(agent.reply(*seed("editing")["actions"]))
     assert entry is not None
-    assert [note.partition(":")[0] for note in entry.side_effects["notes"]] == [
+    assert [words_of(note).partition(":")[0] for note in entry.side_effects["notes"]] == [
         "add_task task_005",
         "add_dependency task_003->task_005",
         "remove_task task_004",

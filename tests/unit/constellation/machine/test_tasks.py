@@ -65,7 +65,7 @@ def test_a_task_whose_reference_has_no_value_is_skipped_with_the_reason() -> Non
     agent.ends("a", {"m": 3})
     error = agent.task("b").error
     assert error is not None
-    assert (error.code, error.message) == ("no_result", "${a.n}: the result of a has no 'n'")
+    assert (error.code, error.words) == ("no_result", "${a.n}: the result of a has no 'n'")
     assert agent.statuses() == {"a": "COMPLETED", "b": "SKIPPED", "c": "SKIPPED"}
     assert agent.state == "FINISH"
 
@@ -78,7 +78,7 @@ def test_a_reference_to_a_failed_source_skips_the_task() -> None:
     assert agent.statuses() == {"a": "FAILED", "b": "SKIPPED"}
     error = agent.task("b").error
     assert error is not None
-    assert error.message == "a ended without a result"
+    assert error.words == "a ended without a result"
 
 
 def test_a_condition_may_ask_about_an_ancestor_that_settles_later() -> None:
@@ -160,7 +160,7 @@ def test_a_task_that_has_not_started_by_its_deadline_fails() -> None:
     error = agent.task("b").error
     assert error is not None
     assert (agent.task("b").status, error.code) == ("FAILED", "deadline")
-    assert error.message == "not started within 10 s of the start of the run"
+    assert error.words == "not started within 10 s of the start of the run"
     assert agent.running() == ["a"]
 
 

@@ -54,7 +54,7 @@ def test_a_task_whose_when_is_not_met_is_skipped_with_the_reason(when: str, why:
     assert agent.statuses() == {"a": "COMPLETED", "publish": "SKIPPED", "after": "SKIPPED"}
     error = agent.task("publish").error
     assert error is not None
-    assert (error.code, error.message[: len(why)]) == ("unsatisfied", why)
+    assert (error.code, error.words[: len(why)]) == ("unsatisfied", why)
     assert agent.state == "FINISH"
     same_on_replay(agent)
 
@@ -65,7 +65,7 @@ def test_a_parameter_that_nothing_has_filled_is_an_error_in_when() -> None:
     agent.ends("a", {"other": 1})
     error = agent.task("b").error
     assert error is not None
-    assert error.message == "v != 3: there is no input v"
+    assert error.words == "v != 3: there is no input v"
 
 
 def test_when_is_read_once_even_if_the_task_is_retried_or_approved() -> None:
@@ -88,7 +88,7 @@ def test_when_is_read_once_even_if_the_task_is_retried_or_approved() -> None:
 def test_a_name_in_when_that_is_no_input_is_refused_at_planning(when: str, why: str) -> None:
     with pytest.raises(EditRefused) as refused:
         Agent(planned({"task_id": "a", "inputs": {"parts": []}, "when": when}))
-    assert refused.value.refusal.why == why
+    assert str(refused.value.refusal.why) == why
 
 
 # -- join ------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def test_a_failed_dependency_does_not_skip_a_task_that_joins_any_until_none_is_l
     agent.ends("b", error="raised")
     error = agent.task("n").error
     assert error is not None
-    assert error.message == "none of its dependencies is satisfied: a is FAILED; b is FAILED"
+    assert error.words == "none of its dependencies is satisfied: a is FAILED; b is FAILED"
 
 
 def test_a_task_that_joins_any_has_the_results_of_those_that_had_completed_also_after_a_crash() -> None:

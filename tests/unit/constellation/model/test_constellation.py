@@ -8,6 +8,7 @@ import pytest
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.line import DependencyType, Evaluation, TaskStarLine
 from asterism.constellation.model.task import TaskError, TaskStatus
+from asterism.engine.kernel.phrase import phrase
 from asterism.errors import InvalidInput
 from tests.support.constellations import action, constellation, edit, end, judge_all, lines, plan, ready, seed, tasks
 
@@ -100,7 +101,7 @@ def test_statuses_and_evaluations_survive_a_round_trip() -> None:
     assert again.to_dict() == it.to_dict()
     assert again.tasks == it.tasks
     assert again.lines == it.lines
-    assert again.lines["a->b"].verdict == Evaluation(satisfied=False, reason="a is FAILED")
+    assert again.lines["a->b"].verdict == Evaluation(satisfied=False, reason=phrase("task_is", task="a", status="FAILED"))
     assert (again.version, again.generation, again.constellation_id, again.name) == (7, 1, "c", "n")
     assert list(again.removed_tasks) == ["e"]
     assert list(again.removed_lines) == ["d->e"]

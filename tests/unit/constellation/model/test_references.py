@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.model.references import MissingReference, references, resolve
+from asterism.engine.kernel.phrase import phrase
 
 RESULTS: dict[str, Any] = {"a": {"path": "/x", "n": 3, "deep": {"list": [10, {"k": "v"}]}, "none": None}, "b-1": [1, 2], "c": "text"}
 
@@ -12,7 +13,7 @@ RESULTS: dict[str, Any] = {"a": {"path": "/x", "n": 3, "deep": {"list": [10, {"k
 def filled(value: Any) -> Any:
     def result_of(task_id: str, path: str) -> Any:
         if task_id not in RESULTS:
-            raise MissingReference(f"{task_id} ended without a result")
+            raise MissingReference(phrase("ended_without_result", task=task_id))
         return RESULTS[task_id]
 
     return resolve(value, result_of)

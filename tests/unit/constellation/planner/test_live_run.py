@@ -44,7 +44,7 @@ async def cannot(_: Client) -> None:
 async def refusal(draft: LiveRun, edit: dict[str, Any]) -> tuple[str, str]:
     with pytest.raises(EditRefused) as raised:
         await draft.edit(edit)
-    return raised.value.refusal.code, raised.value.refusal.why
+    return raised.value.refusal.code, str(raised.value.refusal.why)
 
 
 def test_an_unhandled_edit_is_refused_in_bounded_time_and_stays_in_the_inbox() -> None:

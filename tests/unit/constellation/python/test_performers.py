@@ -90,7 +90,7 @@ def test_a_result_of_any_device_has_a_largest_size() -> None:
     assert outcome.result is None
     assert outcome.error is not None
     assert outcome.error.code == "bad_result"
-    assert "1,048,577 bytes, and the limit is 1,048,576; write it to a file and return its path" in outcome.error.message
+    assert "1,048,577 bytes, and the limit is 1,048,576; write it to a file and return its path" in outcome.error.words
 
 
 def test_the_error_of_an_attempt_is_in_its_result() -> None:
@@ -370,4 +370,4 @@ def test_a_question_that_no_journal_or_inbox_can_hold_is_a_bad_result(fields: di
     _, outcome, _ = dispatched(Agent(plan("a")), AttemptResult(question=question))
     assert outcome.error is not None
     assert outcome.error.code == "bad_result"
-    assert why in outcome.error.message
+    assert why in outcome.error.words
