@@ -94,7 +94,8 @@ def test_every_link_to_a_heading_resolves(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_module_that_a_page_names_exists(page: Path) -> None:
     for name in DOTTED.findall(page.read_text(encoding="utf-8")):
-        importlib.import_module(name)
+        if name != "asterism.forms":  # a group of entry points
+            importlib.import_module(name)
 
 
 def test_every_test_that_a_page_names_exists() -> None:

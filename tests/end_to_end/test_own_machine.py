@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,3 +97,30 @@ def test_resuming_all_runs_leaves_it_alone_and_says_so(database: Path, capsys: p
 async def epoch(database: Path, run_id: str) -> int:
     async with asterism.open(database) as runtime:
         return (await runtime.store.run(run_id)).epoch
+
+
+def test_commands_know_a_form_of_an_installed_package_that_the_settings_name(database: Path, tmp_path: Path) -> None:
+    run, info = asks(database), tmp_path / "site" / "ferry-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ferry\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[asterism.forms]\nferry = ferry_form:FORM\n", encoding="utf-8")
+    (info.parent / "ferry_form.py").write_text(
+        "from tests.support.ferry_machine import registration\nFORM = registration()\n", encoding="utf-8"
+    )
+    own = {"ASTERISM_DATABASE": str(database), "PYTHONPATH": f"{info.parent}:{Path(__file__).parents[2]}"}
+
+    def done(forms: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, **own, "ASTERISM_FORMS": forms}
+        return subprocess.run(
+            [sys.executable, "-m", "asterism.cli", *arguments], env=environment, capture_output=True, text=True, check=False
+        )
+
+    assert "over the river" in done("ferry", "show", run).stdout
+    assert done("ferry", "answer", run, "approve").returncode == 0
+    assert "finished" in done("ferry", "show", run).stdout
+    assert "its machine 'ferry' is not known here" in done("", "show", run).stderr
+    refused = done("ferry, kettle", "show", run)
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "asterism: ASTERISM_FORMS: no installed package has the form 'kettle'; there is ferry\n",
+    )

@@ -10,11 +10,11 @@ import math
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asterism.app.settings import MEMORY, database_path, files_url, model_choice
+from asterism.app.settings import MEMORY, database_path, files_url, form_names, model_choice
 from asterism.constellation.form import FORM as CONSTELLATION
 from asterism.constellation.machine.events import AskPlanner
 from asterism.constellation.planner.model_choice import ModelChoice
@@ -32,6 +32,7 @@ from asterism.engine.ports.performer import Performer
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.entry_points import names_of, part_of
 from asterism.engine.runtime.form import Form, by_name
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.loop.form import FORM as LOOP
@@ -52,8 +53,22 @@ if TYPE_CHECKING:
     from asterism.engine.runtime.driver import Driver
     from asterism.service.telemetry.observer import Telemetry
 
-FORMS: Mapping[str, Form] = by_name((CONSTELLATION, LOOP, CONVERSATION))
-"""The forms of all runs, by the name of their machine."""
+_BUILT_IN: Mapping[str, Form] = by_name((CONSTELLATION, LOOP, CONVERSATION))
+
+
+def _installed_forms() -> Iterator[Form]:
+    """Yield the forms of installed packages that the settings name; nothing else of these packages is imported."""
+    for name in form_names():
+        try:
+            yield part_of("asterism.forms", name, Form, "form")
+        except KeyError:
+            has = ", ".join(names_of("asterism.forms")) or "none"
+            raise InvalidInput(f"ASTERISM_FORMS: no installed package has the form {name!r}; there is {has}") from None
+
+
+_INSTALLED = tuple(_installed_forms())
+FORMS: Mapping[str, Form] = by_name(_BUILT_IN.values(), _INSTALLED)
+"""The forms of all runs that this process knows, by the name of their machine."""
 
 
 @contextlib.asynccontextmanager
@@ -232,7 +247,7 @@ async def open_runtime(
         driver = Driver(
             store=store,
             clock=clock,
-            forms=by_name((form.performed_by(performed) for form in FORMS.values()), machines),
+            forms=by_name((form.performed_by(performed) for form in _BUILT_IN.values()), (*_INSTALLED, *machines)),
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
             initial_events=dispatcher.first_events,

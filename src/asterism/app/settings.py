@@ -15,6 +15,7 @@ from asterism.constellation.python.own_secrets import FILES_VARIABLE, SERVER_VAR
 from asterism.errors import InvalidInput
 
 DATABASE_VARIABLE = "ASTERISM_DATABASE"
+FORMS_VARIABLE = "ASTERISM_FORMS"
 MEMORY = ":memory:"
 REPLAY = "replay:"
 
@@ -68,6 +69,11 @@ def server_token(environment: Mapping[str, str] = os.environ) -> str:
         return file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeError):
         raise InvalidInput(f"the server needs a token; set {TOKEN_VARIABLE} (there is none in {file})") from None
+
+
+def form_names(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the names of the forms of installed packages that this process uses: ``$ASTERISM_FORMS``, with commas between them."""
+    return [name for part in environment.get(FORMS_VARIABLE, "").split(",") if (name := part.strip())]
 
 
 def files_url(environment: Mapping[str, str] = os.environ) -> str:

@@ -52,7 +52,7 @@ def fleet_file_of(first: FirstEvent | None, row: RunRow) -> Path | None:
     Raises:
         InvalidInput: the first event names no fleet file.
     """
-    if isinstance(first, LoopSubmitted | ConversationStarted) and not first.fleet_file:
+    if first is None or (isinstance(first, LoopSubmitted | ConversationStarted) and not first.fleet_file):
         return None
     if (
         isinstance(first, ConstellationSubmitted)
@@ -60,7 +60,7 @@ def fleet_file_of(first: FirstEvent | None, row: RunRow) -> Path | None:
         and all(profile.device_id == HERE or profile.table for profile in first.fleet)
     ):
         return None
-    if first is None or not first.fleet_file:
+    if not first.fleet_file:
         raise InvalidInput(f"run {row.run_id} does not name the fleet it was started with; give one with --fleet")
     return Path(first.fleet_file)
 

@@ -10,7 +10,7 @@
 - ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and
   follow journals; ``log_stream`` follows logs.
 - ``form``: a machine with its performers, and what shows and checks its runs. ``code_version``: a
-  fingerprint of the code of a machine.
+  fingerprint of the code of a machine. ``entry_points``: parts of installed packages.
 - ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids.
   ``private_files``: file modes.
   ``database_status``: the servers and the work of a database. ``daemon_threads``: calls that may block for ever.
