@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.events import Dispatch
-from asterism.constellation.model.conformance import mismatch
 from asterism.constellation.model.references import references
 from asterism.engine.control.run_control import Answered
+from asterism.engine.kernel.conformance import mismatch
 from asterism.engine.kernel.profile import Skill
 from asterism.errors import InvalidInput
 

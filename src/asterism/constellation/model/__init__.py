@@ -6,6 +6,6 @@
 - ``condition`` and ``references``: expressions over results; ``condition_names``: a check of names.
 - ``documents``, ``parameters`` and ``environment``: plans as people and models write them;
   ``edits``, ``batch`` and ``changes``: edits of a constellation.
-- ``skill_ranker``, ``resolution`` and ``nesting``: checks against devices and skills; ``conformance``:
-  of values by a JSON Schema. ``secret_use``: where a reference to a secret may stand.
+- ``skill_ranker``, ``resolution`` and ``nesting``: checks against devices and skills;
+  ``secret_use``: where a reference to a secret may stand.
 """

@@ -20,8 +20,9 @@ import msgspec
 from asterism.devices.attempts.worker_protocol import CommandJob, FieldType
 from asterism.devices.port import Attempt, AttemptError
 from asterism.devices.skills.skill import File
+from asterism.engine.kernel.conformance import mismatch_text
 from asterism.engine.kernel.data import FILE_SCHEMA, path_of
-from asterism.engine.kernel.profile import JsonSchema, has_json_type
+from asterism.engine.kernel.profile import JsonSchema
 from asterism.engine.runtime.private_files import make_folder
 
 TEXT_OUTPUT: JsonSchema = {
@@ -121,7 +122,7 @@ def outcome(job: CommandJob, output: bytes, errors: bytes, exit_code: int) -> ob
         result = msgspec.json.decode(output)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise AttemptError("bad_result", f"the output of {program} is not JSON: {error}") from error
-    if wrong := _not_as_declared(result, job.returns):
+    if wrong := mismatch_text(result, returns_schema(job.returns) or {}):
         raise AttemptError("bad_result", f"the output of {program} is not as its `returns` says: {wrong}")
     return result
 
@@ -140,18 +141,6 @@ def returns_schema(returns: Mapping[str, FieldType]) -> JsonSchema | None:
     """Return the JSON Schema of a result with these fields; None without any."""
     properties = {name: {"type": _JSON_TYPES[kind]} for name, kind in returns.items()}
     return {"type": "object", "properties": properties, "required": list(returns)} if returns else None
-
-
-def _not_as_declared(result: object, returns: Mapping[str, FieldType]) -> str:
-    """Return the first field of a result that is missing or has another type; empty for none."""
-    if not isinstance(result, dict):
-        return f"it is no object but a {type(result).__name__}" if returns else ""
-    for name, kind in returns.items():
-        if name not in result:
-            return f"it has no field {name!r}"
-        if not has_json_type(result[name], _JSON_TYPES[kind]):
-            return f"{name!r} is {type(result[name]).__name__}, not {kind}"
-    return ""
 
 
 def too_large(limit_bytes: int) -> AttemptError:

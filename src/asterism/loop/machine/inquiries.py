@@ -9,9 +9,9 @@ import msgspec
 from asterism.engine.control.guarding import permit_work
 from asterism.engine.control.inquiries import INTERRUPTION, check_answer, close_inquiry, is_expired, open_inquiry
 from asterism.engine.control.run_control import Answered, Risk
+from asterism.engine.kernel.conformance import mismatch
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.machine import StepContext
-from asterism.engine.kernel.profile import JSON_TYPES, has_json_type
 from asterism.errors import Refused
 from asterism.loop.machine.memory import GUARDED, Activity, Call, LoopMemory
 from asterism.loop.machine.model import Finding, Step, ToolCall
@@ -133,9 +133,8 @@ def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
     if unknown and not asked.parameters.get("additionalProperties"):
         raise Refused(f"{asked.tool} has no argument {', '.join(unknown)}; it has {', '.join(known)}")
     for name, value in given.items():
-        kind = known[name].get("type") if isinstance(known.get(name), dict) else None
-        if isinstance(kind, str) and kind in JSON_TYPES and not has_json_type(value, kind):
-            raise Refused(f"argument {name} of {asked.tool} must be of type {kind}")
+        if wrong := mismatch(value, known.get(name, True), asked.parameters):
+            raise Refused(f"argument {name}{wrong[0]} of {asked.tool} must be {wrong[1]}")
 
 
 def denied(reason: str, feedback: str = "") -> dict[str, str]:

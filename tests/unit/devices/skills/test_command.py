@@ -30,10 +30,10 @@ def test_a_result_as_declared_passes_with_what_else_it_has() -> None:
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        ("[]", "it is no object but a list"),
-        ('{"total": 1}', "it has no field 'share'"),
-        ('{"total": "1", "share": 1, "files": []}', "'total' is str, not int"),
-        ('{"total": true, "share": 1, "files": []}', "'total' is bool, not int"),
+        ("[]", "an object with total, share, files, not list"),
+        ('{"total": 1}', "an object with total, share, files; share is missing"),
+        ('{"total": "1", "share": 1, "files": []}', "total: integer, not str"),
+        ('{"total": true, "share": 1, "files": []}', "total: integer, not bool"),
     ],
 )
 def test_another_result_is_refused(output: str, said: str) -> None:

@@ -74,8 +74,8 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}, "depth": 
     ("edit", "why"),
     [
         ({"pth": "y"}, "remove has no argument pth; it has path, depth, any"),
-        ({"depth": "all"}, "argument depth of remove must be of type integer"),
-        ({"depth": True}, "argument depth of remove must be of type integer"),
+        ({"depth": "all"}, "argument depth of remove must be integer, not str"),
+        ({"depth": True}, "argument depth of remove must be integer, not bool"),
     ],
 )
 def test_arguments_that_a_tool_does_not_have_are_refused_and_the_question_stays_open(edit: dict[str, object], why: str) -> None:

@@ -23,7 +23,7 @@ from asterism.devices.kinds.mcp.calls import HeldCalls, McpConnection
 from asterism.devices.kinds.mcp.files import with_contents
 from asterism.devices.kinds.mcp.leg import Leg
 from asterism.devices.kinds.mcp.questions import LegState
-from asterism.devices.kinds.mcp.results import SchemaCheck, error_of, result_of
+from asterism.devices.kinds.mcp.results import error_of, refusal_of, result_of
 from asterism.devices.kinds.mcp.server import CONNECT_S, ConnectionEnding, McpEntry, ServerAddress, listed_tools, open_client
 from asterism.devices.kinds.mcp.task_messages import CreatedTask, TasksExtension
 from asterism.devices.kinds.mcp.tasks import GRACE_S, FollowedTask, poll_interval_s, stop_task
@@ -76,7 +76,6 @@ class McpDevice(ConnectedDevice):
         self._ledger = ledger
         self._address = ServerAddress(command=entry.command, url=entry.url, headers=entry.headers, folder=entry.folder)
         self._key = ("mcp device", id(self))
-        self._checks: dict[str, SchemaCheck] = {}
         self._tasks = 0
         self._ended_at = -math.inf
         self._held = HeldCalls(entry.held_s, outlive_connection=bool(entry.url))
@@ -117,7 +116,8 @@ class McpDevice(ConnectedDevice):
         connection = await self._connected()
         skill = self._skill(attempt)
         attempt = await with_contents(attempt, skill.parameters)
-        self._check_arguments(attempt, skill)
+        if wrong := refusal_of(attempt.arguments, skill.parameters):
+            raise AttemptError("bad_arguments", f"skill {skill.name}: {wrong}")
         await signs.begun()
         ended = await Leg(attempt, skill, connection, signs, state=state, held=self._held).run()
         if isinstance(ended, CreatedTask):
@@ -168,14 +168,6 @@ class McpDevice(ConnectedDevice):
         if attempt.again and not skill.idempotent:
             raise AttemptError("interrupted", "MCP has no way to find a call again, and it may have been carried out")
         return skill
-
-    def _check_arguments(self, attempt: Attempt, skill: Skill) -> None:
-        """Check arguments against the schema of the tool. Raises AttemptError."""
-        check = self._checks.get(skill.name)
-        if check is None:
-            check = self._checks[skill.name] = SchemaCheck(skill.parameters)
-        if refusal := check.refusal(attempt.arguments):
-            raise AttemptError("bad_arguments", f"skill {skill.name}: {refusal}")
 
     async def _end_of(self, ended: mcp_types.CallToolResult | BaseException, skill: Skill, connection: McpConnection) -> AttemptResult:
         """Return the end of an attempt whose call has ended."""
@@ -309,7 +301,6 @@ class McpDevice(ConnectedDevice):
         info = connection.client.server_info
         description = self._entry.description or f"MCP server {one_line(info.title or info.name, 80)}"
         self.profile = self._described(description, skills)
-        self._checks.clear()
 
     def _described(self, description: str, skills: tuple[Skill, ...] = ()) -> AgentProfile:
         return self._entry.profile(file_bytes=SENT_FILE_BYTES, outlives_cancel=True, description=description, skills=skills)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -31,11 +31,6 @@ MODE = "auto"
 """The newest protocol that both sides speak; ``legacy`` for those before 2026-07-28."""
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
-
-_BY_NAME = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
-"""Keywords of JSON Schema whose value has schemas by any names."""
-_DATA = frozenset({"const", "enum", "default", "examples"})
-"""Keywords whose value is data."""
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's messages go only to a configured log
 
@@ -186,7 +181,7 @@ async def open_client(
 
 
 async def listed_tools(client: Any) -> list[Any]:
-    """Return the tools of a server, ``MAX_TOOLS`` at most, without the patterns in their schemas.
+    """Return the tools of a server, ``MAX_TOOLS`` at most.
 
     The SDK would check results against the output schemas without a bound, so it gets empty ones.
     """
@@ -195,59 +190,11 @@ async def listed_tools(client: Any) -> list[Any]:
     for _ in range(MAX_TOOLS):
         page = await client.list_tools(cursor=cursor, cache_mode="refresh")
         for tool in page.tools:
-            remove_patterns(tool.input_schema)
             if tool.output_schema is not None:
                 theirs, tool.output_schema = tool.output_schema, dict(tool.output_schema)
                 theirs.clear()
-                remove_patterns(tool.output_schema)
         found += page.tools
         cursor = page.next_cursor
         if not cursor or len(found) >= MAX_TOOLS:
             break
     return found[:MAX_TOOLS]
-
-
-def remove_patterns(schema: Any) -> None:
-    """Remove the regular expressions from a JSON Schema, in place, and ``$schema`` from the schemas in it.
-
-    The expressions of a server could take for ever to match, and block this process meanwhile. A
-    reference can make a schema of any data in the schema.
-    """
-    level = [(schema, False)]
-    referred: set[int] = set()
-    while level:
-        item, has_names = level.pop()
-        if isinstance(item, list):
-            level += [(each, False) for each in item]
-        if not isinstance(item, dict):
-            continue
-        if not has_names:
-            if isinstance(item.get("pattern"), str):
-                del item["pattern"]
-            if item.pop("patternProperties", None) is not None:
-                for rest in ("additionalProperties", "unevaluatedProperties"):  # they depend on the patterns
-                    item.pop(rest, None)
-            if item is not schema and isinstance(item.get("$schema"), str):
-                del item["$schema"]
-        for name in ("$ref", "$dynamicRef"):
-            target = _target(schema, item.get(name))
-            if isinstance(target, dict | list) and id(target) not in referred:
-                referred.add(id(target))
-                level.append((target, False))
-        level += [(value, not has_names and key in _BY_NAME) for key, value in item.items() if has_names or key not in _DATA]
-
-
-def _target(schema: Any, reference: object) -> Any:
-    """Return the part of a schema that a reference ``#/…`` points to, or None."""
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return None
-    found = schema
-    for part in unquote(reference[2:]).split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
-        elif isinstance(found, dict):
-            found = found.get(name)
-        else:
-            return None
-    return found

@@ -1,7 +1,8 @@
-"""Checks JSON values against the JSON Schema that a skill declares, before anything depends on them.
+"""Checks JSON values against the JSON Schema that a skill or a tool declares, before anything depends on them.
 
-It reads the keywords that schemas of Python types have, and ignores the others: the device itself
-checks completely when it performs the task. Unlike a device, it converts nothing: "3" is no integer.
+It reads the keywords that schemas of Python types have, and ignores the others: who declares a schema
+checks completely. The regular expressions of a server, for one, could take for ever to match. Unlike
+a device, it converts nothing: "3" is no integer.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from asterism.engine.kernel.profile import JSON_TYPES, JsonSchema, has_json_type
 Mismatch = tuple[str, str]
 """The path of a value that does not fit, such as ``[2].price``, and what is wanted: ``number, not str``."""
 
-MAX_STEPS = 100_000
-"""Parts of a value, each with one part of the schema, that one check compares; it lets the rest pass."""
+MAX_STEPS = 250_000
+"""Parts of a value, each with the keywords of one part of the schema, that one check compares: about a second.
+It lets the rest pass. A few lines of schema can double the work with every level (``allOf`` with the same reference twice)."""
 MAX_SHOWN = 60
 """Characters of a value in a message."""
 
@@ -38,34 +40,43 @@ _FORMATS: Mapping[str, tuple[Any, str]] = {
 """For each format that is checked: its type, and an example for the message."""
 
 
-def mismatch(value: Any, schema: JsonSchema, root: JsonSchema | None = None) -> Mismatch | None:
+def mismatch(value: Any, schema: JsonSchema, root: JsonSchema | None = None, *, exact: bool = True) -> Mismatch | None:
     """Return the first part of a JSON value that does not fit a schema; None if it fits.
 
     Args:
         value: the value.
         schema: the schema.
         root: the document that the references of the schema refer to; by default the schema itself.
+        exact: as a worker takes a value: 1.0 is no integer, and a text has the format of its schema, which JSON Schema only notes.
     """
     try:
-        return next(_Check(schema if root is None else root).wrong(value, schema, ""), None)
+        return next(_Check(schema if root is None else root, exact=exact).wrong(value, schema, ""), None)
     except (AttributeError, RecursionError, TypeError, ValueError):
         return None  # the schema of a server is malformed, or refers to itself without end: only its device knows
+
+
+def mismatch_text(value: Any, schema: JsonSchema, *, exact: bool = True) -> str:
+    """Return a mismatch in words, as ``[2].price: number, not str``; empty if the value fits. Arguments as of ``mismatch``."""
+    path, wanted = mismatch(value, schema, exact=exact) or ("", "")
+    return f"{path.removeprefix('.')}: {wanted}" if path else wanted
 
 
 class _Check:
     """One check; ``left`` is the number of steps that it may still take."""
 
-    def __init__(self, root: JsonSchema) -> None:
+    def __init__(self, root: JsonSchema, *, exact: bool) -> None:
         self._root = root
+        self._exact = exact
         self._left = MAX_STEPS
 
     def wrong(self, value: Any, schema: Any, path: str) -> Iterator[Mismatch]:
         """Yield the parts that do not fit."""
-        self._left -= 1
-        if self._left < 0 or schema is True:
-            return
         if not isinstance(schema, dict):
-            yield path, f"nothing here, not {_given(value)}"
+            if schema is not True:
+                yield path, f"nothing here, not {_given(value)}"
+            return
+        self._left -= 1 + sum(len(keyword) for keyword in schema.values() if isinstance(keyword, list | dict))
+        if self._left < 0:
             return
         if is_file(value) and schema.get("format") in ("path", "file"):
             return
@@ -76,7 +87,7 @@ class _Check:
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
                 yield from self._wrong_in_all(value, schema[keyword], path)
-        if wanted := _not_wanted(value, schema):
+        if wanted := _not_wanted(value, schema, exact=self._exact):
             yield path, wanted
         elif isinstance(value, dict):
             yield from self._wrong_in_object(value, schema, path)
@@ -84,9 +95,12 @@ class _Check:
             yield from self._wrong_in_array(value, schema, path)
 
     def _target(self, schema: JsonSchema) -> Any:
-        """Return what a reference to ``$defs`` refers to; None without one."""
-        name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-        return self._root.get("$defs", {}).get(name)
+        """Return what a reference to the schema or a definition in it refers to; None without one."""
+        reference = str(schema.get("$ref"))
+        place, _, name = reference.removeprefix("#/").partition("/")
+        if place in ("$defs", "definitions"):
+            return self._root.get(place, {}).get(name)
+        return self._root if reference == "#" else None
 
     def _wrong_in_all(self, value: Any, choices: list[Any], path: str) -> Iterator[Mismatch]:
         """Yield what is wrong if no choice fits: in the only one that has the type of the value, else what all of them want."""
@@ -105,7 +119,8 @@ class _Check:
         return has_json_type(value, str((self._target(choice) or choice).get("type")))
 
     def _wrong_in_object(self, value: dict[str, Any], schema: JsonSchema, path: str) -> Iterator[Mismatch]:
-        properties, more = schema.get("properties", {}), schema.get("additionalProperties", True)
+        properties = schema.get("properties", {})
+        more = True if "patternProperties" in schema else schema.get("additionalProperties", True)  # which other names there are is unknown
         if missing := [name for name in schema.get("required", ()) if name not in value]:
             yield path, f"{_object(schema)}; {missing[0]} is missing"
         for name, item in value.items():
@@ -120,7 +135,7 @@ class _Check:
             yield from self.wrong(item, first[place] if place < len(first) else rest, f"{path}[{place}]")
 
 
-def _not_wanted(value: Any, schema: JsonSchema) -> str:
+def _not_wanted(value: Any, schema: JsonSchema, *, exact: bool) -> str:
     """Return what is wanted instead of a value as a whole; empty if nothing is."""
     if "enum" in schema or "const" in schema:
         allowed = schema.get("enum", [schema.get("const")])
@@ -131,13 +146,15 @@ def _not_wanted(value: Any, schema: JsonSchema) -> str:
         return f"a file, not {_given(value)}"
     if form == "decimal" and has_json_type(value, "number"):
         return ""
+    if not exact and isinstance(value, float) and value.is_integer():
+        value = int(value)
     types = schema.get("type", [])
     if (types := [types] if isinstance(types, str) else types) and not any(
         has_json_type(value, name) or name not in _KNOWN_TYPES for name in types
     ):
         words = [_object(schema) if name == "object" else name for name in types]
         return f"{' or '.join(words)}, not {_given(value)}"
-    if isinstance(value, str) and form in _FORMATS:
+    if isinstance(value, str) and exact and form in _FORMATS:
         kind, example = _FORMATS[form]
         try:
             msgspec.convert(value, kind)
@@ -173,7 +190,9 @@ def _object(schema: JsonSchema) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
+    if isinstance(value, list | dict):
+        return _given(value)
+    text = msgspec.json.encode(value[: MAX_SHOWN + 1] if isinstance(value, str) else value).decode()
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from asterism.constellation.model.conformance import mismatch
+from asterism.engine.kernel.conformance import mismatch
 from asterism.engine.kernel.data import FILE_SCHEMA
 
 
@@ -152,3 +152,37 @@ def test_a_file_is_wanted_where_the_schema_says_so_and_may_stand_for_a_path() ->
 def test_a_schema_of_a_server_that_is_malformed_endless_or_elsewhere_refuses_nothing(schema: dict[str, Any]) -> None:
     for value in (1, "a", {"a": 1}, [1]):
         assert mismatch(value, schema) is None
+
+
+DOUBLING = {f"l{level}": {"allOf": 2 * [{"$ref": f"#/$defs/l{level + 1}"}]} for level in range(60)} | {"l60": {"type": "object"}}
+TREE = {"allOf": 2 * [{"properties": {"n": {"$ref": "#/$defs/tree"}}}]}
+DEEP: Any = {}
+for _ in range(60):
+    DEEP = {"n": DEEP}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"$defs": DOUBLING, "$ref": "#/$defs/l0"}, {}),
+        ({"$defs": {"tree": TREE}, "$ref": "#/$defs/tree"}, DEEP),
+        ({"items": {"anyOf": 5000 * [{}]}}, [0] * 5000),
+        ({"items": {"enum": [*range(5000)]}}, [0] * 100_000),
+        ({"anyOf": [*({"enum": [number]} for number in range(5000)), {}]}, "x" * 1_000_000),
+        ({"$ref": "#"}, {}),
+        ({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, {}),
+        ({"uniqueItems": True}, [{"n": number} for number in range(20_000)]),
+        ({"items": {"type": "integer"}}, [1] * 50_000),
+        ({"pattern": "^(a+)+$"}, "a" * 40 + "!"),
+        ({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, {"a" * 40 + "!": 1}),
+    ],
+)
+def test_a_schema_that_could_take_for_ever_is_checked_in_bounded_time_and_refuses_nothing(schema: dict[str, Any], value: Any) -> None:
+    assert mismatch(value, schema) is None
+
+
+@pytest.mark.parametrize("place", ["$defs", "definitions"])
+def test_a_reference_is_followed_to_a_definition_or_to_the_schema_itself(place: str) -> None:
+    schema = {place: {"n": {"type": "integer"}}, "properties": {"n": {"$ref": f"#/{place}/n"}, "below": {"$ref": "#"}}}
+    assert mismatch({"below": {"n": 1}}, schema) is None
+    assert mismatch({"below": {"n": "x"}}, schema) == (".below.n", "integer, not str")
