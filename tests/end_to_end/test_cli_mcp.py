@@ -258,7 +258,7 @@ def test_a_run_that_ends_meanwhile_refuses_with_words(desk: Desk) -> None:
         (("cycle.json",), "the plan has a cycle"),
         (("plan.json", "--http", "0.0.0.0:0"), "there is no login, so the host must be local"),
         (("plan.json", "--http", "127.0.0.1"), "expected HOST:PORT"),
-        (("plan.json", "--http", "127.0.0.1:99999"), "cannot listen there"),
+        (("plan.json", "--http", "127.0.0.1:99999"), "cannot listen on 127.0.0.1 port 99999"),
         (("plan.json", "--fleet", "none.toml"), "none.toml"),
     ],
 )

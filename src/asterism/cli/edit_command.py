@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -38,6 +40,7 @@ Serve = Callable[[Draft], Awaitable[None]]
 
 STOP_S = 5.0
 """Seconds from a signal to the end of the process, which then exits as in a crash; nothing is lost."""
+_LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "::1"}
 _EDITOR = (Permission.VIEW, Permission.EDIT)
 """Permissions of an MCP client, which is mostly a model: it edits, and neither answers nor lifts a guard."""
 
@@ -73,7 +76,7 @@ def _serving(http: str | None) -> Serve:
         InvalidInput: the address cannot be used, or there are no standard streams to serve on.
     """
     try:
-        from asterism.constellation.planner.editor import editor_server, listen, serve_http, serve_stdio  # noqa: PLC0415 - an extra
+        from asterism.constellation.planner.editor import editor_app, editor_server, serve_stdio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("asterism"):
             raise
@@ -81,7 +84,7 @@ def _serving(http: str | None) -> Serve:
 
     if http is None and (sys.stdin is None or sys.stdout is None):
         raise InvalidInput("standard input or output is closed, so MCP cannot use it; serve over HTTP with --http 127.0.0.1:8123")
-    listening = listen(http) if http is not None else None
+    listening, url = _listen(http) if http is not None else (None, "")
 
     async def serve(draft: Draft) -> None:
         server = editor_server(draft)
@@ -92,12 +95,53 @@ def _serving(http: str | None) -> Serve:
                 complain("this command speaks MCP on standard input and output: start it from an MCP client, or add --http 127.0.0.1:8123")
             await serve_stdio(server)
             return
-        put(listening[1])
+        put(url)
         NETWORKED.set(True)
-        await serve_http(server, listening[0], _bound_the_stop)
+        await _serve_http(editor_app(server), listening)
         raise asyncio.CancelledError  # only a signal ends it; a run that is driven here stops, too
 
     return serve
+
+
+def _listen(address: str) -> tuple[socket.socket, str]:
+    """Return a socket that listens at ``HOST:PORT``, where port 0 is any free one, and the URL of the editor there.
+
+    Raises:
+        InvalidInput: the address is not a loopback address, or is in use.
+    """
+    from asterism.constellation.planner.editor import PATH  # noqa: PLC0415 - as in _serving
+    from asterism.service.listener import listening_socket  # noqa: PLC0415 - as in _serving
+
+    name, _, port = address.rpartition(":")
+    host = name.strip("[]") or "127.0.0.1"
+    if not port.isascii() or not port.isdigit():
+        raise InvalidInput(f"--http {address}: expected HOST:PORT, such as 127.0.0.1:8123")
+    if host not in _LOOPBACK:
+        raise InvalidInput(f"--http {address}: there is no login, so the host must be local: {', '.join(_LOOPBACK)}")
+    listening = listening_socket(_LOOPBACK[host], int(port))
+    shown = f"[{host}]" if ":" in host else host
+    return listening, f"http://{shown}:{listening.getsockname()[1]}{PATH}"
+
+
+async def _serve_http(app: Any, listening: socket.socket) -> None:
+    """Serve an ASGI application until SIGINT or SIGTERM; the socket is closed at the end.
+
+    Connections end first, then sessions. The SDK hangs if all tasks are cancelled at once: a request
+    that opens a session waits, shielded, for a task that never started.
+    """
+    from asterism.service.listener import Listener  # noqa: PLC0415 - as in _serving
+
+    listener = Listener(app)
+
+    def stop() -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a request that ends now is no error
+        listener.should_exit = True
+        _bound_the_stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    with listening:
+        await listener.serve(sockets=[listening])
 
 
 def _bound_the_stop() -> None:

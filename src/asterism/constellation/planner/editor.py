@@ -11,17 +11,12 @@ reach it, too, so requests for another host or from another origin are refused (
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import logging
-import signal
-import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import msgspec
-import uvicorn
 from mcp import MCPError
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
@@ -41,11 +36,12 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
+from starlette.types import ASGIApp
 
 from asterism.constellation.model.edits import EditRefused, Refusal
 from asterism.constellation.planner.draft import Accepted, Draft
 from asterism.constellation.planner.edit_tools import BATCH_TOOL, batch_tool, edit_tools
-from asterism.errors import AsterismError, InvalidInput
+from asterism.errors import AsterismError
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's messages go only to a configured log
 
@@ -73,7 +69,6 @@ _ANSWER = {
 }
 
 PATH = "/mcp"
-_LOOPBACK = {"127.0.0.1": ("127.0.0.1", socket.AF_INET), "localhost": ("127.0.0.1", socket.AF_INET), "::1": ("::1", socket.AF_INET6)}
 _REMOVING = (BATCH_TOOL, "build_constellation", "remove_task", "remove_dependency")
 
 
@@ -164,61 +159,6 @@ async def serve_stdio(server: Server[Any]) -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def listen(address: str) -> tuple[socket.socket, str]:
-    """Listen at ``HOST:PORT``; port 0 selects a free port.
-
-    Returns:
-        The socket, and the URL of the server.
-
-    Raises:
-        InvalidInput: the address is not a loopback address, or is in use.
-    """
-    name, _, port = address.rpartition(":")
-    host = name.strip("[]") or "127.0.0.1"
-    if not port.isascii() or not port.isdigit():
-        raise InvalidInput(f"--http {address}: expected HOST:PORT, such as 127.0.0.1:8123")
-    if host not in _LOOPBACK:
-        raise InvalidInput(f"--http {address}: there is no login, so the host must be local: {', '.join(_LOOPBACK)}")
-    numeric, family = _LOOPBACK[host]
-    try:
-        listening = socket.create_server((numeric, int(port)), family=family)
-    except OverflowError:
-        raise InvalidInput(f"--http {address}: cannot listen there: a port is a number up to 65535, or 0 for any free one") from None
-    except OSError as error:
-        why = f"{error.strerror}; choose another port, or 0 for any free one"
-        raise InvalidInput(f"--http {address}: cannot listen there: {why}") from None
-    shown = f"[{host}]" if family is socket.AF_INET6 else host
-    return listening, f"http://{shown}:{listening.getsockname()[1]}{PATH}"
-
-
-class _Uvicorn(uvicorn.Server):
-    """Server that leaves signals to us.
-
-    Uvicorn's own handling raises each signal again after stopping, and SIGTERM would end the
-    process.
-    """
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-async def serve_http(server: Server[Any], listening: socket.socket, on_signal: Callable[[], None]) -> None:
-    """Serve any number of clients over streamable HTTP until SIGINT or SIGTERM.
-
-    The socket is closed at the end. Connections end first, then sessions. The SDK hangs if all tasks
-    are cancelled at once: a request that opens a session waits, shielded, for a task that never
-    started.
-    """
-    app = server.streamable_http_app(streamable_http_path=PATH, host="127.0.0.1")  # this host enables the guard against rebinding
-    serving = _Uvicorn(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, ws="none"))
-
-    def stop() -> None:
-        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a request that ends now is no error
-        serving.should_exit = True
-        on_signal()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-    with listening:
-        await serving.serve(sockets=[listening])
+def editor_app(server: Server[Any]) -> ASGIApp:
+    """Return a server for any number of clients over streamable HTTP, at ``PATH`` of a loopback address."""
+    return server.streamable_http_app(streamable_http_path=PATH, host="127.0.0.1")  # this host enables the guard against rebinding
