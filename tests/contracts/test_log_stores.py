@@ -9,7 +9,7 @@ import pytest
 
 from asterism.engine.ports import logs as port
 from asterism.engine.ports.logs import LogChunk
-from asterism.stores import log_bounds, sqlite_logs
+from asterism.stores import sqlite_logs
 from tests.contracts.test_stores import Play, World, commit, play, record, row
 
 __all__ = ["play"]
@@ -99,8 +99,7 @@ def test_of_a_long_stream_the_beginning_and_the_end_are_stored(play: Play) -> No
 
 def test_of_a_run_that_prints_very_much_the_beginning_and_the_end_are_stored(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     bound = port.RUN_BYTES // 16  # less, for the disk
-    for module in (log_bounds, sqlite_logs):
-        monkeypatch.setattr(module, "RUN_BYTES", bound)
+    monkeypatch.setattr(sqlite_logs, "RUN_BYTES", bound)
 
     async def scenario(world: World) -> None:
         store = await world.open()

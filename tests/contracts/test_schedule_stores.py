@@ -103,7 +103,6 @@ def test_a_removed_schedule_is_gone_with_its_firings_and_no_others(play: Play) -
 
 def test_old_firings_are_dropped_but_for_the_last_that_started_a_run(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_schedules, "MAX_FIRINGS", 5)
-    monkeypatch.setattr("asterism.stores.memory_schedules.MAX_FIRINGS", 5)
 
     async def scenario(world: World) -> None:
         store = await world.open()

@@ -19,7 +19,7 @@ from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.snapshot import Snapshot
 from asterism.engine.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.errors import InvalidInput, Refused, RunNewer, RunNotFound, RunOwned, StaleOwner
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from asterism.stores.sqlite import SqliteStore
 
 
@@ -37,10 +37,10 @@ class World(Protocol):
 
 class MemoryWorld:
     def __init__(self, _folder: Path) -> None:
-        self._memory = Memory()
+        self._database = MemoryDatabase()
 
     async def open(self) -> Store:
-        return MemoryStore(self._memory)
+        return MemoryStore(self._database)
 
     async def kill(self, store: Store) -> None:
         assert isinstance(store, MemoryStore)

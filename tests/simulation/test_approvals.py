@@ -24,7 +24,7 @@ def test_without_a_yes_nothing_runs_and_the_run_waits() -> None:
     world, ending = live()
     assert (ending.row.status, statuses(ending)["a"]) == ("waiting", "RUNNING")
     assert not world.performance_log.performances
-    assert ending.task("a").inquiry_id in world.memory.inquiries
+    assert ending.task("a").inquiry_id in world.database.inquiries
 
 
 def test_a_parked_run_is_answered_later_and_driven_on_by_another_process() -> None:
@@ -39,7 +39,7 @@ def test_of_two_answers_one_wins_and_the_other_is_told(seed: int) -> None:
     world, ending = live(Answer(verb="approve", by="ada"), Answer(verb="reject", by="bob"), seed=seed)
     assert len(world.refusals) == 1
     assert "answered already" in world.refusals[0] or "not asked any more" in world.refusals[0]
-    yes = world.memory.inquiries[next(iter(world.memory.inquiries))].answer == "approve by ada"
+    yes = world.database.inquiries[next(iter(world.database.inquiries))].answer == "approve by ada"
     assert [task for task, _ in started(world)] == (["a", "b"] if yes else [])
     assert ending.outcome == ("finished" if yes else "failed")
 
@@ -55,7 +55,7 @@ def test_a_second_approval_written_into_the_inbox_is_ignored() -> None:
     world, ending = live(Answer(verb="approve"), Answer(verb="approve", after_s=1.1, by="eve", bypasses_client=True))
     assert kinds(ending, "dispatch") == ["a", "b"]
     assert [entry.note != "" for entry in ending.entries if kind_of(entry.event) == "answered"] == [False, True]
-    verdicts = [row.verdict for row in world.memory.inbox.values()]
+    verdicts = [row.verdict for row in world.database.inbox.values()]
     assert verdicts[0] == "accepted"
     assert "not outstanding" in verdicts[1]
 
@@ -84,7 +84,7 @@ def test_an_edit_is_what_runs_and_only_that() -> None:
 def test_an_edit_that_the_skill_does_not_take_leaves_the_question_open_for_another_answer() -> None:
     world, ending = live(Answer(verb="edit", value={"colour": "red"}), Answer(verb="approve", after_s=20, by="bob"))
     assert ending.outcome == "finished"
-    assert [row.verdict == "accepted" for row in world.memory.inbox.values()] == [False, True]
+    assert [row.verdict == "accepted" for row in world.database.inbox.values()] == [False, True]
 
 
 def test_a_no_cancels_the_task_and_names_who_said_it() -> None:
@@ -130,6 +130,6 @@ def test_a_yes_to_run_again_on_a_device_is_not_one_for_a_stand_in() -> None:
     )
     ending = world.run({"tasks": tasks("a")})
     assert ending.row.status == "waiting"
-    assert [inquiry.subject for inquiry in world.memory.inquiries.values() if not inquiry.answer] == [
+    assert [inquiry.subject for inquiry in world.database.inquiries.values() if not inquiry.answer] == [
         '{"task_id":"a","device":"e","skill":"do","arguments":{}}'
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sqlite3
 from collections import Counter
 from types import ModuleType
 from typing import Any
@@ -42,7 +43,7 @@ from asterism.loop.machine import steps as loop_steps
 from asterism.loop.machine import table as loop_table
 from asterism.loop.machine.memory import Activity, LoopMemory
 from asterism.loop.machine.model import Finding
-from asterism.stores.memory import MemoryStore
+from asterism.stores.sqlite import SqliteStore
 from asterism.testing.device import Behaviour
 from asterism.testing.invariants import InvariantViolated
 from asterism.testing.world import World
@@ -183,19 +184,15 @@ def test_memory_that_is_not_in_the_journal_is_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_store_with_two_concurrent_writers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = MemoryStore.append
+    real = SqliteStore._append
 
-    async def append(self: MemoryStore, commit: Commit) -> None:
-        row = self.memory.runs[commit.run_id]
-        epoch = row.epoch
-        self.memory.runs[commit.run_id] = type(row)(
-            **{**{name: getattr(row, name) for name in row.__struct_fields__}, "epoch": commit.epoch}
-        )
-        await real(self, commit)
-        row = self.memory.runs[commit.run_id]
-        self.memory.runs[commit.run_id] = type(row)(**{**{name: getattr(row, name) for name in row.__struct_fields__}, "epoch": epoch})
+    def append(self: SqliteStore, connection: sqlite3.Connection, commit: Commit) -> None:
+        ((epoch,),) = connection.execute("SELECT epoch FROM runs WHERE run = ?", (commit.run_id,))
+        connection.execute("UPDATE runs SET epoch = ? WHERE run = ?", (commit.epoch, commit.run_id))
+        real(self, connection, commit)
+        connection.execute("UPDATE runs SET epoch = ? WHERE run = ?", (epoch, commit.run_id))
 
-    monkeypatch.setattr(MemoryStore, "append", append)
+    monkeypatch.setattr(SqliteStore, "_append", append)
     found({7}, "fenced")
 
 

@@ -92,7 +92,7 @@ def test_what_may_not_be_repeated_is_asked_about_by_the_run_it_belongs_to(run_id
         keys = [performance.key for performance in it.performance_log.performances]
         assert len(keys) == len(set(keys)), "never under the same key twice"
         assert ending.outcome == "finished"
-        told = [inquiry for inquiry in it.memory.inquiries.values() if "interrupted" in inquiry.prompt]
+        told = [inquiry for inquiry in it.database.inquiries.values() if "interrupted" in inquiry.prompt]
         asked += len(told)
         for inquiry in told:
             (run_of,) = {performance.run_id for performance in it.performance_log.performances if performance.task_id == inquiry.prompt[0]}
@@ -104,7 +104,7 @@ def test_a_tree_whose_every_branch_waits_for_people_is_let_go_of() -> None:
     it = world()
     ending = it.run(TREE)
     assert [ending.row.status, *(child.row.status for child in ending.children)] == ["waiting"] * 3
-    assert not any(row.owner in it.memory.living for row in it.memory.runs.values())
+    assert not any(row.owner in it.database.living for row in it.database.runs.values())
     assert it.counts["processes"] == 1
 
 
@@ -113,7 +113,7 @@ def test_an_answer_to_a_child_is_always_processed(seed: int) -> None:
     plan = nested({"tasks": tasks("p", "q", "r", requires_approval=True), "dependencies": []})
     it = world(seed=seed, duration_s=0.0, people=lambda asked: [Answer(verb="approve", after_s=0.001 * int(asked.inquiry_id[-1]))])
     assert it.run(plan).outcome == "finished"
-    assert all(row.verdict for row in it.memory.inbox.values())
+    assert all(row.verdict for row in it.database.inbox.values())
 
 
 @pytest.mark.parametrize("at_s", [0.5 + step for step in range(45)])
@@ -224,7 +224,7 @@ def test_a_child_that_needs_approval_is_shown_whole_and_not_started_before() -> 
     it = world(people=everyone_says("reject"))
     ending = it.run(nested(inner, requires_approval=True))
     assert (ending.outcome, ending.children) == ("failed", ())
-    (asked,) = it.memory.inquiries.values()
+    (asked,) = it.database.inquiries.values()
     assert '"constellation":{"tasks":[{"task_id":"p"' in asked.subject
     assert world(people=everyone_says("approve")).run(nested(inner, requires_approval=True)).outcome == "finished"
 

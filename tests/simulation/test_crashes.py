@@ -49,7 +49,7 @@ def test_what_may_not_be_repeated_is_interrupted_and_a_person_decides(after_s: f
         answer = Answer(verb=verb, value={"accuracy": 0.99} if verb == "respond" else None)  # type: ignore[arg-type]
         world = demo(idempotent=False, crashes=[Crash(entry=entry, after_s=after_s)], people=says(answer))
         ending = world.run(DEMO)
-        asked = list(world.memory.inquiries.values())
+        asked = list(world.database.inquiries.values())
         assert len(asked) <= 1
         keys = [performance.key for performance in world.performance_log.performances]
         assert len(keys) == len(set(keys)), "never under the same key twice"

@@ -18,7 +18,7 @@ def test_an_inquiry_is_closed_when_the_run_fails_over_its_answer() -> None:
     world = World(fleet=[FLEET], people=everyone_says("approve"), program=Program(defects=1000))
     ending = world.run(plan)
     assert (ending.outcome, ending.memory.code) == ("failed", "defect")
-    assert [inquiry.answer for inquiry in world.memory.inquiries.values()] == ["withdrawn"]
+    assert [inquiry.answer for inquiry in world.database.inquiries.values()] == ["withdrawn"]
 
 
 def test_a_command_that_meets_a_defect_is_rejected_and_may_be_sent_again() -> None:
@@ -32,7 +32,7 @@ def test_a_command_that_meets_a_defect_is_rejected_and_may_be_sent_again() -> No
             resends=5,
         )
         ending = world.run(plan)
-        verdicts = [row.verdict for row in world.memory.inbox.values()]
+        verdicts = [row.verdict for row in world.database.inbox.values()]
         assert (ending.outcome, verdicts[-1]) == ("cancelled", "accepted")
         assert all("a defect of asterism: cancel could not be taken: " in verdict for verdict in verdicts[:-1])
         assert world.counts["sent again"] == len(verdicts) - 1
@@ -58,7 +58,7 @@ def test_an_unreadable_inbox_row_gets_a_verdict_when_it_arrives_during_a_write()
     rows = [ScheduledEvent(at_s=0.1 * number, what="inbox_row", kind="Nonsense") for number in range(1, 40)]
     world = World(4, fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, scheduled_events=rows, store=StoreFaults(fails=0.5, times=3))
     assert world.run(plan).outcome == "finished"
-    assert all(row.verdict for row in world.memory.inbox.values())
+    assert all(row.verdict for row in world.database.inbox.values())
 
 
 def test_a_run_in_backoff_can_be_forked() -> None:

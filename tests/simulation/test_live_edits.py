@@ -34,7 +34,7 @@ def live(*scheduled_events: ScheduledEvent, plan: dict[str, Any] = PLAN, seed: i
 
 
 def verdicts(world: World) -> list[str]:
-    return [refusal.code if (refusal := refusal_of(row.verdict)) else row.verdict for row in world.memory.inbox.values()]
+    return [refusal.code if (refusal := refusal_of(row.verdict)) else row.verdict for row in world.database.inbox.values()]
 
 
 def test_a_task_added_while_another_runs_is_run_in_its_turn() -> None:

@@ -142,7 +142,7 @@ def test_a_worker_that_may_not_be_repeated_is_asked_about(said: Answer, runs: in
     world = World(crashes=[Crash(during="look", after_s=0.5)], people=lambda _: [said])
     assert world.run_loop(research_and_write(idempotent=False)).outcome == "finished"
     assert began(world).count("look") == runs
-    (asked,) = world.memory.inquiries.values()
+    (asked,) = world.database.inquiries.values()
     assert asked.prompt == "look was interrupted in look (look around) and may have finished. Run it again?"
 
 
@@ -305,7 +305,7 @@ def test_a_conversation_dropped_after_any_entry_goes_on_at_that_call(seq: int) -
     ending = world.run_loop(conversing())
     assert (ending.outcome, ending.memory.answer) == ("finished", "looked, removed x")
     assert sorted(name for name in completed(world) if name in ("look", "remove")) == ["look", "remove"]
-    (asked,) = world.memory.inquiries.values()
+    (asked,) = world.database.inquiries.values()
     assert asked.subject == '{"tool":"remove","arguments":{"path":"x"}}'
 
 

@@ -222,7 +222,7 @@ def test_a_child_that_waits_for_nothing_is_found_and_is_no_outcome_of_its_parent
     lived = world()
     with pytest.raises(InvariantViolated, match=r"run sim-1\.3\.0: machine 'ferry' waits for nothing in RESTING"):
         lived.run_machine(FERRY, Depart(tows=("a",)))
-    assert lived.memory.runs["sim-1"].state == "SAILING"
+    assert lived.database.runs["sim-1"].state == "SAILING"
 
 
 def test_a_time_that_has_passed_is_looked_at_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:

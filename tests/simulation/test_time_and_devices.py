@@ -113,7 +113,7 @@ def test_a_cancel_of_a_run_that_waits_for_a_person_withdraws_the_question() -> N
     world = World(1, fleet=fleet_of("d"), scheduled_events=[ScheduledEvent(at_s=100, what="cancel")])
     ending = world.run({"tasks": tasks("a", requires_approval=True)})
     assert ending.outcome == "cancelled"
-    assert [inquiry.answer for inquiry in world.memory.inquiries.values()] == ["withdrawn"]
+    assert [inquiry.answer for inquiry in world.database.inquiries.values()] == ["withdrawn"]
 
 
 def test_a_device_that_ignores_its_cancel_is_answered_for_after_the_grace() -> None:

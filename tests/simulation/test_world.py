@@ -44,4 +44,4 @@ def test_an_invalid_plan_is_rejected_and_nothing_is_written(plan: dict[str, Any]
     world = World(1, fleet=fleet_of("d"))
     with pytest.raises(error):
         world.run(plan)
-    assert not world.memory.runs
+    assert not world.database.runs

@@ -19,7 +19,7 @@ from asterism.engine.runtime.driver import Driver
 from asterism.engine.runtime.runtime import Runtime
 from asterism.engine.runtime.snapshots import load
 from asterism.loop.python.definition import open_performers
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from asterism.testing.clock import WorldClock
 from asterism.testing.loop import run as run_in_virtual_time
 
@@ -29,8 +29,8 @@ NEVER = 10**9
 class MortalStore(MemoryStore):
     """A store handle whose process is killed after it has written an entry, before its effects are performed."""
 
-    def __init__(self, memory: Memory, dies_after: int) -> None:
-        super().__init__(memory)
+    def __init__(self, database: MemoryDatabase, dies_after: int) -> None:
+        super().__init__(database)
         self.dies_after = dies_after
         self.died = asyncio.Event()
 
@@ -53,7 +53,7 @@ class Stage:
 
     def __init__(self, agent: type, *, dies_after: int = NEVER, forgetful: bool = True, extractor: Extractor | None = None) -> None:
         self.agent = agent
-        self.memory = Memory()
+        self.database = MemoryDatabase()
         self.clock = WorldClock()
         self.dies_after = dies_after
         self.deaths = 0
@@ -68,7 +68,7 @@ class Stage:
     async def process(self) -> AsyncIterator[tuple[Runtime, Conversation, MortalStore]]:
         """Open one process."""
         self.processes += 1
-        store = MortalStore(self.memory, self.dies_after)
+        store = MortalStore(self.database, self.dies_after)
         vault = SecretStore() if self.forgetful else self.vault
         async with open_performers() as loops:
             performers = {**loops, **flow_performers(vault, self.extractor)}
@@ -127,7 +127,7 @@ class Stage:
 
     @property
     def records(self) -> list[Record]:
-        return self.memory.records[self.run_id]
+        return self.database.records[self.run_id]
 
     @property
     def states(self) -> list[str]:
@@ -156,7 +156,7 @@ async def act(stage: Stage, line: str) -> AgentResult | None:
 
 
 async def memory_of(stage: Stage) -> Any:
-    store = MemoryStore(stage.memory)
+    store = MemoryStore(stage.database)
     live, _ = await load(store, FLOW_AGENT, stage.run_id)
     return live.memory
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import glob
 import os
 import secrets
@@ -37,6 +38,7 @@ DRAFT_TRIES = 5
 FIRST_VERSIONED = 4
 """The first schema whose journals name the version of the rules they were written under."""
 
+_IN_MEMORY = Path(":memory:")
 MIGRATIONS = Path(__file__).with_name("migrations")
 
 _ADVICE = {
@@ -96,6 +98,22 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
             on_failure.pop_all()
     except (sqlite3.Error, OSError) as error:
         raise unavailable(path, error) from error
+    return connection
+
+
+def open_in_memory() -> sqlite3.Connection:
+    """Make a database in memory, at the newest schema; any thread may use it, one at a time."""
+    connection = _connect(_IN_MEMORY)
+    _empty_database().backup(connection)
+    return connection
+
+
+@functools.cache
+def _empty_database() -> sqlite3.Connection:
+    """Return a database without rows, to be copied: that takes a twentieth of the time of all migrations."""
+    connection = _connect(_IN_MEMORY)
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    _migrate(connection, _IN_MEMORY)
     return connection
 
 
@@ -234,8 +252,11 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if mode != "wal":
         raise StoreUnavailable(f"database {path}: this file system does not allow SQLite's write-ahead log; name a file on a local disk")
     connection.execute("PRAGMA synchronous = FULL")
-    if _number(connection, "PRAGMA user_version") == newest_version():
-        return
+    if _number(connection, "PRAGMA user_version") < newest_version():
+        _migrate(connection, path)
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     # Read again: another process may have migrated it meanwhile.
     version = _number(connection, "PRAGMA user_version")

@@ -1,6 +1,6 @@
 """The owner processes of one database, and which of them are alive.
 
-A process that drives runs holds an exclusive ``flock`` on a file of its own while it lives. The
+Of a database in a file, a process that drives runs holds an exclusive ``flock`` on a file of its own while it lives. The
 file's name is the owner id in the runs it owns. The kernel releases the lock when the process ends,
 however it ends, so an owner is alive as long as its file cannot be locked. No timeout and no clock
 is involved.
@@ -17,6 +17,7 @@ import importlib.metadata
 import os
 import secrets
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -63,8 +64,32 @@ MAX_BYTES = 65_536
 _SHOWN = ("serves", "fleet", "fleet_file", "url", "since", "version")
 
 
-class Owners:
-    """The owners of one database.
+class Owners(Protocol):
+    """The owner processes of one database."""
+
+    def enter(self) -> str:
+        """Make this process an owner, once, and return its id. Raises StoreUnavailable."""
+        ...
+
+    def live_owner(self, owner: str) -> str:
+        """Return a live owner in words; empty if it is dead."""
+        ...
+
+    def announce_server(self, fleet: str, url: str, fleet_file: str = "") -> None:
+        """Say that this process serves a fleet. Raises StoreUnavailable."""
+        ...
+
+    def list_processes(self) -> list[ProcessRow]:
+        """Return the live owners."""
+        ...
+
+    def leave(self) -> None:
+        """Stop being an owner; other processes can acquire the runs that are still owned."""
+        ...
+
+
+class FileOwners:
+    """The owners of a database in a file, each with a file of its own.
 
     Args:
         folder: folder of their files; made when the first owner enters.
@@ -77,11 +102,6 @@ class Owners:
         self._since = 0.0
 
     def enter(self) -> str:
-        """Make this process an owner, once, and return its id.
-
-        Raises:
-            StoreUnavailable: the file could not be made.
-        """
         if not self._me:
             name = secrets.token_hex(8)
             try:
@@ -93,7 +113,6 @@ class Owners:
         return self._me
 
     def live_owner(self, owner: str) -> str:
-        """Return a live owner in words; empty if it is dead, and then its file is removed."""
         # The name comes from a database, and must not lead out of the folder.
         if not owner.isalnum():
             return ""
@@ -110,18 +129,13 @@ class Owners:
         except OSError:
             return _words(descriptor) + (" (this one)" if owner == self._me else "")
         else:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # of a dead owner
                 path.unlink()
             return ""
         finally:
             os.close(descriptor)
 
     def announce_server(self, fleet: str, url: str, fleet_file: str = "") -> None:
-        """Say in the file of this process that it serves a fleet.
-
-        Raises:
-            StoreUnavailable: the file could not be made.
-        """
         self.enter()
         self._since = self._since or SystemClock().now()
         holder = Holder(
@@ -138,7 +152,6 @@ class Owners:
         os.pwrite(self._descriptor, content.ljust(os.fstat(self._descriptor).st_size), 0)  # one write: readers see all or nothing
 
     def list_processes(self) -> list[ProcessRow]:
-        """Return the live owners, by the names of their files."""
         try:
             paths = sorted(self._folder.iterdir())
         except FileNotFoundError:
@@ -151,7 +164,6 @@ class Owners:
         ]
 
     def leave(self) -> None:
-        """Stop being an owner; other processes can acquire the runs that are still owned."""
         if self._descriptor in _held:
             with contextlib.suppress(OSError):
                 (self._folder / self._me).unlink()

@@ -32,12 +32,11 @@ from asterism.engine.ports.store import (
     RunRow,
     RunStatus,
     check_rows,
-    first_due_at,
 )
 from asterism.engine.ports.tokens import TokenRow
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner
 from asterism.stores.database import open_database
-from asterism.stores.owners import Owners
+from asterism.stores.owners import FileOwners, Owners
 from asterism.stores.sqlite_due import ABANDON_RUN, ACQUIRE_RUN, RELEASE_RUN, SET_DUE, acquire_due
 from asterism.stores.sqlite_files import COPY_FILES, FORGET_FILES, add_file, list_files
 from asterism.stores.sqlite_inquiries import find_inquiries
@@ -56,7 +55,7 @@ from asterism.stores.sqlite_rows import (
 from asterism.stores.sqlite_schedules import SqliteSchedules
 from asterism.stores.sqlite_search import list_runs, records_after
 from asterism.stores.sqlite_tokens import REVOKE_TOKEN, SELECT_TOKEN, SELECT_TOKENS, add_token, token_rows
-from asterism.stores.writer import GroupWriter
+from asterism.stores.writer import GroupWriter, Writer
 
 INSERT_RUN = f"INSERT INTO runs ({columns_of(RunRow)}) VALUES ({marks_of(RunRow)}) ON CONFLICT (run) DO NOTHING"
 INSERT_ENTRY = f"INSERT INTO entries ({columns_of(Record)}, epoch) VALUES ({marks_of(Record)}, ?)"
@@ -115,10 +114,12 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
     Use ``open``, and close it: its thread keeps the program from ending.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._owners = Owners(Path(f"{path}.owners"))
-        self._writer = GroupWriter(connection, path)
-        self._searcher: GroupWriter | None = None
+    work_poll_s = WORK_POLL_S
+
+    def __init__(self, path: Path, writer: Writer, owners: Owners, *, searcher: Writer | None = None) -> None:
+        self._owners = owners
+        self._writer = writer
+        self._searcher = searcher
         self._path = path
         self._logs = RunLogs()
         self._work = asyncio.Event()
@@ -134,18 +135,18 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         """
         # Under whatever path it is opened, its owners share one folder.
         resolved = Path(os.path.realpath(path))
-        return cls(resolved, open_database(resolved, create=create))
+        return cls(resolved, GroupWriter(open_database(resolved, create=create), resolved), FileOwners(Path(f"{resolved}.owners")))
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
         records = (first, *more)
         check_rows(row.run_id, records, 1, opened)
-        await self._submit(row, records, opened)
-        self._work.set()
+        await self._writer.write(lambda connection: self._submit(connection, row, records, opened))
+        self._wake()
 
-    @_writes
     def _submit(self, connection: sqlite3.Connection, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
+        due_at = row.due_at if row.status != "ended" and row.root in ("", row.run_id) else None
         fresh = msgspec.structs.replace(
-            row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="", due_at=first_due_at(row), tries=0, problem=""
+            row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="", due_at=due_at, tries=0, problem=""
         )
         if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
             raise InvalidInput(f"a run {row.run_id!r} already exists; choose another id")
@@ -173,7 +174,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         return await self._writer.write(acquire)
 
     async def wait_for_work(self, timeout_s: float) -> None:
-        polls = max(1, math.ceil(timeout_s / WORK_POLL_S))
+        polls = max(1, math.ceil(timeout_s / self.work_poll_s))
         for _ in range(polls):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s / polls):
@@ -181,6 +182,10 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
             if self._work.is_set() or await self._has_changed():
                 break
         self._work.clear()
+
+    def _wake(self) -> None:
+        """Wake the task that waits for work; in a file, other processes look."""
+        self._work.set()
 
     @_reads
     def _has_changed(self, connection: sqlite3.Connection) -> bool:
@@ -191,7 +196,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
     async def release(self, run_id: str, epoch: int, *, force: bool = False, due_at: float | None = None, problem: str = "") -> bool:
         is_released = await self._release(run_id, epoch, force=force, due_at=due_at, problem=problem)
         if force or due_at is not None:
-            self._work.set()
+            self._wake()
         return is_released
 
     @_writes
@@ -205,9 +210,8 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
 
     async def append(self, commit: Commit) -> None:
         check_rows(commit.run_id, commit.records, commit.expected_seq + 1, commit.opened)
-        await self._append(commit)
+        await self._writer.write(lambda connection: self._append(connection, commit))
 
-    @_writes
     def _append(self, connection: sqlite3.Connection, commit: Commit) -> None:
         run, epoch, seq = commit.run_id, commit.epoch, commit.expected_seq
         row = (seq + len(commit.records), commit.state, commit.status, commit.outcome, commit.updated_at, commit.version)
@@ -268,7 +272,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
 
     async def send(self, row: InboxRow, *, tenant: str | None = None) -> InboxRow:
         present = await self._send(row, tenant)
-        self._work.set()
+        self._wake()
         return present
 
     @_writes

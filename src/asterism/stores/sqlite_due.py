@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from asterism.engine.ports.notices import STUCK_TRIES
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.problems import CRASHED, retry_delay_s
-from asterism.stores.fair_share import fair_share
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_notices import note_stuck
 from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, rows_of
@@ -76,7 +75,7 @@ def acquire_due(
     named = msgspec.json.encode(fleets).decode()
     tenants = [tenant for (tenant,) in connection.execute(_SELECT_DUE_TENANTS)]
     due = {tenant: rows_of(RunRow, connection.execute(_SELECT_DUE, (tenant, now, named, min(limit, MAX_INTEGER)))) for tenant in tenants}
-    share = fair_share(due, dict(connection.execute(_COUNT_OWNED, (me,)).fetchall()) if due else {}, limit)
+    share = _fair_share(due, dict(connection.execute(_COUNT_OWNED, (me,)).fetchall()) if due else {}, limit)
     connection.executemany(ACQUIRE_RUN, [(me, row.run_id) for row in share])
     return [msgspec.structs.replace(row, epoch=row.epoch + 1, owner=owners.live_owner(me), due_at=None) for row in share]
 
@@ -88,3 +87,15 @@ def _free_runs(connection: sqlite3.Connection, owner: str, now: float, idle_kind
         connection.execute(_SET_CRASHED, (now + retry_delay_s(tries - STUCK_TRIES), CRASHED, run_id))
         note_stuck(connection, run_id, CRASHED)
     connection.execute(_FREE_RUNS, (owner,))
+
+
+def _fair_share(due: Mapping[str, Sequence[RunRow]], owned: Mapping[str, int], limit: int) -> list[RunRow]:
+    """Return the runs to acquire: each goes to the tenant that has the fewest then.
+
+    Args:
+        due: runs of each tenant that are due, in the order in which they are to be acquired.
+        owned: runs of each tenant that are owned already.
+        limit: the most runs to return.
+    """
+    ranked = [(owned.get(tenant, 0) + place, row.due_at or 0.0, row) for tenant, rows in due.items() for place, row in enumerate(rows)]
+    return [row for _, _, row in sorted(ranked, key=lambda it: it[:2])[:limit]]

@@ -30,11 +30,6 @@ def list_files(connection: sqlite3.Connection, root: str | None) -> list[FileRow
 def add_file(connection: sqlite3.Connection, row: FileRow) -> None:
     """Add a row. Raises InvalidInput if the root has too many bytes."""
     ((size,),) = connection.execute(ROOT_SIZE, (row.root, row.digest))
-    check_size(row, size)
-    connection.execute(INSERT_FILE, msgspec.structs.astuple(row))
-
-
-def check_size(row: FileRow, size: int) -> None:
-    """Refuse a file with which a root of this size would have too many bytes."""
     if size + row.size > ROOT_BYTES:
         raise InvalidInput(f"file {row.name}: with it, the files of run {row.root} would have more than {ROOT_BYTES:,} bytes")
+    connection.execute(INSERT_FILE, msgspec.structs.astuple(row))

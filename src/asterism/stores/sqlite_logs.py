@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import msgspec
 
 from asterism.engine.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk, LogQuery
-from asterism.stores.log_bounds import middle_of
 from asterism.stores.sqlite_rows import fields_of, row_of
 
 # The seqs first: a sort of whole rows would hold their data.
@@ -73,10 +72,26 @@ class RunLogs:
 
     def _thin_run(self, connection: sqlite3.Connection, run: str, at: float) -> None:
         sizes = connection.execute(SELECT_SIZES, (run,)).fetchall()
-        first, last = middle_of(sizes)
+        first, last = _middle_of(sizes)
         if first <= last:
             removed = sum(size for seq, size in sizes if first <= seq <= last)
             removed += sum(before for (before,) in connection.execute(NOTED_BEFORE, (run,)))
             connection.execute(THIN_RUN, (run, first, last))
             connection.execute(INSERT_NOTE, (first, run, removed, at))
         self._sizes[run] = sum(size for seq, size in sizes if not first <= seq <= last)
+
+
+def _middle_of(sizes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Return the first and the last seq to remove from a run, given (seq, bytes) in order; (0, -1) for none.
+
+    More than necessary is removed, so that the next removal is not due at once.
+    """
+    total = sum(size for _, size in sizes)
+    if total <= RUN_BYTES:
+        return 0, -1
+    first, last, before = 0, -1, 0
+    for seq, size in sizes:
+        if before >= RUN_BYTES // 2 and total - before > RUN_BYTES * 7 // 16:
+            first, last = first or seq, seq
+        before += size
+    return first, last

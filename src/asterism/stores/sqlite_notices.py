@@ -10,7 +10,7 @@ import msgspec
 from asterism.engine.ports.notices import REMOVED_AT_ONCE, STUCK_TRIES, Delivery, Notice
 from asterism.engine.ports.store import InquiryRow
 from asterism.stores.sqlite_rows import columns_of, fields_of, row_of, rows_of
-from asterism.stores.writer import GroupWriter
+from asterism.stores.writer import Writer
 
 _INSERT = "INSERT INTO notices (kind, tenant, run, subject, text, at) VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_QUESTION = (
@@ -65,7 +65,7 @@ def note_stuck(connection: sqlite3.Connection, run_id: str, problem: str) -> Non
 class SqliteNotices:
     """The part of ``SqliteStore`` that holds notices."""
 
-    _writer: GroupWriter
+    _writer: Writer
 
     async def count_stuck(self) -> int:
         return await self._writer.read(lambda connection: int(connection.execute(_COUNT_STUCK).fetchone()[0]))
@@ -102,7 +102,7 @@ def _remove(connection: sqlite3.Connection, before: float) -> None:
 
 def _deliveries(connection: sqlite3.Connection, due_by: float, limit: int) -> list[tuple[Notice, Delivery]]:
     found = fields_of(connection.execute(_DELIVERIES, (due_by, limit)))
-    names = {field.encode_name for field in msgspec.structs.fields(Notice)}
+    names = Notice.__struct_encode_fields__
     return [
         (
             row_of(Notice, {name: value for name, value in row.items() if name in names}),

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.engine.ports.store import check_open_bytes
+from asterism.errors import Refused
 from asterism.stores.database import empty_log
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_due import SELECT_OWNERS
 from asterism.stores.sqlite_notices import DELETE_DELIVERIES
 from asterism.stores.sqlite_search import SqliteSearch
-from asterism.stores.writer import GroupWriter
+from asterism.stores.writer import Writer
 
 _SELECT_PRUNABLE = """
 SELECT run FROM runs INDEXED BY runs_ended WHERE root = run AND status = 'ended' AND updated_at < coalesce(?1, 9e999)
@@ -41,13 +41,13 @@ PAGES_AT_A_TIME = 500
 class SqlitePruning(SqliteSearch):
     """The part of ``SqliteStore`` that deletes ended runs."""
 
-    _writer: GroupWriter
+    _writer: Writer
 
     async def prune(
         self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None, limit: int | None = None
     ) -> int:
         if keep_bytes is not None and await self._writer.read(_used_bytes) > keep_bytes:
-            check_open_bytes(await self._search(lambda connection: _open_bytes(connection, self._owners)), keep_bytes)
+            _check_open_bytes(await self._search(lambda connection: _open_bytes(connection, self._owners)), keep_bytes)
         pruned, count, named = 0, -1, msgspec.json.encode(outcomes).decode()
         while count:  # bounded: each round deletes runs, or is the last
             most = AT_A_TIME if limit is None else min(AT_A_TIME, limit - pruned)
@@ -60,8 +60,11 @@ class SqlitePruning(SqliteSearch):
             return 0
         while left and left != free:  # bounded: a file from which no page can be removed keeps its number
             free, left = left, await self._writer.write(_vacuum)
-        await asyncio.to_thread(empty_log, self._path)
+        await asyncio.to_thread(self._empty_log)
         return pruned
+
+    def _empty_log(self) -> None:
+        empty_log(self._path)
 
 
 def _prune(
@@ -81,6 +84,15 @@ def _prune(
 def _living(connection: sqlite3.Connection, owners: Owners) -> str:
     # A process that was killed between a run's last entry and its release is still its owner in the database.
     return msgspec.json.encode([owner for (owner,) in connection.execute(SELECT_OWNERS) if owners.live_owner(owner)]).decode()
+
+
+def _check_open_bytes(open_bytes: int, keep_bytes: int) -> None:
+    """Refuse to prune by size where that would delete every run that has ended, and not be enough."""
+    if open_bytes > keep_bytes:
+        raise Refused(
+            f"the runs that have not ended have about {open_bytes / 1e6:.1f} MB, more than {keep_bytes / 1e6:g} MB: "
+            "nothing is deleted for size; let some end, or name a larger size"
+        )
 
 
 def _open_bytes(connection: sqlite3.Connection, owners: Owners) -> int:

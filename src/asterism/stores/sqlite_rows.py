@@ -20,12 +20,12 @@ MAX_INTEGER = 2**63 - 1
 
 def columns_of(kind: type[msgspec.Struct]) -> str:
     """Return the names of the columns of a type, as a list in SQL."""
-    return ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
+    return ", ".join(kind.__struct_encode_fields__)
 
 
 def marks_of(kind: type[msgspec.Struct]) -> str:
     """Return a mark for each column of a type, as a list in SQL."""
-    return ", ".join("?" for _ in msgspec.structs.fields(kind))
+    return ", ".join("?" for _ in kind.__struct_encode_fields__)
 
 
 def where_of(conditions: Mapping[str, bool]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from asterism.engine.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
 from asterism.errors import InvalidInput
 from asterism.stores.sqlite_rows import columns_of, fields_of, json_of, marks_of, of_json, row_of, rows_of
-from asterism.stores.writer import GroupWriter
+from asterism.stores.writer import Writer
 
 _COLUMNS = columns_of(Schedule)
 _INSERT = f"INSERT INTO schedules ({_COLUMNS}) VALUES ({marks_of(Schedule)}) ON CONFLICT DO NOTHING"  # noqa: S608 - our own names
@@ -43,7 +43,7 @@ AND due_at < coalesce((SELECT max(due_at) FROM firings WHERE tenant = ?1 AND sch
 class SqliteSchedules:
     """The part of ``SqliteStore`` that holds schedules."""
 
-    _writer: GroupWriter
+    _writer: Writer
 
     async def add_schedule(self, row: Schedule) -> None:
         await self._writer.write(lambda connection: _add(connection, row))

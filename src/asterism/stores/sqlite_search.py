@@ -18,7 +18,7 @@ from asterism.stores.database import open_reader
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_inquiries import page_of_inquiries
 from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, rows_of, where_of
-from asterism.stores.writer import GroupWriter
+from asterism.stores.writer import GroupWriter, Writer
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class SqliteSearch:
 
     _path: Path
     _owners: Owners
-    _searcher: GroupWriter | None
+    _searcher: Writer | None
 
     async def find_runs(self, query: RunQuery, *, after: str = "", limit: int = 100) -> list[RunRow]:
         return await self._search(lambda connection: self._shown(_find_runs(connection, query, after, limit)))

@@ -26,14 +26,9 @@ def add_token(connection: sqlite3.Connection, row: TokenRow) -> None:
     """Add a token. Raises InvalidInput if its id or its name is taken."""
     connection.execute(FORGET_TOKENS, (row.created_at,))
     if not connection.execute(INSERT_TOKEN, msgspec.structs.astuple(msgspec.structs.replace(row, roles=",".join(row.roles)))).rowcount:
-        raise name_taken(row)
+        raise InvalidInput(f"a token {row.name!r} exists already; revoke it first, or choose another name")
 
 
 def token_rows(cursor: sqlite3.Cursor) -> list[TokenRow]:
     """Return all tokens of a query."""
     return [row_of(TokenRow, {**fields, "roles": str(fields["role"]).split(",")}) for fields in fields_of(cursor)]
-
-
-def name_taken(row: TokenRow) -> InvalidInput:
-    """Return the error for a token whose name another one has."""
-    return InvalidInput(f"a token {row.name!r} exists already; revoke it first, or choose another name")

@@ -1,8 +1,8 @@
-"""One thread that owns a SQLite connection and commits in groups.
+"""Writers: they perform the operations of a store on a SQLite connection, in groups.
 
-It takes all queued operations, performs them in one transaction, commits once, and then returns
-each result to its caller. No caller gets a result before the commit. So every result is durable,
-and no read in a group sees data that could still be rolled back.
+A group is performed in one transaction. No caller gets a result before the commit. So every result is
+durable, and no read in a group sees data that could still be rolled back. ``GroupWriter`` has a thread,
+and takes all operations that wait as one group; ``InlineWriter`` has none, and performs each one at once.
 
 An operation that is refused raises an ``AsterismError`` *before* its first write, so the rest of
 its group is not affected. An operation that fails in another way may have written half its data:
@@ -20,7 +20,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
 from asterism.stores.database import unavailable
@@ -35,32 +35,8 @@ T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 
-class Job(NamedTuple):
-    """One operation with the future of its caller."""
-
-    work: Work[Any]
-    writes: bool
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
-
-
-class GroupWriter:
-    """The writer's thread, with its queue and its connection.
-
-    Args:
-        connection: used only by this writer from now on.
-        path: the database, for messages.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._path = path
-        self._identity = _identity(path)
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._closing = False
-        self._process = os.getpid()
-        self._thread = threading.Thread(target=self._serve, name=f"asterism store {path.name}", daemon=False)
-        self._thread.start()
+class Writer(Protocol):
+    """Performs the operations of a store."""
 
     async def write(self, work: Work[T]) -> T:
         """Perform an operation that writes; it is durable when this returns.
@@ -71,14 +47,142 @@ class GroupWriter:
             StoreUnavailable: the database failed; nothing was written.
             Exception: the error of the work itself; nothing was written.
         """
-        return await self._enqueue(work, writes=True)
+        ...
 
     async def read(self, work: Work[T]) -> T:
         """Perform an operation that only reads; it sees everything written before it."""
+        ...
+
+    async def close(self) -> None:
+        """Perform what waits, then release the connection. It may be repeated."""
+        ...
+
+
+class Transactions:
+    """Performs groups of operations, each group in one transaction.
+
+    Args:
+        connection: used only by this object while it performs a group.
+        path: the database, for messages.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    def perform(self, group: Sequence[Work[Any]], *, writes: bool) -> Sequence[object]:
+        """Return the result of each operation; an exception among them is to be raised."""
+        faults: dict[int, Exception] = {}
+        try:
+            self._roll_back()
+            # Each round but the last finds one more fault, so there are at most as many rounds as
+            # operations, plus one.
+            while not (outcomes := self._attempt(group, faults, "BEGIN IMMEDIATE" if writes else "BEGIN")):
+                self._roll_back()
+        except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._roll_back()
+            return [unavailable(self._path, error) for _ in group]
+        return outcomes
+
+    def _attempt(self, group: Sequence[Work[Any]], faults: dict[int, Exception], begin: str) -> list[object]:
+        """Perform all operations but the faulty ones in one transaction; return [] on a further fault."""
+        connection = self._connection
+        connection.execute(begin)
+        outcomes: list[object] = []
+        for index, work in enumerate(group):
+            if index in faults:
+                outcomes.append(faults[index])
+                continue
+            try:
+                outcomes.append(work(connection))
+            except AsterismError as refusal:
+                outcomes.append(refusal)
+            except Exception as error:  # boundary: each caller gets the error of its own operation
+                if _is_of_the_database(error):
+                    raise
+                faults[index] = _in_words(error)
+                return []
+        self.commit()
+        return outcomes
+
+    def commit(self) -> None:
+        """Commit the group."""
+        self._connection.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+
+class InlineWriter(Transactions):
+    """A ``Writer`` in the thread of its caller. Several may share a connection.
+
+    An operation first yields to the event loop once, so that a simulated scheduler can interleave the stores of a
+    database; an operation that was cancelled then has done nothing.
+
+    Args:
+        connection, path: as for ``Transactions``.
+        lock: held by each operation; the same one for all writers of the connection.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, lock: threading.Lock) -> None:
+        super().__init__(connection, path)
+        self._lock = lock
+        self._closed = ""
+
+    async def write(self, work: Work[T]) -> T:
+        return await self._perform(work, writes=True)
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._perform(work, writes=False)
+
+    async def close(self) -> None:
+        self.end("this program has closed it")
+
+    def end(self, reason: str) -> None:
+        """Let each further operation fail."""
+        self._closed = self._closed or reason
+
+    async def _perform(self, work: Work[T], *, writes: bool) -> T:
+        await asyncio.sleep(0)
+        if self._closed:
+            raise StoreUnavailable(f"database {self._path}: {self._closed}")
+        with self._lock:
+            (outcome,) = self.perform([work], writes=writes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return cast("T", outcome)
+
+
+class Job(NamedTuple):
+    """One operation with the future of its caller."""
+
+    work: Work[Any]
+    writes: bool
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+
+
+class GroupWriter(Transactions):
+    """A ``Writer`` with a thread and a queue; the connection is its own."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        super().__init__(connection, path)
+        self._identity = _identity(path)
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._closing = False
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._serve, name=f"asterism store {path.name}", daemon=False)
+        self._thread.start()
+
+    async def write(self, work: Work[T]) -> T:
+        return await self._enqueue(work, writes=True)
+
+    async def read(self, work: Work[T]) -> T:
         return await self._enqueue(work, writes=False)
 
     async def close(self) -> None:
-        """Perform what is queued, close the connection and end the thread. It may be repeated."""
         if not self._closing:
             self._closing = True
             self._queue.put(None)
@@ -105,7 +209,7 @@ class GroupWriter:
         while not last:
             group, last = self._take()
             if group:
-                _tell(group, self._perform(group))
+                _tell(group, self.perform([job.work for job in group], writes=any(job.writes for job in group)))
         self._connection.close()
 
     def _take(self) -> tuple[list[Job], bool]:
@@ -122,49 +226,12 @@ class GroupWriter:
                 return group, False
         return group, True
 
-    def _perform(self, group: Sequence[Job]) -> Sequence[object]:
-        """Return the result of each job; an exception among them is to be raised."""
-        faults: dict[int, Exception] = {}
-        if any(job.writes for job in group) and _identity(self._path) != self._identity:
+    def perform(self, group: Sequence[Work[Any]], *, writes: bool) -> Sequence[object]:
+        if writes and _identity(self._path) != self._identity:
             # SQLite would keep writing to a file that no path leads to.
             gone = f"database {self._path}: it was removed or replaced while in use; entries written since then are not in the file there"
             return [StoreUnavailable(gone) for _ in group]
-        try:
-            self._roll_back()
-            # Each round but the last finds one more fault, so there are at most as many rounds as
-            # jobs, plus one.
-            while not (outcomes := self._attempt(group, faults)):
-                self._roll_back()
-        except sqlite3.Error as error:
-            with contextlib.suppress(sqlite3.Error):
-                self._roll_back()
-            return [unavailable(self._path, error) for _ in group]
-        return outcomes
-
-    def _attempt(self, group: Sequence[Job], faults: dict[int, Exception]) -> list[object]:
-        """Perform all jobs but the faulty ones in one transaction; return [] on a further fault."""
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE" if any(job.writes for job in group) else "BEGIN")
-        outcomes: list[object] = []
-        for index, job in enumerate(group):
-            if index in faults:
-                outcomes.append(faults[index])
-                continue
-            try:
-                outcomes.append(job.work(connection))
-            except AsterismError as refusal:
-                outcomes.append(refusal)
-            except Exception as error:  # boundary: each caller gets the error of its own operation
-                if _is_of_the_database(error):
-                    raise
-                faults[index] = _in_words(error)
-                return []
-        connection.execute("COMMIT")
-        return outcomes
-
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        return super().perform(group, writes=writes)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -76,7 +76,7 @@ class DriverProcesses(msgspec.Struct, eq=False, kw_only=True):
                 self.changed.clear()
                 await self.changed.wait()
                 continue
-            if self.world.memory.runs[run_id].status == "ended" and not self._has_inbox_rows():
+            if self.world.database.runs[run_id].status == "ended" and not self._has_inbox_rows():
                 return
             if len(self.processes) >= MAX_PROCESSES:
                 raise InvariantViolated(8, f"{MAX_PROCESSES} processes have driven the run, and it has not ended")
@@ -104,9 +104,9 @@ class DriverProcesses(msgspec.Struct, eq=False, kw_only=True):
 
     def _has_settled(self) -> bool:
         """Return True if nothing more happens by itself: no event is to come, and no run is owned or due within the limit."""
-        memory = self.world.memory
-        roots = [row for row in memory.runs.values() if row.root == row.run_id]
-        is_owned = any(row.owner in memory.living or (row.owner and row.status != "ended") for row in roots)
+        database = self.world.database
+        roots = [row for row in database.runs.values() if row.root == row.run_id]
+        is_owned = any(row.owner in database.living or (row.owner and row.status != "ended") for row in roots)
         is_due = any(row.due_at is not None and row.due_at <= EPOCH + self.limit_s for row in roots)
         return not (is_owned or is_due or self.has_pending() or self._has_inbox_rows())
 
@@ -137,10 +137,10 @@ class DriverProcesses(msgspec.Struct, eq=False, kw_only=True):
     def _is_waiting_for_people(self, run_id: str) -> bool:
         """Return True if no process is needed: the run waits for people, and its inboxes are empty."""
         drove = [process.exit_reason for process in self.processes if process.exit_reason != "run owned"]
-        return drove[-1:] == ["done"] and self.world.memory.runs[run_id].status in ("waiting", "paused") and not self._has_inbox_rows()
+        return drove[-1:] == ["done"] and self.world.database.runs[run_id].status in ("waiting", "paused") and not self._has_inbox_rows()
 
     def _has_inbox_rows(self) -> bool:
         """Return True if a run has unread inbox rows; rows for an ended child run do not count."""
-        memory = self.world.memory
-        addressed = (memory.runs[row.run_id] for row in memory.inbox.values() if not row.verdict)
+        database = self.world.database
+        addressed = (database.runs[row.run_id] for row in database.inbox.values() if not row.verdict)
         return any(row.status != "ended" or not row.parent for row in addressed)

@@ -153,12 +153,12 @@ class ScheduledEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreFaults(msgspec.Struct, frozen=True, kw_only=True):
-    """Random faults of the store, drawn for each append; ``slow`` also for each read of the inbox.
+    """Random faults below the SQL of a store, drawn for each commit of entries; ``slow`` for each operation.
 
     Attributes:
-        fails: chance that appends start to fail, ``times`` in a row.
+        fails: chance that commits start to fail, ``times`` in a row.
         times: number of failures in a row.
-        lost_reply: chance that an append is written but reported as failed.
+        lost_reply: chance that entries are committed but reported as failed.
         slow: chance that the reply takes up to a second.
     """
 

@@ -13,8 +13,9 @@ import dataclasses
 import functools
 import math
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeVar
 
 from asterism.constellation.machine.events import AskPlanner
 from asterism.constellation.planner.port import Planner, PlannerRequest, Proposal
@@ -29,7 +30,7 @@ from asterism.engine.kernel.journal import Record
 from asterism.engine.kernel.machine import Effect, EffectResult, kind_of, run_id_of
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.performer import Performer, Report
-from asterism.engine.ports.store import Commit, InboxRow, InquiryRow, RunRow
+from asterism.engine.ports.store import Commit, InquiryRow, RunRow
 from asterism.engine.runtime.clock import Clock
 from asterism.engine.runtime.driver import Driver
 from asterism.engine.runtime.due_runs import DueRunsEngine
@@ -37,7 +38,8 @@ from asterism.engine.runtime.form import Form, idle_kinds
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
 from asterism.loop.machine.requests import ModelCall, ToolUse, WorkerCall
 from asterism.loop.python.definition import open_performers
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
+from asterism.stores.writer import InlineWriter, Work
 from asterism.testing.checks.checker import Checker
 from asterism.testing.device import PerformanceLog, PerformanceStatus
 from asterism.testing.invariants import InvariantViolated
@@ -53,6 +55,7 @@ IDLE_LOOK_S = 30.0
 POLL_S = 1.0
 """Seconds between two reads of the inbox; polling is most of the work of an idle world."""
 
+T = TypeVar("T")
 ExitReason = Literal["", "done", "crashed", "run owned", "fenced", "store unavailable"]
 """``done``: the run has ended, is paused or waits for people. ``run owned``: another process owned it.
 ``store unavailable``: for too long."""
@@ -62,7 +65,7 @@ class ProcessEnvironment(Protocol):
     """The parts of a world that a process uses."""
 
     clock: Clock
-    memory: Memory
+    database: MemoryDatabase
     performance_log: PerformanceLog
     planner: Planner
     secret_store: SecretStore
@@ -116,7 +119,7 @@ class Process:
         self.store_failures = 0
         self.is_stopping = False
         self.world = world
-        self.store = _StoreHandle(self, store_faults, rng)
+        self.store = _ProcessStore(self, store_faults, rng)
         self.observer = CountingObserver(world.program.observer_fails_after)
         self.dispatcher: Dispatcher | None = None
         self._driver: Driver | None = None
@@ -203,7 +206,7 @@ class Process:
         try:
             await driver.drive_acquired(row, _is_drivable, grace_s=self._stopping)
         finally:
-            now = self.world.memory.runs[row.run_id]
+            now = self.world.database.runs[row.run_id]
             if now.tries > row.tries and not self.crashed:
                 self.world.checker.released.add(self.name)
                 self.world.counts["stuck"] += 1
@@ -242,68 +245,97 @@ async def _is_drivable(row: RunRow) -> None:
     """Check nothing: every process of a world can drive all of its runs."""
 
 
-class _StoreHandle(MemoryStore):
-    """A store handle with random delays and failures, which reports every write to the world."""
+class _ProcessStore(MemoryStore):
+    """The store of a process, which reports every entry to its world.
+
+    Args:
+        process: its process.
+        faults: random faults of its writer.
+        rng: source of its random draws.
+    """
 
     def __init__(self, process: Process, faults: StoreFaults, rng: random.Random) -> None:
-        super().__init__(process.world.memory, name=process.name, fail=self._failure)
+        self._process = process
+        self._rng = rng
+        self._faulty = _FaultyWriter(process, faults, rng)
+        super().__init__(process.world.database, name=process.name, writer=self._faulty)
+
+    def _submit(self, connection: sqlite3.Connection, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
+        super()._submit(connection, row, records, opened)
+        self._faulty.reports.append(functools.partial(self._process.world.submitted, row, records, opened))
+
+    def _append(self, connection: sqlite3.Connection, commit: Commit) -> None:
+        super()._append(connection, commit)
+        self._faulty.reports.append(functools.partial(self._process.world.committed, self._process, commit))
+
+    async def wait_for_work(self, timeout_s: float) -> None:
+        """Wait as the base class does, but leave out the looks before the next time at which a run is due."""
+        runs, living = self.database.runs.values(), self.database.living
+        left_behind = any(row.owner and row.owner not in living for row in runs)
+        due_at = min((row.due_at for row in runs if row.due_at is not None), default=math.inf)
+        due_s = 0.0 if left_behind else max(0.0, due_at - self._process.world.clock.now())
+        await super().wait_for_work(min(due_s + timeout_s * self._rng.random(), IDLE_LOOK_S))
+
+
+class _FaultyWriter(InlineWriter):
+    """A writer with random delays and faults, whose process can be killed between a commit and its reply.
+
+    Attributes:
+        reports: called after the commit of the transaction under way, before the reply.
+    """
+
+    def __init__(self, process: Process, faults: StoreFaults, rng: random.Random) -> None:
+        database = process.world.database
+        super().__init__(database.connection, database.path, database.lock)
+        self.reports: list[Callable[[], None]] = []
         self._process = process
         self._faults = faults
         self._rng = rng
         self._failing = 0
 
-    async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
+    async def write(self, work: Work[T]) -> T:
         await self._delay()
-        await super().submit(row, first, *more, opened=opened)
-        self._process.world.submitted(row, [first, *more], opened)
-        await self._delay()
-
-    async def append(self, commit: Commit) -> None:
-        await self._delay()
-        await super().append(commit)
-        self._process.world.committed(self._process, commit)
+        result = await super().write(work)
+        reports = self.reports  # of this transaction: nothing else has run since its commit
+        for report in reports:
+            report()
         if self._process.crashed:
             await asyncio.get_running_loop().create_future()  # a crashed process gets no reply
         await self._delay()
-        if self._rng.random() < self._faults.lost_reply:
+        if reports and self._rng.random() < self._faults.lost_reply:
             self._process.store_failures += 1
             raise StoreUnavailable("simulated: the write succeeded but its reply was lost")
+        return result
 
-    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]) -> list[RunRow]:
+    async def read(self, work: Work[T]) -> T:
+        result = await super().read(work)
         await self._delay()
-        found = await super().acquire_due(limit, fleets=fleets, now=now, idle_kinds=idle_kinds)
-        await self._delay()
-        return found
+        return result
 
-    async def wait_for_work(self, timeout_s: float) -> None:
-        """Wait as the base class does, but leave out the looks before the next time at which a run is due."""
-        memory = self._process.world.memory
-        left_behind = any(row.owner and row.owner not in memory.living for row in memory.runs.values())
-        due_at = min((row.due_at for row in memory.runs.values() if row.due_at is not None), default=math.inf)
-        due_s = 0.0 if left_behind else max(0.0, due_at - self._process.world.clock.now())
-        await super().wait_for_work(min(due_s + timeout_s * self._rng.random(), IDLE_LOOK_S))
+    def perform(self, group: Sequence[Work[Any]], *, writes: bool) -> Sequence[object]:
+        self.reports = []
+        return super().perform(group, writes=writes)
 
-    async def inbox(self, runs: Any) -> list[InboxRow]:
-        found = await super().inbox(runs)
-        await self._delay()
-        return found
+    def commit(self) -> None:
+        if self.reports and self._fails():
+            self._process.store_failures += 1
+            full = sqlite3.OperationalError("simulated")
+            full.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise full
+        super().commit()
+
+    def _fails(self) -> bool:
+        if not self._failing and self._rng.random() < self._faults.fails:
+            self._failing = self._faults.times
+        is_failing = self._failing > 0
+        self._failing -= is_failing
+        return is_failing
 
     async def _delay(self) -> None:
         for _ in range(self._rng.randrange(4)):
             await asyncio.sleep(0)
         if self._rng.random() < self._faults.slow:
             await asyncio.sleep(self._rng.random())
-
-    def _failure(self, write: str) -> Exception | None:
-        if write != "append":
-            return None
-        if not self._failing and self._rng.random() < self._faults.fails:
-            self._failing = self._faults.times
-        if not self._failing:
-            return None
-        self._failing -= 1
-        self._process.store_failures += 1
-        return StoreUnavailable("simulated: the disk is full")
 
 
 class _ProcessPlanner:

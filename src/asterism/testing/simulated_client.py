@@ -23,7 +23,7 @@ from asterism.engine.runtime.clock import Clock
 from asterism.engine.runtime.form import Form
 from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from asterism.errors import InvalidInput, Refused, RunNotFound
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from asterism.testing.ending import Ending
 from asterism.testing.people import Answer, Line, ScheduledEvent
 
@@ -48,7 +48,7 @@ class SimulatedClient:
     """The client through which the people of one world act.
 
     Args:
-        memory: contents of the store.
+        database: database of the world.
         clock: clock of the world.
         counts: number of events by kind.
         sent: called when an inbox may have a new row.
@@ -64,7 +64,7 @@ class SimulatedClient:
 
     def __init__(
         self,
-        memory: Memory,
+        database: MemoryDatabase,
         clock: Clock,
         counts: collections.Counter[str],
         sent: Callable[[], None],
@@ -72,12 +72,12 @@ class SimulatedClient:
         resends: int,
         forms: Mapping[str, Form],
     ) -> None:
-        self.client = Client(MemoryStore(memory, name="desk"), clock, forms)
+        self.client = Client(MemoryStore(database, name="desk"), clock, forms)
         self.refusals: list[str] = []
         self.secrets: set[str] = set()
         self.public_texts: set[str] = set()
         self.written = asyncio.Event()
-        self._memory = memory
+        self._database = database
         self._clock = clock
         self._counts = counts
         self._sent = sent
@@ -86,7 +86,7 @@ class SimulatedClient:
 
     def first(self) -> Client:
         """Return the client for the only run of the world. Raises InvalidInput if the world has run already."""
-        if self._memory.runs:
+        if self._database.runs:
             raise InvalidInput("a world runs only once; create another World")
         return self.client
 
@@ -120,7 +120,7 @@ class SimulatedClient:
         """Record the verdicts in a commit; return the rows that their senders send again."""
         resent: list[InboxRow] = []
         for key, verdict in commit.folded:
-            row = self._memory.inbox[commit.run_id, key]
+            row = self._database.inbox[commit.run_id, key]
             if verdict != ACCEPTED and row.actor != PARENT:
                 why = refusal_of(verdict)
                 self.refusals.append(f"{why.what}: {why.why}" if why else verdict)
@@ -134,7 +134,7 @@ class SimulatedClient:
     async def send_again(self, row: InboxRow) -> None:
         """Send a command again under a new key, unless its run has ended."""
         await asyncio.sleep(RESEND_S)
-        if self._memory.runs[row.run_id].status != "ended":
+        if self._database.runs[row.run_id].status != "ended":
             self._counts["sent again"] += 1
             key = self._clock.new_id()
             self._resend_counts[key] = self._resend_counts[row.key] + 1
@@ -142,7 +142,7 @@ class SimulatedClient:
 
     def target_of(self, event: ScheduledEvent, root: str) -> str:
         """Return the id of the run that an event concerns."""
-        living = [run for run, row in self._memory.runs.items() if row.status != "ended"]
+        living = [run for run, row in self._database.runs.items() if row.status != "ended"]
         return event.run_id.replace("*", (living or [root])[-1]) or root
 
     def check_machine(self, machine: Machine[Any]) -> None:
@@ -164,7 +164,7 @@ class SimulatedClient:
 
     async def command(self, run_id: str, event: ScheduledEvent) -> None:
         """Send a command or an inbox row to a run, unless the run has ended."""
-        to = self._memory.runs.get(run_id)
+        to = self._database.runs.get(run_id)
         if to is None:
             raise RunNotFound(run_id)
         if to.status == "ended":
@@ -190,7 +190,7 @@ class SimulatedClient:
 
     def _is_blocked(self, run_id: str) -> bool:
         """Return True if the run waits for a person: it or a child asks something, or it is paused or has ended."""
-        return self._memory.runs[run_id].status != "active" or any(not inquiry.answer for inquiry in self._memory.inquiries.values())
+        return self._database.runs[run_id].status != "active" or any(not inquiry.answer for inquiry in self._database.inquiries.values())
 
     async def _send_line(self, conversation: Conversation, line: Line) -> InboxKey:
         self._counts["lines"] += 1
@@ -207,11 +207,11 @@ class SimulatedClient:
         if sent is None:
             return "", ""
         key, run = sent
-        is_secret = '"secret":"' in self._memory.inbox[run, key].body
+        is_secret = '"secret":"' in self._database.inbox[run, key].body
         (self.secrets if is_secret else self.public_texts).add(line.text)
         return run, key
 
     def _is_processed(self, row_key: InboxKey) -> bool:
         """Return True if the inbox row has a verdict, or its run has ended."""
         run, key = row_key
-        return not run or bool(self._memory.inbox[run, key].verdict) or self._memory.runs[run].status == "ended"
+        return not run or bool(self._database.inbox[run, key].verdict) or self._database.runs[run].status == "ended"

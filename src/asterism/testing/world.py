@@ -45,7 +45,7 @@ from asterism.engine.runtime.form import Form, by_name
 from asterism.engine.runtime.snapshots import INTERVAL_CHARS
 from asterism.loop.machine.table import ORCHESTRATION_LOOP
 from asterism.loop.python.definition import OrchestrationLoop
-from asterism.stores.memory import Memory
+from asterism.stores.memory import MemoryDatabase
 from asterism.testing.checks.checker import FORMS, Checker
 from asterism.testing.checks.view_checks import VIEWS_CHECKED_EVERY
 from asterism.testing.clock import WorldClock
@@ -97,6 +97,7 @@ class World:
         resends: how often a person sends a command again after a defect rejected it.
         restart_s, limit_s: virtual seconds from a crash to the next process; and until the run must have ended.
         loops, machines: loop definitions for child runs; the forms of your own machines, with their performers.
+        database: database of the runs; by default a new one in memory.
 
     Attributes:
         performance_log: every effect that devices, workers and handlers really performed.
@@ -129,11 +130,12 @@ class World:
         limit_s: float = 14_400.0,
         loops: Iterable[OrchestrationLoop] = (),
         machines: Iterable[Form] = (),
+        database: MemoryDatabase | None = None,
     ) -> None:
         self.seed = check_int("seed", seed)
         self.fleet = check_fleet(fleet)
         self.clock: Clock = WorldClock()
-        self.memory = Memory()
+        self.database = database or MemoryDatabase()
         self.forms: Mapping[str, Form] = by_name(FORMS.values(), check_each("machines", machines, Form))
         self.checker = Checker(self.clock.now, self.forms, checks_views=not self.seed % VIEWS_CHECKED_EVERY)
         self.performance_log = PerformanceLog(self.clock.now, self._performance_started)
@@ -145,7 +147,7 @@ class World:
         self.secret_store = SecretStore()
         self._changed = asyncio.Event()
         self._client = SimulatedClient(
-            self.memory, self.clock, self.counts, self._changed.set, resends=check_int("resends", resends, least=0), forms=self.forms
+            self.database, self.clock, self.counts, self._changed.set, resends=check_int("resends", resends, least=0), forms=self.forms
         )
         self.refusals = self._client.refusals
         self._loops = check_each("loops", loops, OrchestrationLoop)
@@ -240,18 +242,18 @@ class World:
             raise InvariantViolated(8, str(endless), self._last_entries()) from None
 
     def _last_entries(self) -> list[str]:
-        return [history_line(record) for records in self.memory.records.values() for record in records[-8:]]
+        return [history_line(record) for records in self.database.records.values() for record in records[-8:]]
 
     async def _drive(self, begin: Callable[[Client], Coroutine[Any, Any, str]], *people: Callable[[], Coroutine[Any, Any, None]]) -> Ending:
         run = await begin(self._client.first())
-        self.checker.submitted(self.memory.runs[run], *self.memory.records[run])
+        self.checker.submitted(self.database.runs[run], *self.database.records[run])
         with unwrapped_group(), contextlib.ExitStack() as stack:
             for loop in self._loops:
                 stack.enter_context(loop.here())
             async with asyncio.TaskGroup() as group:
                 self._group, self._run = group, run
                 if not people:  # the lines of a conversation answer its inquiries
-                    self._ask_people([it for it in self.memory.inquiries.values() if it.run_id == run and not it.answer])
+                    self._ask_people([it for it in self.database.inquiries.values() if it.run_id == run and not it.answer])
                 tasks = [self._spawn(functools.partial(self._fire, event), f"{event}") for event in self._scheduled_events]
                 tasks.append(group.create_task(self._watch(), name="watch"))
                 tasks += [self._spawn(person, "person") for person in people]
@@ -265,12 +267,12 @@ class World:
         if self._processes.failure is not None and self.checker.violation is None:
             raise self._processes.failure
         self.checker.secrets = self._client.secrets - self._client.public_texts
-        self.checker.check_end(self.memory, self.performance_log, self.far_sides.jobs)
+        self.checker.check_end(self.database, self.performance_log, self.far_sides.jobs)
         if self.checker.violation is not None:
             raise self.checker.violation
-        store, lasted_s = self.memory, asyncio.get_running_loop().time()
-        tree = [row for row in store.runs.values() if self._run in (row.run_id, row.root)]
-        root, *below = [ending_of(row, self.forms[row.machine].machine, store.records[row.run_id], lasted_s) for row in tree]
+        database, lasted_s = self.database, asyncio.get_running_loop().time()
+        tree = [row for row in database.runs.values() if self._run in (row.run_id, row.root)]
+        root, *below = [ending_of(row, self.forms[row.machine].machine, database.records[row.run_id], lasted_s) for row in tree]
         return msgspec.structs.replace(root, children=tuple(below))
 
     # -- surroundings of the processes, and checks ------------------------------------------------
@@ -343,10 +345,10 @@ class World:
         loop, seen = asyncio.get_running_loop(), -1
         while loop.time() < self._processes.limit_s and not self._processes.has_failed:
             await asyncio.sleep(QUIET_S)
-            written = sum(row.seq for row in self.memory.runs.values())
+            written = sum(row.seq for row in self.database.runs.values())
             if written == seen:
                 for process in (it for it in self._processes.running if not it.store_failures and not it.is_stopping):
-                    for run, row in self.memory.runs.items():
+                    for run, row in self.database.runs.items():
                         self.checker.check_quiet(row, process.name, process.live(run))
             seen = written
         if not self._processes.has_failed:
@@ -392,7 +394,7 @@ class World:
         else:
             if event.what == "fence":
                 self.checker.fence()
-                self.memory.runs[self._run] = msgspec.structs.replace(self.memory.runs[self._run], owner="")
+                self.database.connection.execute("UPDATE runs SET owner = '' WHERE run = ?", (self._run,))
             self._processes.start(self._client.target_of(event, self._run), self._group)
         for process in running if event.what in ("lose", "find") else ():
             if process.dispatcher is not None and event.device not in self.program.unopened:

@@ -23,7 +23,7 @@ from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import kind_of
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.profile import AgentProfile
-from asterism.stores.memory import Memory
+from asterism.stores.memory import MemoryDatabase
 from asterism.testing.checks.constellation_checks import ConstellationChecks
 from asterism.testing.device import Performance
 from asterism.testing.invariants import retried_by
@@ -81,7 +81,7 @@ class GateOracle:
 
     Args:
         fleet: profiles of the devices, with what the fleet guards.
-        memory: contents of the store.
+        database: database of the world.
 
     Attributes:
         imports: True if a journal of another world is imported: its answers count for what has begun there,
@@ -91,9 +91,9 @@ class GateOracle:
         judged: number of gated attempts that devices received.
     """
 
-    def __init__(self, fleet: Mapping[str, AgentProfile], memory: Memory) -> None:
+    def __init__(self, fleet: Mapping[str, AgentProfile], database: MemoryDatabase) -> None:
         self._fleet = fleet
-        self._memory = memory
+        self._database = database
         self._told: dict[str, Told] = {}
         self._children: dict[str, Told] = {}
         self.imports = False
@@ -136,7 +136,7 @@ class GateOracle:
         return asked.subject if isinstance(asked, AskPerson) else None
 
     def _lift(self, told: Told, event: GuardLifted, entry: Entry) -> str:
-        row = self._memory.inbox.get((entry.run_id, entry.key))
+        row = self._database.inbox.get((entry.run_id, entry.key))
         if Permission.ADMIN not in (row.permissions if row else entry.permissions):
             return f"entry {entry.seq} lifts the guard of {event.name}, and {entry.actor} is no admin"
         told.gates -= {event.name}
@@ -145,7 +145,7 @@ class GateOracle:
 
     def _take(self, told: Told, event: object, entry: Entry, subject: dict[str, Any]) -> None:
         """Take a yes that stands in an inbox of this world: a copied journal brings none."""
-        row = self._memory.inbox.get((entry.run_id, entry.key))
+        row = self._database.inbox.get((entry.run_id, entry.key))
         if not isinstance(event, Answered) or event.verb not in ("approve", "edit") or event.cancelled or not entry.key:
             return
         if row is None and not self.imports:
@@ -153,7 +153,7 @@ class GateOracle:
         is_stale = (entry.run_id, entry.key) in self.stale
         if is_stale or (row is not None and (Permission.ANSWER not in row.permissions or row.kind != kind_of(Answered))):
             return
-        asked = self._memory.inquiries.get(event.effect_id)
+        asked = self._database.inquiries.get(event.effect_id)
         shown = msgspec.json.decode(asked.subject) if asked else {**subject}
         if event.verb == "edit":
             shown["arguments"] = {**shown.get("arguments", {}), **event.value}

@@ -6,7 +6,12 @@ import asyncio
 import dataclasses
 import functools
 import itertools
+import random
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +23,8 @@ from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, Permissions
 from asterism.engine.ports.store import InboxRow, InquiryRow
 from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from asterism.errors import InvalidInput, Refused
+from asterism.stores.database import open_database
+from asterism.stores.memory import MemoryDatabase
 from asterism.testing.device import Behaviour, Script
 from asterism.testing.ending import Ending
 from asterism.testing.people import Answer, ScheduledEvent
@@ -27,6 +34,10 @@ from tests.simulation.search.gate_oracle import GateChecks, GateOracle
 
 IDS = 10_000
 """Ids that the clock of an imported run's world may have given: keys of inbox rows are in its journal."""
+
+
+IN_A_FILE = 1 / 25
+"""Share of the worlds whose database is a file with a write-ahead log."""
 
 
 class ClientEvent(ScheduledEvent, frozen=True, kw_only=True):
@@ -47,6 +58,20 @@ class ClientAnswer(Answer, frozen=True, kw_only=True):
     is_stale: bool = False
 
 
+class FileDatabase(MemoryDatabase):
+    """A database in a temporary file, for the stores of one world."""
+
+    def __init__(self) -> None:
+        path = Path(tempfile.mkdtemp(prefix="asterism-world-"), "runs.db")
+        weakref.finalize(self, shutil.rmtree, path.parent, ignore_errors=True)
+        super().__init__(open_database(path, create=True), path)
+
+
+def database_of(seed: int) -> MemoryDatabase:
+    """Return a new database for the world of a seed."""
+    return FileDatabase() if random.Random(f"database:{seed}").random() < IN_A_FILE else MemoryDatabase()
+
+
 class WatchedWorld(World):
     """A world with the oracle of gates; its arguments are those of ``World``."""
 
@@ -55,8 +80,8 @@ class WatchedWorld(World):
             self.oracle.received[attempt.key] = attempt
             return script(attempt)
 
-        super().__init__(seed, script=seen, **given)
-        self.oracle = oracle = GateOracle(self.fleet, self.memory)
+        super().__init__(seed, script=seen, database=database_of(seed), **given)
+        self.oracle = oracle = GateOracle(self.fleet, self.database)
 
         class Checks(GateChecks):
             def __init__(self, *given: Any) -> None:
@@ -103,7 +128,7 @@ class WatchedWorld(World):
         self.counts["answers of clients"] += 1
         digest, key = "0" * 64 if answer.is_stale else inquiry.digest, self.clock.new_id()
         if answer.is_stale:
-            others = [row for row in self.memory.inquiries.values() if row.subject != inquiry.subject]
+            others = [row for row in self.database.inquiries.values() if row.subject != inquiry.subject]
             others.sort(key=lambda row: row.prompt == inquiry.prompt)  # last those about an earlier form of the same task
             digest = others[-1].digest if others else digest
             self.oracle.stale.add((inquiry.run_id, key))
@@ -121,7 +146,7 @@ class WatchedWorld(World):
             return
         await asyncio.sleep(event.at_s)
         run_id = self._client.target_of(event, self._run)
-        if self.memory.runs[run_id].status == "ended":
+        if self.database.runs[run_id].status == "ended":
             return
         self.counts[f"client's {event.kind}"] += 1
         key, at = self.clock.new_id(), self.clock.now()

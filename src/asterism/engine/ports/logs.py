@@ -53,10 +53,6 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 0
     tail_bytes: int = 0
 
-    def matches(self, chunk: LogChunk) -> bool:
-        """Return True if a chunk is of the task and the attempt, or a note."""
-        return not chunk.key or (self.task in ("", chunk.task) and self.number in (0, chunk.number))
-
 
 ALL_OUTPUT = LogQuery()
 

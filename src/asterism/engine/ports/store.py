@@ -18,7 +18,7 @@ from asterism.engine.ports.logs import LogStore
 from asterism.engine.ports.notices import NoticeRows
 from asterism.engine.ports.schedules import ScheduleRows
 from asterism.engine.ports.tokens import TokenRows
-from asterism.errors import InvalidInput, Refused
+from asterism.errors import InvalidInput
 
 WorkKind = Literal["driven", "due", "stuck", "waiting", "paused", "later", "idle"]
 """``driven`` by a process; ``due`` now; ``stuck``, tried again after a delay; ``waiting`` for a person; ``paused``; due ``later``;
@@ -454,22 +454,6 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, P
 def begins_with(identity: str, named: str) -> bool:
     """Return True if an id, or its part after the first ``-``, begins with a text."""
     return identity.startswith(named) or identity.partition("-")[2].startswith(named)
-
-
-def first_due_at(row: RunRow) -> float | None:
-    """Return when a run that is being submitted is due."""
-    if row.status == "ended" or row.root not in ("", row.run_id):
-        return None
-    return row.due_at
-
-
-def check_open_bytes(open_bytes: int, keep_bytes: int) -> None:
-    """Refuse to prune by size where that would delete every run that has ended, and not be enough."""
-    if open_bytes > keep_bytes:
-        raise Refused(
-            f"the runs that have not ended have about {open_bytes / 1e6:.1f} MB, more than {keep_bytes / 1e6:g} MB: "
-            "nothing is deleted for size; let some end, or name a larger size"
-        )
 
 
 def check_rows(run_id: str, records: Sequence[Record], first_seq: int, opened: Sequence[InquiryRow]) -> None:

@@ -18,7 +18,7 @@ from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import Commit, RunRow
 from asterism.engine.runtime.form import Form, by_name
 from asterism.loop.form import FORM as LOOP
-from asterism.stores.memory import Memory
+from asterism.stores.memory import MemoryDatabase
 from asterism.testing.checks.constellation_checks import ConstellationChecks
 from asterism.testing.checks.flow_checks import FlowChecks
 from asterism.testing.checks.loop_checks import LoopChecks
@@ -122,20 +122,20 @@ class Checker:
         for it in self._runs.values():
             it.is_fenced = True
 
-    def check_end(self, store: Memory, log: PerformanceLog, jobs: Sequence[RemoteJob] = ()) -> None:
+    def check_end(self, database: MemoryDatabase, log: PerformanceLog, jobs: Sequence[RemoteJob] = ()) -> None:
         """Check the final state of all runs, after the last process has ended."""
         for run in self._runs:
-            self._record(functools.partial(self._runs[run].check_end, store, log))
-            self._record(functools.partial(self._runs[run].check_children, store))
+            self._record(functools.partial(self._runs[run].check_end, database, log))
+            self._record(functools.partial(self._runs[run].check_children, database))
             self._record(functools.partial(self._runs[run].check_jobs, [job for job in jobs if job.attempt.run_id == run]))
-        self._record(lambda: self._check_secrets(store))
+        self._record(lambda: self._check_secrets(database))
 
-    def _check_secrets(self, store: Memory) -> None:
+    def _check_secrets(self, database: MemoryDatabase) -> None:
         """Check that no secret was written."""
-        for run, records in store.records.items():
+        for run, records in database.records.items():
             written = [record.body for record in records]
-            written += [row.body for row in store.inbox.values() if row.run_id == run]
-            written += [inquiry.prompt + inquiry.subject for inquiry in store.inquiries.values() if inquiry.run_id == run]
+            written += [row.body for row in database.inbox.values() if row.run_id == run]
+            written += [inquiry.prompt + inquiry.subject for inquiry in database.inquiries.values() if inquiry.run_id == run]
             if any(secret in text for secret in self.secrets if len(secret) >= MIN_SECRET_CHARS for text in written):
                 raise self._runs[run].fail(11, "a secret was written")
 

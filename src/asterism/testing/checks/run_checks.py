@@ -20,7 +20,7 @@ from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run
 from asterism.engine.kernel.snapshot import Snapshot, restore_snapshot
 from asterism.engine.ports.store import Commit
-from asterism.stores.memory import Memory
+from asterism.stores.memory import MemoryDatabase
 from asterism.testing.checks.view_checks import ViewChecker
 from asterism.testing.device import Performance, PerformanceLog
 from asterism.testing.invariants import InvariantViolated, difference
@@ -260,12 +260,12 @@ class RunChecks(Generic[M]):
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def check_end(self, store: Memory, log: PerformanceLog) -> None:
+    def check_end(self, database: MemoryDatabase, log: PerformanceLog) -> None:
         """Check the final state of the run, after the last process has ended."""
-        row = store.runs[self.replayed.id]
+        row = database.runs[self.replayed.id]
         again: Run[M] = Run(self.machine, row.run_id)
         try:
-            again.replay(packer(self.machine).unpack(record) for record in store.records[row.run_id])
+            again.replay(packer(self.machine).unpack(record) for record in database.records[row.run_id])
         except JournalMismatch as mismatch:
             raise self.fail(5, str(mismatch)) from None
         if found := difference(again, self.replayed):
@@ -273,7 +273,7 @@ class RunChecks(Generic[M]):
         if set(again.outstanding) != {effect for effect in self.effects if effect not in self.results}:
             raise self.fail(6, "the outstanding effects are not those without a result")
         asked = {effect_id for effect_id, effect in again.outstanding.items() if isinstance(effect, AskPerson)}
-        if asked != {inquiry.inquiry_id for inquiry in store.inquiries.values() if inquiry.run_id == row.run_id and not inquiry.answer}:
+        if asked != {inquiry.inquiry_id for inquiry in database.inquiries.values() if inquiry.run_id == row.run_id and not inquiry.answer}:
             raise self.fail(6, f"the journal asks {sorted(asked)}, but the store lists other open inquiries")
         if again.ended != (row.status == "ended"):
             raise self.fail(
@@ -296,12 +296,14 @@ class RunChecks(Generic[M]):
             if len(done) > 1 and self.is_unrepeatable(effect):
                 raise self.fail(6, f"{key} was completed {len(done)} times")
 
-    def check_children(self, store: Memory) -> None:
+    def check_children(self, database: MemoryDatabase) -> None:
         """Check that the parent has scheduled every child, that its signals arrived, and that it recorded the child's outcome."""
-        run, rows, settled = self.replayed.id, store.runs, list(self.results)
+        run, rows, settled = self.replayed.id, database.runs, list(self.results)
         own = {key: effect for key, effect in self.effects.items() if key not in self._copied_effects}
         for key, effect in own.items():
-            arrived = not isinstance(effect, SignalChild) or key not in self.results or (child_run_id(effect.effect_id), key) in store.inbox
+            arrived = (
+                not isinstance(effect, SignalChild) or key not in self.results or (child_run_id(effect.effect_id), key) in database.inbox
+            )
             if isinstance(effect, SignalChild) and not arrived and effect.effect_id not in settled[: settled.index(key)]:
                 raise self.fail(6, f"the signal {key} never reached {child_run_id(effect.effect_id)}")
         for row in rows.values():

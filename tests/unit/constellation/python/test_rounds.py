@@ -22,7 +22,7 @@ from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.form import by_name
 from asterism.errors import InvalidInput
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from asterism.words.planner.planner import OfflinePlanner
 from tests.support.constellation_harness import FLEET
 from tests.support.constellations import plan
@@ -36,7 +36,7 @@ def within(scene: Callable[[Client], Awaitable[None]]) -> None:
     async def main() -> None:
         forms = by_name([FORM, registration()])
         fleet = {profile.device_id: profile for profile in FLEET}
-        await scene(Client(MemoryStore(Memory()), SystemClock(), forms, fleet=fleet, fleet_file=FLEET_FILE))
+        await scene(Client(MemoryStore(MemoryDatabase()), SystemClock(), forms, fleet=fleet, fleet_file=FLEET_FILE))
 
     asyncio.run(main())
 

@@ -149,7 +149,7 @@ def test_a_question_of_a_child_is_passed_up_and_its_answer_down() -> None:
         ("Sign. Go ahead? (yes/no)", "RUNNING"),
         ("the fence is red.", "COMPLETED"),
     ]
-    assert len(stage.memory.runs) == 3, "one child for each key, however often the body was entered"
+    assert len(stage.database.runs) == 3, "one child for each key, however often the body was entered"
     assert STARTED == ["signed"]
 
 
@@ -183,7 +183,7 @@ def test_the_end_is_the_same_when_a_process_is_killed_after_any_entry() -> None:
     for entry in range(2, length + 1):
         stage, turns = talk(Paint, *LINES, dies_after=entry)
         assert [turn.raw_message for turn in turns] == expected, f"killed after entry {entry}"
-        assert len(stage.memory.runs) == 3
+        assert len(stage.database.runs) == 3
 
 
 def test_a_rejection_in_a_child_is_an_error_that_the_agent_may_handle() -> None:
@@ -196,7 +196,7 @@ def test_a_rejection_in_a_child_is_an_error_that_the_agent_may_handle() -> None:
 def test_a_cancel_is_passed_down() -> None:
     stage, turns = talk(Paint, *LINES[:2], "!cancel enough")
     assert (turns[-1].raw_message, turns[-1].status) == ("Cancelled.", "CANCELLED")
-    assert {row.outcome for row in stage.memory.runs.values()} == {"cancelled"}
+    assert {row.outcome for row in stage.database.runs.values()} == {"cancelled"}
 
 
 def test_pause_and_resume_are_passed_down() -> None:
@@ -224,7 +224,7 @@ def test_a_definition_with_an_unknown_field_is_rejected() -> None:
     stage, turns = talk(Odd, "go")
     assert turns[-1].status == AgentStatus.ERROR
     assert "its definition is not a valid FlowDefinition: Object contains unknown field `colour`" in turns[-1].reason
-    assert len(stage.memory.runs) == 1
+    assert len(stage.database.runs) == 1
 
 
 def test_a_machine_that_cannot_be_a_child_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +232,7 @@ def test_a_machine_that_cannot_be_a_child_is_rejected_by_name(monkeypatch: pytes
     stage, turns = talk(Paint, "paint", "the fence")
     assert turns[-1].status == AgentStatus.ERROR
     assert "a flow agent cannot be started by another run" in turns[-1].reason
-    assert len(stage.memory.runs) == 1
+    assert len(stage.database.runs) == 1
 
 
 def test_a_child_cannot_be_started_outside_a_handler() -> None:

@@ -273,7 +273,7 @@ def test_the_approval_shows_defaults_but_no_secrets_in_the_order_of_declaration(
 @pytest.mark.parametrize(("said", "cups"), [((), 1), (("cups: 2",), 2)])
 def test_the_subject_of_an_approval_has_the_defaults_and_no_secret(said: tuple[str, ...], cups: int) -> None:
     stage, _ = talk(Order, "go", "yes", "salt", *said)
-    asked = list(stage.memory.inquiries.values())[-1]
+    asked = list(stage.database.inquiries.values())[-1]
     assert msgspec.json.decode(asked.subject)["fields"] == {"hot": True, "extras": ["salt"], "cups": cups}
 
 

@@ -223,7 +223,7 @@ def test_a_change_after_the_end_is_offered_as_a_new_conversation_with_the_values
     offer = "That is done and stays as it is. Start again with this change: Book a table? (yes/no)"
     desk = Talking()
     assert desk.play("book", "4", "Ann", "no, 5 guests", "yes")[2:] == ["Done.", offer, "Done."]
-    first, second = desk.stage.memory.records.values()
+    first, second = desk.stage.database.records.values()
     assert ('"guests":4' in str(first[-1]), '"guests":5' in str(second[-1])) == (True, True)
     nobody = "I can do this: Book a table; Tell the weather; Delete."
     assert desk.play("book", "4", "Ann", "no, 5 guests", "no")[4] == nobody

@@ -92,9 +92,9 @@ class Short(StandardAgent):
 
 
 def everything(stage: Stage) -> str:
-    memory = stage.memory
-    records = [record for records in memory.records.values() for record in records]
-    told = (records, memory.inbox.values(), memory.inquiries.values())
+    database = stage.database
+    records = [record for records in database.records.values() for record in records]
+    told = (records, database.inbox.values(), database.inquiries.values())
     return json.dumps([[str(it) for it in things] for things in told], ensure_ascii=False)
 
 
@@ -217,7 +217,7 @@ def test_a_secret_sent_again_while_the_agent_works_is_not_stored(line: str) -> N
 
     assert stage.play(play()).status == "COMPLETED"
     assert "hunter2" not in everything(stage)
-    assert [row.kind for row in stage.memory.inbox.values()].count("message_received") == 2
+    assert [row.kind for row in stage.database.inbox.values()].count("message_received") == 2
 
 
 class Coloured(Login):
@@ -295,7 +295,7 @@ def test_a_question_for_approval_shows_the_end_of_a_secret_that_its_prompt_shows
     """A8, "a question shows the request": an approval of one account is not one of another."""
     stage = Stage(Wire, forgetful=False)
     (turn,) = said(stage, {"amount": 5, "account": "DE00000000003000"})
-    (asked,) = stage.memory.inquiries.values()
+    (asked,) = stage.database.inquiries.values()
     assert "•••3000" in turn.raw_message
     assert json.loads(asked.subject) | {"agent": ""} == {"agent": "", "fields": {"amount": 5}, "secrets": {"account": "•••3000"}}
 

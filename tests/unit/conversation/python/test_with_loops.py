@@ -89,7 +89,7 @@ def test_a_question_of_a_loop_is_passed_up_and_its_answer_down() -> None:
         ("There is gold under the oak.", "COMPLETED"),
     ]
     assert len(DONE) == 1
-    assert [row.machine for row in stage.memory.runs.values()] == ["flow agent", "orchestration loop"]
+    assert [row.machine for row in stage.database.runs.values()] == ["flow agent", "orchestration loop"]
 
 
 @pytest.mark.parametrize("line", ["nope, wrong", "no, that is wrong"])
@@ -108,17 +108,17 @@ def test_a_fault_with_because_refuses_the_question_of_a_loop() -> None:
 def test_a_cancel_of_the_conversation_reaches_the_loop() -> None:
     stage, turns = talk(Treasure, "dig", "a spade", "!cancel enough")
     assert turns[-1].status == "CANCELLED"
-    assert {row.outcome for row in stage.memory.runs.values()} == {"cancelled"}
+    assert {row.outcome for row in stage.database.runs.values()} == {"cancelled"}
     assert DONE == []
 
 
 def test_a_conversation_above_a_loop_ends_the_same_when_a_process_is_killed_after_any_entry() -> None:
     stage, turns = talk(Treasure, "dig", "a spade", "yes")
     expected = [turn.raw_message for turn in turns]
-    for entry in range(2, max(map(len, stage.memory.records.values())) + 1):
+    for entry in range(2, max(map(len, stage.database.records.values())) + 1):
         killed, turns = talk(Treasure, "dig", "a spade", "yes", dies_after=entry)
         assert [turn.raw_message for turn in turns] == expected, f"killed after entry {entry}"
-        assert (killed.deaths, len(killed.memory.runs)) == (1, 2)
+        assert (killed.deaths, len(killed.database.runs)) == (1, 2)
 
 
 # -- a conversation below a loop -------------------------------------------------------------------
@@ -163,7 +163,7 @@ class Tree:
         raise AssertionError("it does not end")
 
     async def _step(self, runtime: Runtime) -> RunRow | None:
-        if "root" not in self.stage.memory.runs:
+        if "root" not in self.stage.database.runs:
             await runtime.submit(ORCHESTRATION_LOOP, self.loop.submitted("eat"), title="eat", actor="ann", run_id="root")
         row = await runtime.drive("root")
         if row.status == "ended":
@@ -198,17 +198,17 @@ def test_a_flow_agent_as_a_worker_asks_for_missing_fields() -> None:
 
 def test_a_secret_is_not_passed_down_and_unknown_fields_are_ignored() -> None:
     tree = Tree(lunching(), ANSWERS)
-    (child,) = (records for run, records in tree.stage.memory.records.items() if run != "root")
+    (child,) = (records for run, records in tree.stage.database.records.items() if run != "root")
     assert "4711" not in child[0].body
     assert "weather" not in child[0].body
 
 
 def test_a_loop_above_a_conversation_ends_the_same_when_a_process_is_killed_after_any_entry() -> None:
     whole = Tree(lunching(), ANSWERS)
-    for entry in range(2, max(map(len, whole.stage.memory.records.values())) + 1):
+    for entry in range(2, max(map(len, whole.stage.database.records.values())) + 1):
         DONE.clear()
         tree = Tree(lunching(), ANSWERS, dies_after=entry)
-        assert (tree.stage.deaths, tree.row.outcome, len(tree.stage.memory.runs)) == (1, "finished", 2), f"killed after entry {entry}"
+        assert (tree.stage.deaths, tree.row.outcome, len(tree.stage.database.runs)) == (1, "finished", 2), f"killed after entry {entry}"
         assert tree.findings() == whole.findings()
         assert len(set(DONE)) == 1, "performed again only under its own key"
 
@@ -223,7 +223,7 @@ def test_a_rejection_is_a_failed_finding() -> None:
 def test_an_unanswered_conversation_ends_at_the_time_limit_of_its_worker() -> None:
     tree = Tree(lunching(timeout_s=60), {"Which dish?": ("sleep", 61)})
     assert ("timeout", None, "it took longer than 60 s") in tree.findings()
-    (child, *_) = (row for row in tree.stage.memory.runs.values() if row.parent)
+    (child, *_) = (row for row in tree.stage.database.runs.values() if row.parent)
     assert (child.state, child.outcome) == ("CANCELLED", "failed")
 
 

@@ -21,12 +21,12 @@ from asterism.engine.runtime.client import Client, accepted, check_no_secret
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.form import Form, by_name
 from asterism.errors import InvalidInput, Refused, RunNotFound, StoreUnavailable, UnknownMachine
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from tests.support.ferry_machine import FERRY, Depart, registration
 
 
 def client_of(*machines: Machine[Any]) -> Client:
-    return Client(MemoryStore(Memory()), SystemClock(), by_name(map(Form, machines)))
+    return Client(MemoryStore(MemoryDatabase()), SystemClock(), by_name(map(Form, machines)))
 
 
 async def begun(client: Client) -> str:

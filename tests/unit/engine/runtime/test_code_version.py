@@ -21,6 +21,7 @@ from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.code_version import code_version, sources_of
 from asterism.engine.runtime.snapshots import SnapshotPolicy, load
 from asterism.stores.memory import MemoryStore
+from tests.support.memory_stores import put_snapshot
 
 PACKAGE = Path(asterism.__file__).parent
 TABLE = """
@@ -115,7 +116,7 @@ def total(machine: Machine[Any], entries: list[Any], snapshot: Snapshot | None) 
         first, *more = [packer(machine).pack(entry) for entry in entries]
         await store.submit(RunRow(run_id="r", machine="counter", title="", state="OPEN"), first, *more)
         if snapshot:
-            store.memory.snapshots["r"] = snapshot
+            put_snapshot(store, snapshot)
         live, _ = await load(store, machine, "r")
         found: int = live.memory.total
         return found

@@ -59,7 +59,7 @@ class Answering(MemoryStore):
     driver: Driver
 
     async def release(self, run_id: str, epoch: int, *, force: bool = False, due_at: float | None = None, problem: str = "") -> bool:
-        asked = next((it for it in self.memory.inquiries.values() if it.run_id != run_id and not it.answer), None)
+        asked = next((it for it in self.database.inquiries.values() if it.run_id != run_id and not it.answer), None)
         if asked and not force:
             body = event_body(Answered(effect_id=asked.inquiry_id, verb="approve", digest=asked.digest))
             row = InboxRow(run_id=asked.run_id, key=asked.inquiry_id, actor="me", kind="answered", body=body, at=0.0, permissions=ALL)
@@ -79,7 +79,7 @@ class Overtaken(MemoryStore):
     async def append(self, commit: Commit) -> None:
         await super().append(commit)
         if any(record.kind == "cancel" for record in commit.records):
-            (asked,) = self.memory.inquiries
+            (asked,) = self.database.inquiries
             body = event_body(Answered(effect_id=asked, verb="approve"))
             await self.send(InboxRow(run_id=commit.run_id, key=asked, actor="me", kind="answered", body=body, at=0.0))
             self.driver.wake_inbox()
@@ -115,7 +115,7 @@ def test_a_run_is_released_when_driving_it_fails() -> None:
     with pytest.raises(StoreUnavailable):
         driven(store, FIRST)
     assert store.forced == [True]
-    assert store.memory.runs["r"].owner == ""
+    assert store.database.runs["r"].owner == ""
 
 
 def test_a_run_whose_question_is_answered_while_its_cancel_is_written_ends() -> None:
@@ -129,8 +129,8 @@ def test_a_run_whose_question_is_answered_while_its_cancel_is_written_ends() -> 
             await runtime.send("r", Cancel(), actor="me")
 
     asyncio.run(main())
-    assert (store.memory.runs["r"].status, store.memory.runs["r"].outcome) == ("ended", "cancelled")
-    assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "r:3.0 is not open any more"]
+    assert (store.database.runs["r"].status, store.database.runs["r"].outcome) == ("ended", "cancelled")
+    assert [row.verdict for row in store.database.inbox.values()] == ["accepted", "r:3.0 is not open any more"]
 
 
 def test_a_second_cancel_is_rejected_because_the_run_is_ending_already() -> None:
@@ -147,7 +147,7 @@ def test_a_second_cancel_is_rejected_because_the_run_is_ending_already() -> None
             await runtime.drive("r")
 
     asyncio.run(main())
-    assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "run r is ending already (cancelled)"]
+    assert [row.verdict for row in store.database.inbox.values()] == ["accepted", "run r is ending already (cancelled)"]
 
 
 def test_a_tree_goes_on_when_a_child_accepts_an_answer_during_the_release_of_its_root() -> None:

@@ -14,7 +14,7 @@ from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
 from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.runtime import Runtime
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from tests.support.constellation_harness import FLEET
 
 
@@ -22,7 +22,7 @@ class Scene:
     """Processes that own one run, one after the other; ``happened`` lists their actions."""
 
     def __init__(self) -> None:
-        self.memory = Memory()
+        self.database = MemoryDatabase()
         self.happened: list[str] = []
         self.began = asyncio.Event()
         self.answers = False
@@ -36,7 +36,7 @@ class Scene:
 
     @contextlib.asynccontextmanager
     async def process(self, name: str) -> Any:
-        store = MemoryStore(self.memory, name=name)
+        store = MemoryStore(self.database, name=name)
         driver = Driver(
             store=store,
             clock=SystemClock(),

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from typing import Any
 
-import msgspec
 import pytest
 
 from asterism.constellation.form import FORM
@@ -24,11 +23,12 @@ from asterism.engine.runtime.due_runs import DueRunsEngine
 from asterism.engine.runtime.form import by_name, idle_kinds
 from asterism.engine.runtime.problems import CRASHED, retry_delay_s
 from asterism.errors import InvalidInput, StoreUnavailable
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from asterism.testing.clock import WorldClock
 from asterism.testing.loop import run
 from tests.support.constellation_harness import FLEET
 from tests.support.constellations import tasks
+from tests.support.memory_stores import change_run
 
 FORMS = by_name([FORM])
 GRACE_S = 10.0
@@ -52,8 +52,8 @@ class Hands:
 class Server:
     """One process that drives what is due."""
 
-    def __init__(self, memory: Memory, hands: Performer, *, store: MemoryStore | None = None) -> None:
-        self.store = store or MemoryStore(memory)
+    def __init__(self, database: MemoryDatabase, hands: Performer, *, store: MemoryStore | None = None) -> None:
+        self.store = store or MemoryStore(database)
         self.clock = WorldClock()
         self.client = Client(self.store, self.clock, FORMS)
         self.problems: list[str] = []
@@ -101,14 +101,14 @@ class Server:
                 await asyncio.sleep(0.1)
 
     def row(self, run_id: str) -> RunRow:
-        return self.store.memory.runs[run_id]
+        return self.store.database.runs[run_id]
 
 
 def played(scenario: Callable[[Server], Awaitable[None]], hands: Performer | None = None) -> Server:
     """Return the server after a scenario."""
 
     async def main() -> Server:
-        server = Server(Memory(), hands or Hands())
+        server = Server(MemoryDatabase(), hands or Hands())
         await scenario(server)
         return server
 
@@ -119,7 +119,7 @@ def test_a_submitted_run_is_driven_and_what_another_process_submits_as_well() ->
     async def scenario(server: Server) -> None:
         async with server.serving():
             await server.submit("r1")
-            other = Server(server.store.memory, Hands())
+            other = Server(server.store.database, Hands())
             await other.submit("r2")
             await server.until(lambda: all(server.row(name).status == "ended" for name in ("r1", "r2")), within_s=5)
 
@@ -131,7 +131,7 @@ def test_an_interrupted_run_goes_on() -> None:
     hands = Hands(30.0)
 
     async def scenario(server: Server) -> None:
-        first = Server(server.store.memory, hands)
+        first = Server(server.store.database, hands)
         await first.submit("r")
         async with first.serving():
             await asyncio.sleep(5)
@@ -194,7 +194,7 @@ def test_at_most_so_many_runs_are_driven_at_once_and_tenants_take_turns() -> Non
             assert len(hands.begun) == 2
             assert server.row("b0").owner
             await server.until(lambda: len(hands.ended) == 7, within_s=60)
-        assert {row.outcome for row in server.store.memory.runs.values()} == {"finished"}
+        assert {row.outcome for row in server.store.database.runs.values()} == {"finished"}
 
     played(scenario, hands)
 
@@ -256,8 +256,8 @@ def test_stopping_while_a_run_is_being_acquired_releases_it() -> None:
             return found
 
     async def main() -> RunRow:
-        memory = Memory()
-        server = Server(memory, Hands(), store=Slow(memory))
+        database = MemoryDatabase()
+        server = Server(database, Hands(), store=Slow(database))
         await server.submit("r")
         async with server.serving():
             await asyncio.sleep(0.5)
@@ -275,12 +275,12 @@ def test_a_run_that_is_due_again_while_its_last_drive_here_still_ends_is_driven_
             return is_released
 
     async def main() -> tuple[RunRow, RunRow]:
-        memory = Memory()
-        server = Server(memory, Hands(), store=SlowToReply(memory))
+        database = MemoryDatabase()
+        server = Server(database, Hands(), store=SlowToReply(database))
         await server.submit("r", requires_approval=True)
         async with server.serving():
             await server.until(lambda: server.row("r").status == "waiting" and not server.row("r").owner)
-            (asked,) = memory.inquiries.values()
+            (asked,) = database.inquiries.values()
             await server.client.post_answer(asked.inquiry_id, "approve", actor="me")
             await server.until(lambda: server.row("r").status == "ended")
             await server.submit("s", requires_approval=True)
@@ -306,8 +306,8 @@ def test_a_command_is_taken_once_though_the_inbox_was_read_before_the_run_was_re
             await super().append(commit)
 
     async def main() -> list[str]:
-        memory = Memory()
-        server = Server(memory, Hands(), store=Slow(memory))
+        database = MemoryDatabase()
+        server = Server(database, Hands(), store=Slow(database))
         await server.submit("r", requires_approval=True)
         async with server.serving():
             await server.until(lambda: server.row("r").status == "waiting" and not server.row("r").owner)
@@ -315,7 +315,7 @@ def test_a_command_is_taken_once_though_the_inbox_was_read_before_the_run_was_re
             await server.until(lambda: server.row("r").status == "paused" and not server.row("r").owner)
             await server.client.post("r", Unpause(), actor="me", key="second")
             await server.until(lambda: server.row("r").status == "waiting" and not server.row("r").owner)
-        return [it.kind for it in memory.records["r"] if it.kind in ("pause", "unpause")]
+        return [it.kind for it in database.records["r"] if it.kind in ("pause", "unpause")]
 
     assert run(main()) == ["pause", "unpause"]
 
@@ -328,9 +328,9 @@ def test_a_run_that_cannot_be_driven_here_is_stuck_and_good_runs_are_not_slowed(
         await server.submit("damaged", requires_approval=True)
         async with server.serving():
             await server.until(lambda: server.row("damaged").status == "waiting" and not server.row("damaged").owner)
-        records = server.store.memory.records["damaged"]
-        records[-1] = msgspec.structs.replace(records[-1], state="FINISH")
-        server.store.memory.runs["damaged"] = msgspec.structs.replace(server.row("damaged"), due_at=0.0)
+        database, last = server.store.database, server.row("damaged").seq
+        database.connection.execute("UPDATE entries SET state = 'FINISH' WHERE run = 'damaged' AND seq = ?", (last,))
+        change_run(database, "damaged", due_at=0.0)
         await server.submit("undefined")
         server.missing.add("undefined")
         tried = 0
@@ -376,7 +376,7 @@ def test_a_run_whose_work_kills_its_server_is_tried_at_most_twenty_times_in_an_h
         end, servers = asyncio.get_running_loop().time() + 3600, 0
         await server.submit("bad", device="s", skill="again")
         while asyncio.get_running_loop().time() < end:
-            one, servers = Server(server.store.memory, hands), servers + 1
+            one, servers = Server(server.store.database, hands), servers + 1
             await one.submit(f"good{servers}", device="s", skill="again")
             async with one.serving():
                 with contextlib.suppress(TimeoutError):
@@ -385,13 +385,13 @@ def test_a_run_whose_work_kills_its_server_is_tried_at_most_twenty_times_in_an_h
                         one.store.crash()
             hands.died.clear()
         assert 10 <= servers <= 20
-        good = [row for row in server.store.memory.runs.values() if row.run_id != "bad"]
+        good = [row for row in server.store.database.runs.values() if row.run_id != "bad"]
         assert {row.outcome for row in good} == {"finished"}
 
     server = played(scenario, hands)
     assert len([key for key in hands.begun if key.startswith("bad:")]) <= 20
     assert (server.row("bad").problem, server.row("bad").owner) == (CRASHED, "")
-    assert [it.text for it in server.store.memory.notices.notices.values()] == [CRASHED]
+    assert server.store.database.connection.execute("SELECT text FROM notices").fetchall() == [(CRASHED,)]
 
 
 def test_the_delay_before_a_stuck_run_is_tried_again_grows_to_ten_minutes() -> None:
@@ -430,8 +430,8 @@ def test_a_run_that_the_store_could_not_release_is_released_later() -> None:
             return await super().release(run_id, epoch, force=force, due_at=due_at, problem=problem)
 
     async def main() -> RunRow:
-        memory = Memory()
-        server = Server(memory, Hands(), store=Failing(memory))
+        database = MemoryDatabase()
+        server = Server(database, Hands(), store=Failing(database))
         server.missing.add("r")
         await server.submit("r")
         async with server.serving():
@@ -456,8 +456,8 @@ def test_a_store_that_fails_is_asked_again_after_a_second() -> None:
             return await super().acquire_due(limit, fleets=fleets, now=now, idle_kinds=idle_kinds)
 
     async def main() -> list[str]:
-        memory = Memory()
-        server = Server(memory, Hands(), store=Failing(memory))
+        database = MemoryDatabase()
+        server = Server(database, Hands(), store=Failing(database))
         await server.submit("r")
         async with server.serving():
             await server.until(lambda: server.row("r").status == "ended", within_s=10)
@@ -476,9 +476,9 @@ def test_an_idle_server_looks_once_a_second_and_no_more(hours: float) -> None:
             return await super().acquire_due(limit, fleets=fleets, now=now, idle_kinds=idle_kinds)
 
     async def main() -> int:
-        memory = Memory()
-        store = Counting(memory)
-        async with Server(memory, Hands(), store=store).serving():
+        database = MemoryDatabase()
+        store = Counting(database)
+        async with Server(database, Hands(), store=store).serving():
             await asyncio.sleep(hours * 60)
         return store.looks
 

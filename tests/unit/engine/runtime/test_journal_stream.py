@@ -24,7 +24,7 @@ class GrowingStore(MemoryStore):
 
     async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         found = await super().records(run_id, after=after, limit=limit)
-        first = len(self.memory.records[RUN])
+        first = len(self.database.records[RUN])
         if not found and (batch := JOURNAL[first : first + 3]):
             status: RunStatus = "ended" if first + len(batch) == len(JOURNAL) else "active"
             await self.append(Commit(run_id=RUN, epoch=0, expected_seq=first, records=batch, state=batch[-1].state, status=status))
@@ -69,7 +69,7 @@ def test_a_journal_that_ends_before_the_seq_of_its_row_is_rejected() -> None:
     async def main() -> None:
         store = MemoryStore()
         await store.submit(ROW, *JOURNAL)
-        store.memory.records[RUN].pop()
+        store.database.connection.execute("DELETE FROM entries WHERE run = ? AND seq = ?", (RUN, len(JOURNAL)))
         async for _ in follow(store, RUN, until_now=True):
             pass
 

@@ -18,7 +18,7 @@ from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.form import by_name
 from asterism.engine.runtime.problems import problem_of
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from tests.contracts.test_stores import inquiry, record, row
 from tests.support.ferry_machine import FERRY, Depart, registration
 
@@ -27,7 +27,7 @@ def among(runs: dict[str, RunStatus], scene: Callable[[Client], Awaitable[None]]
     """Play a scene with these runs, the oldest first; each has asked a question."""
 
     async def play() -> None:
-        store = MemoryStore(Memory())
+        store = MemoryStore(MemoryDatabase())
         for number, (name, status) in enumerate(runs.items()):
             submitted = msgspec.structs.replace(row(name, created_at=float(number), status=status), machine=FERRY.name, parent="")
             asked = inquiry(f"{name}:1.0", name)

@@ -28,6 +28,7 @@ from asterism.stores.memory import MemoryStore
 from tests.support.constellation_harness import Agent
 from tests.support.constellations import plan
 from tests.support.loop_harness import Loop, steps
+from tests.support.memory_stores import put_snapshot
 from tests.unit.conversation.machine.test_flow_agent import Talk
 
 
@@ -52,7 +53,7 @@ def test_the_planner_question_is_the_same_after_a_crash(*, frozen: bool) -> None
         first, *more = [packer(CONSTELLATION_AGENT).pack(entry) for entry in agent.entries]
         await store.submit(RunRow(run_id="r", machine=CONSTELLATION_AGENT.name, title="", state="START"), first, *more)
         if snapshot:
-            store.memory.snapshots["r"] = snapshot
+            put_snapshot(store, snapshot)
         return (await load(store, CONSTELLATION_AGENT, "r"))[0]
 
     after = asyncio.run(taken_up()).request(question)

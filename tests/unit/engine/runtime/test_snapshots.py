@@ -20,6 +20,7 @@ from asterism.stores.memory import MemoryStore
 from tests.support.constellation_harness import Agent, memory_of
 from tests.support.constellations import plan
 from tests.support.ferry_machine import FERRY, Hold
+from tests.support.memory_stores import put_snapshot
 
 
 class Store(MemoryStore):
@@ -48,7 +49,7 @@ def loaded(agent: Agent, snapshot: Snapshot | None) -> tuple[Run[ConstellationMe
         first, *more = [packer(CONSTELLATION_AGENT).pack(entry) for entry in agent.entries]
         await store.submit(RunRow(run_id="r", machine=CONSTELLATION_AGENT.name, title="", state="START"), first, *more)
         if snapshot:
-            store.memory.snapshots["r"] = snapshot
+            put_snapshot(store, snapshot)
         live, _ = await load(store, CONSTELLATION_AGENT, "r")
         return live, store.read
 

@@ -14,9 +14,10 @@ from asterism.engine.ports.store import RunRow
 from asterism.errors import StoreUnavailable
 from asterism.service.notifications.message import NoticeMessage
 from asterism.service.notifications.notifier import AGAIN_S, LostDevices, Notifier
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from asterism.testing.loop import run
 from tests.contracts.test_stores import commit, inquiry, record, row
+from tests.support.memory_stores import failing_store
 from tests.unit.service.notifications.test_message import OPS, QUESTIONS
 from tests.unit.service.schedules.test_firing import HOURLY
 from tests.unit.service.schedules.test_scheduler import Hand
@@ -106,18 +107,18 @@ def test_a_channel_that_refuses_is_tried_again_and_delays_no_other() -> None:
 
 def test_a_kill_at_any_write_loses_no_message_and_a_second_copy_says_so() -> None:
     async def scenario(stop_at: int) -> tuple[bool, list[bool]]:
-        memory, clock, receiver, writes, is_dead = Memory(), Hand(200.0), Receiver(), itertools.count(), False
+        database, clock, receiver, writes, is_dead = MemoryDatabase(), Hand(200.0), Receiver(), itertools.count(), False
 
-        def fail(_: str) -> Exception | None:
+        def fails() -> bool:
             nonlocal is_dead
             is_dead = is_dead or next(writes) == stop_at
-            return StoreUnavailable("killed") if is_dead else None
+            return is_dead
 
-        await asking(MemoryStore(memory))
-        victim = MemoryStore(memory, fail=fail)
+        await asking(MemoryStore(database))
+        victim = failing_store(fails, database)
         with contextlib.suppress(StoreUnavailable):
             await Notifier(victim, clock, [OPS], receiver, runs=Runs()).deliver()
-        survivor = Notifier(MemoryStore(memory), clock, [OPS], receiver, runs=Runs())
+        survivor = Notifier(MemoryStore(database), clock, [OPS], receiver, runs=Runs())
         for _ in range(3):
             clock.at += 61.0
             await survivor.deliver()

@@ -12,8 +12,9 @@ from asterism.engine.ports.schedules import Firing, Schedule
 from asterism.engine.runtime.database_status import read_status
 from asterism.errors import InvalidInput, StoreUnavailable
 from asterism.service.schedules.scheduler import Scheduler
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 from tests.contracts.test_stores import commit, record, row
+from tests.support.memory_stores import failing_store
 from tests.unit.service.schedules.test_firing import HOURLY
 
 
@@ -74,21 +75,21 @@ def test_a_kill_at_any_operation_neither_loses_nor_doubles_a_run() -> None:
     """The process is killed before and after each write, and another one goes on."""
 
     async def scenario(stop_at: int, *, before: bool) -> bool:
-        memory, begun, writes = Memory(), list[str](), itertools.count()
+        database, begun, writes = MemoryDatabase(), list[str](), itertools.count()
         clock, is_dead = Hand(HOURLY.next_at), False
 
-        def fail(_: str) -> Exception | None:
+        def fails() -> bool:
             nonlocal is_dead
             is_dead = is_dead or next(writes) == stop_at
-            return StoreUnavailable("killed") if is_dead else None
+            return is_dead
 
-        await MemoryStore(memory).add_schedule(HOURLY)
-        victim = MemoryStore(memory, fail=fail)
+        await MemoryStore(database).add_schedule(HOURLY)
+        victim = failing_store(fails, database)
         try:
-            await Scheduler(victim, clock, submitting(victim if before else MemoryStore(memory), begun)).start_due()
+            await Scheduler(victim, clock, submitting(victim if before else MemoryStore(database), begun)).start_due()
         except StoreUnavailable:
             assert is_dead
-        survivor = MemoryStore(memory)
+        survivor = MemoryStore(database)
         for _ in range(2):
             await Scheduler(survivor, clock, submitting(survivor, begun)).start_due()
         assert len(await survivor.runs()) == 1
@@ -103,18 +104,18 @@ def test_a_kill_at_any_operation_neither_loses_nor_doubles_a_run() -> None:
 
 def test_two_servers_start_one_run() -> None:
     async def scenario() -> None:
-        memory, begun, clock = Memory(), list[str](), Hand(HOURLY.next_at)
-        await MemoryStore(memory).add_schedule(HOURLY)
+        database, begun, clock = MemoryDatabase(), list[str](), Hand(HOURLY.next_at)
+        await MemoryStore(database).add_schedule(HOURLY)
 
         async def serve() -> None:
-            store = MemoryStore(memory)
+            store = MemoryStore(database)
             await Scheduler(store, clock, submitting(store, begun)).start_due()
 
         async with asyncio.TaskGroup() as group:
             for _ in range(2):
                 group.create_task(serve())
-        assert len(memory.runs) == 1
-        assert [it.status for it in await MemoryStore(memory).firings()] == ["started"]
+        assert len(database.runs) == 1
+        assert [it.status for it in await MemoryStore(database).firings()] == ["started"]
 
     asyncio.run(scenario())
 
