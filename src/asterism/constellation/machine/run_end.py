@@ -168,7 +168,7 @@ def run_handlers(
     """Run the handlers of a run whose end is decided, role by role, and end it after them; return None if nothing has changed."""
     changed = _set_clock(memory, concluding, context) or changed
     _stop_late(memory, concluding, context)
-    while True:  # bounded: each iteration but the last begins the handlers of the next role
+    for _ in range(len(HANDLERS) + 1):  # each iteration but the last begins the handlers of the next role
         changed = advance(memory, concluding.schedule, context) or changed
         if not is_done(memory, concluding.schedule) or context.outstanding or context.effects:
             break  # something of the run, or of the present handlers, is under way
