@@ -100,6 +100,7 @@ class World:
         database: database of the runs; by default a new one in memory.
 
     Attributes:
+        database: the rows of its runs, questions and commands can be read in it at any moment.
         performance_log: every effect that devices, workers and handlers really performed.
         counts: number of events by kind, such as ``counts["crashed"]``.
         refusals: error texts of refused answers, messages and commands.
