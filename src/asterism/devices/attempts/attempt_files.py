@@ -27,7 +27,7 @@ from asterism.devices.port import Attempt, Device
 from asterism.engine.kernel.data import FILE, PATH, files_in, is_file, safe_name
 from asterism.engine.kernel.machine import Effect, EffectResult, run_id_of
 from asterism.engine.ports.files import Files, media_type_of
-from asterism.engine.ports.performer import Performer, Report
+from asterism.engine.ports.performer import Performer, Report, WithinContext
 from asterism.engine.ports.store import Store
 from asterism.engine.runtime.private_files import make_folder, opener
 from asterism.errors import InvalidInput
@@ -299,27 +299,13 @@ class FilePerformer:
 
 def reading_files(performers: Mapping[type[Effect], Performer], files: Files, store: Store) -> dict[type[Effect], Performer]:
     """Return performers whose code can read the files of its run."""
-    return {kind: ReadingPerformer(performer, files, store) for kind, performer in performers.items()}
 
-
-class ReadingPerformer:
-    """A performer whose code can read the files of its run.
-
-    Args:
-        performer: performs the effects.
-        files: the files of all runs.
-        store: has the roots of runs.
-    """
-
-    def __init__(self, performer: Performer, files: Files, store: Store) -> None:
-        self._performer = performer
-        self._files = files
-        self._store = store
-
-    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
-        """Perform an effect."""
-        token = CURRENT.set(AttemptFiles.of(effect_id, self._files, self._store, Path()))
+    @contextlib.asynccontextmanager
+    async def opened(effect_id: str, _: Any) -> AsyncIterator[None]:
+        token = CURRENT.set(AttemptFiles.of(effect_id, files, store, Path()))
         try:
-            return await self._performer.perform(effect_id, request, report)
+            yield
         finally:
             CURRENT.reset(token)
+
+    return {kind: WithinContext(performer, opened) for kind, performer in performers.items()}

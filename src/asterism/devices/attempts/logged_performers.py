@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
@@ -11,9 +12,9 @@ from asterism.constellation.machine.events import Dispatch
 from asterism.conversation.machine.events import CallHandler
 from asterism.devices.attempts.secrets import known_secrets
 from asterism.devices.attempts.task_log import CURRENT, AttemptLog, AttemptLogWriter
-from asterism.engine.kernel.machine import Effect, EffectResult, run_id_of
+from asterism.engine.kernel.machine import Effect, run_id_of
 from asterism.engine.ports.logs import LogChunk, LogStore, Stream
-from asterism.engine.ports.performer import Performer, Report
+from asterism.engine.ports.performer import Performer, WithinContext
 from asterism.loop.machine.effects import CallTool, RunWorker
 
 _LOGGED: Mapping[type[Effect], Callable[[Any], tuple[str, int]]] = {
@@ -39,37 +40,27 @@ async def open_logs(
     async with AttemptLogWriter(store, now, lambda: {**own_secrets(), **known_secrets()}) as writer:
 
         def logged(performers: Performers) -> Performers:
-            return {kind: LoggedPerformer(it, writer, _LOGGED[kind]) if kind in _LOGGED else it for kind, it in performers.items()}
+            return {
+                kind: WithinContext(performer, functools.partial(log_of, writer, _LOGGED[kind])) if kind in _LOGGED else performer
+                for kind, performer in performers.items()
+            }
 
         with printed_to_logs():
             yield logged
 
 
-class LoggedPerformer:
-    """A performer whose effects have a log.
-
-    Args:
-        performer: performs the effects.
-        writer: writes the logs.
-        name_of: returns the task, step or handler of a request, and the number of the attempt.
-    """
-
-    def __init__(self, performer: Performer, writer: AttemptLogWriter, name_of: Callable[[Any], tuple[str, int]]) -> None:
-        self._performer = performer
-        self._writer = writer
-        self._name_of = name_of
-
-    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
-        """Perform an effect; its output is in the store before its result is returned."""
-        task, number = self._name_of(request)
-        chunk = LogChunk(run_id=run_id_of(effect_id), key=effect_id, task=task, number=number, stream="stdout", at=0.0, data=b"")
-        attempt_log = AttemptLog(self._writer, chunk)
-        token = CURRENT.set(attempt_log)
-        try:
-            return await self._performer.perform(effect_id, request, report)
-        finally:
-            CURRENT.reset(token)
-            await attempt_log.close()
+@contextlib.asynccontextmanager
+async def log_of(writer: AttemptLogWriter, name_of: Callable[[Any], tuple[str, int]], effect_id: str, request: Any) -> AsyncIterator[None]:
+    """Open the log of an effect; its output is in the store when it is closed."""
+    task, number = name_of(request)
+    chunk = LogChunk(run_id=run_id_of(effect_id), key=effect_id, task=task, number=number, stream="stdout", at=0.0, data=b"")
+    attempt_log = AttemptLog(writer, chunk)
+    token = CURRENT.set(attempt_log)
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)
+        await attempt_log.close()
 
 
 class _Printed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -38,3 +39,16 @@ class Performer(Protocol):
             report: sends events to the run meanwhile.
         """
         ...
+
+
+class WithinContext:
+    """Performs each effect within a context, which is opened for its id and its request."""
+
+    def __init__(self, performer: Performer, opened: Callable[[str, Any], AbstractAsyncContextManager[object]]) -> None:
+        self._performer = performer
+        self._opened = opened
+
+    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
+        """Perform an effect."""
+        async with self._opened(effect_id, request):
+            return await self._performer.perform(effect_id, request, report)

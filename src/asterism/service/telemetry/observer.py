@@ -12,7 +12,8 @@ takeover on.
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from asterism.engine.control.run_control import Answered, AskPerson, OwnershipAc
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult, make_effect_id, run_id_of
 from asterism.engine.kernel.run import Run
-from asterism.engine.ports.performer import Performer, Report
+from asterism.engine.ports.performer import Performer, WithinContext
 from asterism.service.telemetry.logs import LogWriter
 from asterism.service.telemetry.metrics import QueueDepths, instruments
 from asterism.service.telemetry.spans import Spans, UnderWay, effect_name, outcome_of, run_context, under
@@ -42,21 +43,6 @@ class _Followed(msgspec.Struct, eq=False):
 
     context: Context
     under_way: dict[str, UnderWay] = msgspec.field(default_factory=dict)
-
-
-class _Within(msgspec.Struct, eq=False):
-    """Performs effects in the context of their spans."""
-
-    performer: Performer
-    context_of: Callable[[str], Context]
-
-    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
-        """See ``Performer``."""
-        token = attach(self.context_of(effect_id))
-        try:
-            return await self.performer.perform(effect_id, request, report)
-        finally:
-            detach(token)
 
 
 class Telemetry:
@@ -143,7 +129,15 @@ class Telemetry:
 
     def within(self, performer: Performer) -> Performer:
         """Return a performer that makes each effect's span the current one for nested spans."""
-        return _Within(performer, self._context_in)
+        return WithinContext(performer, self._current)
+
+    @contextlib.asynccontextmanager
+    async def _current(self, effect_id: str, _: Any) -> AsyncIterator[None]:
+        token = attach(self._context_in(effect_id))
+        try:
+            yield
+        finally:
+            detach(token)
 
     def _context_in(self, effect_id: str) -> Context:
         """Return the context of the spans below an effect."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from asterism.devices.attempts.log_relay import LogReader, RateLimit
-from asterism.devices.attempts.logged_performers import LoggedPerformer, printed_to_logs
+from asterism.devices.attempts.logged_performers import log_of, printed_to_logs
 from asterism.devices.attempts.task_log import BATCH_BYTES, CHUNK_BYTES, FULL_BYTES, MOST_BYTES, AttemptLog, AttemptLogWriter, print_trace
 from asterism.engine.kernel.machine import EffectResult
 from asterism.engine.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
@@ -135,7 +135,8 @@ def test_what_code_of_an_effect_prints_is_stored_masked_before_its_result(capsys
     async def scenario(writer: AttemptLogWriter, store: FakeStore) -> None:
         with printed_to_logs():
             print("no effect")
-            await LoggedPerformer(Printing(), writer, lambda _: ("task", 3)).perform("r:4.0", None, lambda _: None)
+            async with log_of(writer, lambda _: ("task", 3), "r:4.0", None):
+                await Printing().perform("r:4.0", None, None)
         chunks = [chunk for batch in store.batches for chunk in batch]
         by_stream = {name: b"".join(it.data for it in chunks if it.stream == name) for name in ("stdout", "stderr")}
         assert by_stream == {"stdout": b"in the loop, [secret] in a thread\n", "stderr": b"to the other\nTraceback [secret]\n"}
