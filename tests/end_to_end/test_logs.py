@@ -204,9 +204,9 @@ def test_logs_are_exported_imported_and_pruned(desk: Desk) -> None:
     assert desk.do("logs", run_id).stdout == "--- one ---\nprinted\n"
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     file.write_text("".join(lines[:-1]), encoding="utf-8")
-    assert "the end of the logs is missing" in desk.do("import", file, code=2).stderr
+    assert "its end is missing" in desk.do("import", file, code=2).stderr
     desk.do("export", run_id, "-o", file, "--no-logs")
-    assert len(file.read_text(encoding="utf-8").splitlines()) == len(lines) - 2
+    assert len(file.read_text(encoding="utf-8").splitlines()) == len(lines) - 1
 
 
 def test_functions_of_the_program_itself_and_loops_have_logs(desk: Desk) -> None:
