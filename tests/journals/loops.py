@@ -180,7 +180,7 @@ def loop_defect() -> Sequence[Record]:
 
 def loop_guarded() -> Sequence[Record]:
     """A loop below a run whose plan guards a worker: each step of it is asked about until an admin lifts the guard."""
-    it = Loop(*steps("a", "b"), guards=Guards(plan_skills=("w",), submitter="me", exempts_submission=False))
+    it = Loop(*steps("a", "b"), guards=Guards(plan_skills=("w",), submitter="me", concerning=("w",)))
     it.answers("approve")
     it.ends("a")
     it.take(GuardLifted(name="w", reason="seen"), permissions=ALL)

@@ -142,7 +142,8 @@ def one_of(results: Iterable[str]) -> str:
 
 def without_lift() -> str:
     """No document and no edit has a word for a lift."""
-    for there in ({"guards": {"lifted": ["once"]}}, {"lifted": ["once"]}, {"exempts_submission": True}):
+    there: dict[str, Any]
+    for there in ({"guards": {"lifted": ["once"]}}, {"lifted": ["once"]}, {"concerning": []}):
         with pytest.raises(InvalidInput):
             parse_plan(plan(task(), **there))
     agent = running(LIFT)
@@ -432,17 +433,28 @@ def child_of(guard: str) -> ChildSpec:
     return ChildSpec(machine=CONSTELLATION_AGENT.name, definition=msgspec.to_builtins(defined))
 
 
-@door("a loop whose worker is a plan in code")
+def within(guard: str) -> Guards:
+    """What a run on a device gets that a planner adds to a run after its plan has guarded something."""
+    device = AgentProfile(device_id="runs", kind="flow", natural_language=True, child=child_of(""))
+    agent = Agent(guarded_plan(guard), fleet=(*fleet(guard), device), replan="always")
+    agent.ends("first")
+    agent.plans(action("add_task", task_id="n", device="runs", description="x"))
+    (start,) = agent.outstanding(StartChild).values()
+    return start.start.guards
+
+
+@door("a loop whose worker is a plan in code, in a follow-up or within one run")
 def loop_child(guard: str) -> str:
     if guard == LIFT:
         return without_lift()
-    loop = Loop(
-        Step(step_id="a", worker="plan", intent="x"),
-        workers=(WorkerProfile(name="plan", child=child_of(guard)),),
-        guards=above(guard),
-    )
-    (start,) = loop.outstanding(StartChild).values()
-    return unless_refused(lambda: came_of(submitted(first_event(start.start))))
+
+    def tried(guards: Guards) -> str:
+        profile = WorkerProfile(name="plan", child=child_of(guard))
+        loop = Loop(Step(step_id="a", worker="plan", intent="x"), workers=(profile,), guards=guards)
+        (start,) = loop.outstanding(StartChild).values()
+        return unless_refused(lambda: came_of(submitted(first_event(start.start))))
+
+    return one_of([tried(above(guard)), tried(within(guard))])
 
 
 @door("a loop's planner: another step for a guarded worker")
@@ -459,16 +471,20 @@ def loop_plan(guard: str) -> str:
     return REFUSED if loop.working() else ASKS
 
 
-@door("a conversation whose handler starts a plan in code")
+@door("a conversation whose handler starts a plan in code, in a follow-up or within one run")
 def conversation_child(guard: str) -> str:
     if guard == LIFT:
         return without_lift()
-    talk, spec = Talk(guards=above(guard)), child_of(guard)
-    talk.entered(AgentStatus.RUNNING)
-    request = StartRequest(definition=spec.definition, request="x", inputs={})
-    talk.take(ChildRequested(effect_id=talk.memory.handler_effect, key="k", start=StartChild(machine=spec.machine, start=request)))
-    (start,) = [it for it in talk.run.outstanding.values() if isinstance(it, StartChild)]
-    return unless_refused(lambda: came_of(submitted(first_event(start.start))))
+
+    def tried(guards: Guards) -> str:
+        talk, spec = Talk(guards=guards), child_of(guard)
+        talk.entered(AgentStatus.RUNNING)
+        request = StartRequest(definition=spec.definition, request="x", inputs={})
+        talk.take(ChildRequested(effect_id=talk.memory.handler_effect, key="k", start=StartChild(machine=spec.machine, start=request)))
+        (start,) = [it for it in talk.run.outstanding.values() if isinstance(it, StartChild)]
+        return unless_refused(lambda: came_of(submitted(first_event(start.start))))
+
+    return one_of([tried(above(guard)), tried(within(guard))])
 
 
 # -- over the network ------------------------------------------------------------------------------

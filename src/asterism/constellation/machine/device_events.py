@@ -12,7 +12,7 @@ from asterism.constellation.machine.stopping import stop_again
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.resolution import check_inputs
 from asterism.constellation.model.task import TaskStar
-from asterism.engine.kernel.guards import with_device, with_renamed
+from asterism.engine.kernel.guards import renamed, with_device, with_renamed
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.profile import AgentProfile
@@ -37,6 +37,8 @@ def note_found(memory: ConstellationMemory, event: DeviceFound, context: StepCon
             guards = with_device(memory.guards, event.device, event.profile.guards, is_new=before is None)
             old, new = ({skill.name for skill in it.skills} if it else set() for it in (before, event.profile))
             memory.guards = with_renamed(guards, event.device, old - new, new - old)
+            for task in memory.constellation.tasks.values() if old - new else ():
+                task.concerned_by = renamed(task.concerned_by, old - new, new - old)
         memory.fleet = {**memory.fleet, event.device: event.profile}
         memory.changed_devices[event.device] = None
     memory.lost_devices.pop(event.device, None)

@@ -37,9 +37,9 @@ def void_approvals(memory: ConstellationMemory, *, keeps_lifts: bool, but: Colle
     guard holds again for each unless the copy keeps lifts, as an admin's fork does.
     """
     unapproved = VOID if memory.options.approve_plan or memory.options.approve_edits else ""
-    is_lifted = keeps_lifts or not memory.guards.lifted
+    held = () if keeps_lifts else memory.guards.lifted
     for task in memory.constellation.tasks.values():
-        task.is_as_written = task.is_as_written and is_lifted
+        task.concerned_by += held
         if task.task_id in but:
             continue
         if task.approved and not task.settled:

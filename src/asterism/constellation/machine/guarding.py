@@ -54,7 +54,7 @@ def permit_task(guards: Guards, task: TaskStar, arguments: dict[str, Any]) -> Pe
             env=task.env,
             folder=task.folder,
             is_foreign=task.is_foreign,
-            is_as_written=task.is_as_written,
+            concerned_by=task.concerned_by,
             approval=task.requires_approval,
         ),
     )
@@ -81,7 +81,7 @@ def check_written(guards: Guards, task: TaskStar, *, is_foreign: bool) -> None:
 
 def note_submitted(memory: ConstellationMemory, constellation: TaskConstellation, *, is_foreign: bool) -> None:
     """Mark the tasks of the submission, and begin the plan's part of the guards."""
-    note_written(memory, constellation, constellation.tasks, is_foreign=is_foreign, is_exempt=memory.guards.exempts_submission)
+    note_written(memory, constellation, constellation.tasks, is_foreign=is_foreign, concerned_by=memory.guards.concerning)
 
 
 def note_written(
@@ -90,22 +90,21 @@ def note_written(
     written: Collection[str],
     *,
     is_foreign: bool,
-    is_exempt: bool = False,
+    concerned_by: tuple[str, ...] | None = None,
     also: Iterable[str] = (),
 ) -> None:
     """Mark tasks that were written now, and add the approvals that they ask for to the plan's part of the guards.
 
-    Such a guard concerns what is written later: a task without the flag stays as it is written, unless an
-    earlier guard concerns it. ``is_exempt`` exempts it from earlier ones, too. ``also`` are other tasks
-    whose requests the edit may change: they are marked as those that it wrote, but only those with
-    secrets as foreign.
+    Such a guard concerns what is written later: a task is concerned by those that stood before, or by
+    these. ``also`` are other tasks whose requests the edit may change: they are marked as those that it
+    wrote, but only those with secrets as foreign.
     """
-    before, tasks, own = memory.guards, constellation.tasks, frozenset(written)
+    before, tasks, own = memory.guards.of_plan if concerned_by is None else concerned_by, constellation.tasks, frozenset(written)
     ids = dict.fromkeys((*written, *also))
     items = [item_id(it, index) for it in ids if (counts := tasks[it].items) for index in range(counts.total)]
     for task in [tasks[task_id] for task_id in (*ids, *items)]:
         task.is_foreign = task.is_foreign or (is_foreign and marks_foreign(task, is_written=task.task_id in own))
-        task.is_as_written = is_exempt or not _is_concerned(before, task)
+        task.concerned_by = before
         if task.approved not in ("", INTERRUPTED) and not task.settled:
             task.approved = VOID
     _add_approvals(memory, [tasks[task_id] for task_id in written])
@@ -147,13 +146,6 @@ def _skill_of(task: TaskStar) -> str:
     return task.resolved_skill or task.skill
 
 
-def _is_concerned(guards: Guards, task: TaskStar) -> bool:
-    """Return True if a guard asks for an approval of a task, or of one in its nested plan."""
-    if task.constellation is None:
-        return permit(guards, GuardedWork(device=task.device, skill=_skill_of(task), approval=task.requires_approval)).approval
-    return task.requires_approval or any(_is_concerned(guards, task_of(spec)) for spec in nested_plan(task).tasks)
-
-
 def _add_approvals(memory: ConstellationMemory, tasks: Iterable[TaskStar]) -> None:
     skills: set[str] = set()
     devices: set[str] = set()
@@ -168,11 +160,3 @@ def _add_approvals(memory: ConstellationMemory, tasks: Iterable[TaskStar]) -> No
             devices |= {task.device} if profile is not None and profile.natural_language else set()
     if skills or devices:
         memory.guards = with_approval(memory.guards, sorted(filter(None, skills)), sorted(devices))
-
-
-def guards_of_child(memory: ConstellationMemory, task: TaskStar) -> Guards:
-    """Return the guards with which a task's child run begins; without any in a run of earlier rules."""
-    if memory.guards == Guards():
-        return memory.guards
-    exempts = memory.guards.exempts_submission and task.is_as_written
-    return msgspec.structs.replace(memory.guards, exempts_submission=exempts, is_foreign=task.is_foreign)

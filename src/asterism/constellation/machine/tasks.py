@@ -11,7 +11,7 @@ import msgspec
 from asterism.constellation.machine.child_runs import child_for, is_child
 from asterism.constellation.machine.device_events import why_changed
 from asterism.constellation.machine.events import AttemptEnded, Dispatch
-from asterism.constellation.machine.guarding import GUARDED, guards_of_child, is_remote, note_edited, permit_task
+from asterism.constellation.machine.guarding import GUARDED, is_remote, note_edited, permit_task
 from asterism.constellation.machine.items import count, count_end, fan_out
 from asterism.constellation.machine.memory import (
     DEVICE,
@@ -138,7 +138,8 @@ def _begin(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     if guarded:
         attempt = msgspec.structs.replace(attempt, approval=task.approved)
     if is_child(memory, attempt):
-        effect = start_child(memory, child_for(memory, task, attempt, context), context, guards_of_child(memory, task))
+        child = child_for(memory, task, attempt, context)
+        effect = start_child(memory, child, context, concerned_by=task.concerned_by, is_foreign=task.is_foreign)
     else:
         if context.rules >= QUEUES_KNOWN and not memory.has_free_place(attempt.device):
             attempt = msgspec.structs.replace(attempt, queued=True)

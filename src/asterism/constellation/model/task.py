@@ -153,8 +153,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         items: progress of its items; None until a task with ``for_each`` has its list.
         item_of, index, item: of an item, the id of its task, its number and its value.
         is_foreign: True if something of it came over the network or from a model.
-        is_as_written: True if no guard of a plan concerned it when it was written; guards that are set
-            on other tasks later do not concern it until it is changed.
+        concerned_by: the guards of a plan that stood when it was written; those that are set on other
+            tasks later do not concern it until it is changed.
     """
 
     task_id: str
@@ -194,7 +194,7 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     index: int = 0
     item: Any = None
     is_foreign: bool = False
-    is_as_written: bool = False
+    concerned_by: tuple[str, ...] = ()
 
     @property
     def editable(self) -> bool:

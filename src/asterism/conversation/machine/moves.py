@@ -377,7 +377,8 @@ def child_requested(memory: FlowMemory, event: ChildRequested, context: StepCont
     if memory.requested_action == "cancel":
         context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
     elif child is None:
-        memory.children[event.key] = ChildRun(effect_id=start_child(memory, event.start, context), start=event.start)
+        effect_id = start_child(memory, event.start, context, concerned_by=memory.guards.concerning)
+        memory.children[event.key] = ChildRun(effect_id=effect_id, start=event.start)
     elif child.ended:
         context.schedule(NotifyHandler(effect_id=event.effect_id, child_key=event.key))
     return context.state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -17,10 +17,16 @@ from asterism.errors import Refused
 
 
 def permit_work(
-    memory: RunMemory, device: str, skill: str, arguments: Mapping[str, Any], *, approval: bool, exempt: bool = False
+    memory: RunMemory,
+    device: str,
+    skill: str,
+    arguments: Mapping[str, Any],
+    *,
+    approval: bool,
+    concerned_by: Collection[str] | None = None,
 ) -> Permit:
-    """Return what the guards say about a step, or a call of a tool; ``exempt`` is that of a step as it was written."""
-    return permit(memory.guards, GuardedWork(device=device, skill=skill, arguments=arguments, approval=approval, is_as_written=exempt))
+    """Return what the guards say about a step, or a call of a tool; ``concerned_by`` is that of a step."""
+    return permit(memory.guards, GuardedWork(device=device, skill=skill, arguments=arguments, approval=approval, concerned_by=concerned_by))
 
 
 def begun(given: Guards, context: StepContext) -> Guards:
@@ -36,12 +42,15 @@ def begun(given: Guards, context: StepContext) -> Guards:
     )
 
 
-def start_child(memory: RunMemory, effect: StartChild, context: StepContext, guards: Guards | None = None) -> str:
-    """Start a child run with the guards of this run as they stand, or with these; return the effect's id.
+def start_child(
+    memory: RunMemory, effect: StartChild, context: StepContext, *, concerned_by: tuple[str, ...], is_foreign: bool = False
+) -> str:
+    """Start a child run with the guards of this run as they stand; return the effect's id.
 
-    By default the definition of the child is code of this computer, and nothing in it is foreign.
+    Of the plan's part, its submission is concerned by what concerned the work that starts it. It is
+    foreign if its definition is; by default that is code of this computer.
     """
-    own = msgspec.structs.replace(memory.guards, is_foreign=False) if guards is None else guards
+    own = msgspec.structs.replace(memory.guards, concerning=concerned_by, is_foreign=is_foreign)
     start = msgspec.structs.replace(effect.start, guards=own)
     return context.schedule(msgspec.structs.replace(effect, start=start))
 

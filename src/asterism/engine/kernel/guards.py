@@ -88,8 +88,8 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         plan_devices: devices that accept natural language and that a plan has guarded.
         lifted: skills and devices whose guard an admin has lifted: the flag of a task asks for no approval
             of theirs either.
-        exempts_submission: True if the plan's part does not concern the tasks of the submission: it
-            was set by the same submission. False if it was set by an earlier run, or after it.
+        concerning: the skills and devices of the plan's part that concern the tasks of the submission:
+            those that stood when what has started this run was written.
         is_foreign: True if all that the submission wrote came over the network or from a model.
         submitter: who submitted the root of a tree of runs; empty in the root, whose first entry says
             it.
@@ -101,7 +101,7 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     plan_skills: tuple[str, ...] = ()
     plan_devices: tuple[str, ...] = ()
     lifted: tuple[str, ...] = ()
-    exempts_submission: bool = True
+    concerning: tuple[str, ...] = ()
     is_foreign: bool = False
     submitter: str = ""
     submitters: tuple[str, ...] = ()
@@ -110,6 +110,11 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def of(self, device: str, skill: str) -> SkillGuard:
         """Return the fleet's guard of a skill on a device."""
         return self.devices[device].of(skill) if device in self.devices else SkillGuard()
+
+    @property
+    def of_plan(self) -> tuple[str, ...]:
+        """Return the skills and devices that a plan has guarded: they concern what is written now."""
+        return (*self.plan_skills, *self.plan_devices)
 
 
 class GuardedWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,8 +127,8 @@ class GuardedWork(msgspec.Struct, frozen=True, kw_only=True):
         env: names of the variables that its task sets.
         folder: the working folder that its task chooses; empty for none.
         is_foreign: True if it came over the network or from a model.
-        is_as_written: True for a task that no guard of a plan concerned when it was written, and that
-            nothing has changed since: the plan's part does not concern it.
+        concerned_by: the guards of a plan that stood when it was written or last changed; none that was
+            set later concerns it. None if each of them does.
         approval: True if the work itself asks for approval.
     """
 
@@ -134,7 +139,7 @@ class GuardedWork(msgspec.Struct, frozen=True, kw_only=True):
     env: Collection[str] = ()
     folder: str = ""
     is_foreign: bool = False
-    is_as_written: bool = False
+    concerned_by: Collection[str] | None = None
     approval: bool = False
 
 
@@ -154,9 +159,10 @@ class Permit(msgspec.Struct, frozen=True):
 def permit(guards: Guards, work: GuardedWork) -> Permit:
     """Return what the guards of a run say about work that is about to begin."""
     guard = guards.of(work.device, work.skill)
-    of_plan = work.skill in guards.plan_skills or work.device in guards.plan_devices
+    stood = guards.of_plan if work.concerned_by is None else work.concerned_by
+    of_plan = (work.skill in guards.plan_skills and work.skill in stood) or (work.device in guards.plan_devices and work.device in stood)
     of_task = work.approval and work.skill not in guards.lifted and work.device not in guards.lifted
-    approval = of_task or guard.approval or (of_plan and not work.is_as_written)
+    approval = of_task or guard.approval or of_plan
     return Permit(refusal=_out_of_bounds(guard, work) or (_not_listed(guard, work) if work.is_foreign else ""), approval=approval)
 
 
@@ -272,7 +278,13 @@ def with_renamed(guards: Guards, device: str, gone: Collection[str], come: Colle
     if old and come:
         skills = there.skills | {name: functools.reduce(_both, old, there.of(name)) for name in come}
         guards = msgspec.structs.replace(guards, devices={**guards.devices, device: msgspec.structs.replace(there, skills=skills)})
+    guards = msgspec.structs.replace(guards, concerning=renamed(guards.concerning, gone, come))
     return with_approval(guards, sorted(come)) if any(name in guards.plan_skills for name in gone) else guards
+
+
+def renamed(names: tuple[str, ...], gone: Collection[str], come: Collection[str]) -> tuple[str, ...]:
+    """Return names of guarded skills, with those that have come if one that has gone is among them."""
+    return _union(names, tuple(sorted(come))) if any(name in names for name in gone) else names
 
 
 def with_approval(guards: Guards, skills: Collection[str], devices: Collection[str] = ()) -> Guards:
@@ -292,13 +304,14 @@ def not_lifted(guards: Guards) -> Guards:
 
 def inherited(guards: Guards) -> Guards:
     """Return what the next run of a session inherits: the plan's part, which concerns all that it submits."""
-    return Guards(plan_skills=guards.plan_skills, plan_devices=guards.plan_devices, lifted=guards.lifted, exempts_submission=False)
+    return Guards(
+        plan_skills=guards.plan_skills, plan_devices=guards.plan_devices, lifted=guards.lifted, concerning=(*guards.of_plan, *guards.lifted)
+    )
 
 
 def not_guarded(guards: Guards, name: str) -> str:
     """Return why there is no guard of a plan with this name to lift; empty if there is one."""
-    there = (*guards.plan_skills, *guards.plan_devices)
-    return "" if name in there else f"no plan has guarded {name!r}; guarded: {', '.join(there) or 'nothing'}"
+    return "" if name in guards.of_plan else f"no plan has guarded {name!r}; guarded: {', '.join(guards.of_plan) or 'nothing'}"
 
 
 def lifted(guards: Guards, name: str) -> Guards:

@@ -114,7 +114,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     Attributes:
         request, context, definition, working_directory, options, has_critique: as submitted.
         started_at: seconds since the epoch.
-        as_written: steps of the plan that no guard concerned when it was made: guards that it sets on other steps do not concern them.
+        concerned_by: by step id, the guards of a plan that stood when the step was written or last changed.
         position: index in ``plan`` of the next step to begin.
         active: begun steps by id.
         again: steps to retry before the plan continues.
@@ -143,7 +143,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     workers: dict[str, WorkerProfile] = {}
     started_at: float = 0.0
     plan: list[Step] = []
-    as_written: tuple[Step, ...] = ()
+    concerned_by: dict[str, tuple[str, ...]] = {}
     position: int = 0
     active: dict[str, Activity] = {}
     again: list[Activity] = []

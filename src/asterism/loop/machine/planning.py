@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.engine.control.guarding import permit_work
 from asterism.engine.kernel.guards import with_approval
 from asterism.engine.kernel.machine import StepContext
 from asterism.loop.machine.effects import MakePlan
@@ -44,16 +43,10 @@ def adopt(memory: LoopMemory, steps: Sequence[Step], context: StepContext, *, is
     memory.plan, memory.position = list(steps), 0
     memory.again.clear()
     if context.rules >= GUARDED:
-        exempt = is_given and memory.guards.exempts_submission
-        free = [step for step in steps if not step.requires_approval and (exempt or not _guarded(memory, step))]
-        memory.as_written = tuple(free)
+        concerning = memory.guards.concerning if is_given else memory.guards.of_plan
+        memory.concerned_by = {step.step_id: concerning for step in steps}
         if guarded := {step.worker for step in steps if step.requires_approval}:
             memory.guards = with_approval(memory.guards, sorted(guarded))  # a later plan does not drop the approval
-
-
-def _guarded(memory: LoopMemory, step: Step) -> bool:
-    """Return True if guards concern a worker of a step, or one that may do it instead."""
-    return any(permit_work(memory, worker, worker, {}, approval=False).approval for worker in (step.worker, *step.alternatives))
 
 
 def problem(memory: LoopMemory, steps: Sequence[Step]) -> str:

@@ -78,8 +78,8 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
     profile = memory.workers[activity.worker]
     handoff = memory.handoff(activity)
     own = profile.requires_approval or activity.step.requires_approval
-    exempt = activity.step in memory.as_written
-    permitted = permit_work(memory, activity.worker, activity.worker, handoff.context, approval=own, exempt=exempt)
+    concerned_by = memory.concerned_by.get(activity.step.step_id, ())
+    permitted = permit_work(memory, activity.worker, activity.worker, handoff.context, approval=own, concerned_by=concerned_by)
     if permitted.refusal:
         activity.settle(Finding(status="denied", reason=permitted.refusal))
         return True
@@ -100,7 +100,8 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
         if profile.timeout_s is not None:
             left_s = min(left_s, profile.timeout_s)
         title = handoff.intent[:MAX_TITLE]
-        activity.effect_id = start_child(memory, child_start_of(profile.child, handoff.intent, handed, left_s=left_s, title=title), context)
+        child = child_start_of(profile.child, handoff.intent, handed, left_s=left_s, title=title)
+        activity.effect_id = start_child(memory, child, context, concerned_by=concerned_by)
         return True
     activity.effect_id = context.schedule(
         RunWorker(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -9,13 +10,14 @@ import pytest
 
 from asterism.constellation.machine.definition import first_event
 from asterism.constellation.machine.events import ConstellationSubmitted, DeviceFound, Edited, Retry
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.edits import EditRefused
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
 from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard
 from asterism.engine.kernel.permissions import ALL, LOWEST, Permission, Permissions
-from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.kernel.profile import AgentProfile, ChildSpec
 from asterism.errors import Refused
 from tests.support.constellation_harness import FLEET, Agent
 from tests.support.constellations import action
@@ -134,6 +136,79 @@ def test_a_nested_plan_gets_the_guards_as_they_stand() -> None:
     assert not starts(below, "inner")
 
 
+RUNS = AgentProfile(
+    device_id="runs", kind="flow", natural_language=True, child=ChildSpec(machine="flow agent", definition={"agent": "x:Y"})
+)
+"""A device whose tasks are runs; what they start is not visible in the plan."""
+STARTED = task("e", device="runs", skill="", inputs={}, description="do it")
+
+
+def starting(*more: dict[str, Any]) -> Agent:
+    """A run whose plan has guarded ``once``."""
+    first = [task("first", skill="again"), task("wipe", requires_approval=True)]
+    lines = [{"from": "first", "to": it["task_id"]} for it in (first[1], *more)]
+    return Agent(plan(*first, *more, dependencies=lines), fleet=(*FLEET, RUNS), replan="always", max_restarts=1)
+
+
+def added_by_a_client(agent: Agent) -> None:
+    agent.take(Edited(actions=(action("add_task", **STARTED),)))
+    agent.drain()
+
+
+def added_by_a_planner(agent: Agent) -> None:
+    agent.ends("first")
+    agent.plans(action("add_task", **STARTED))
+
+
+def planned_again(agent: Agent) -> None:
+    agent.ends("first")
+    agent.plans(status="START")
+    agent.plans(plan=plan(STARTED))
+
+
+@pytest.mark.parametrize("add", [added_by_a_client, added_by_a_planner, planned_again])
+def test_a_guard_concerns_what_a_run_starts_that_was_added_after_it(add: Callable[[Agent], None]) -> None:
+    """The plan that a handler or a loop starts has tasks that the plan of this run does not show."""
+    agent = starting()
+    add(agent)
+    (start,) = agent.outstanding(StartChild).values()
+    assert start.start.guards.concerning == ("once",)
+
+
+def test_a_guard_concerns_what_a_changed_task_starts_and_not_what_a_task_as_submitted_does() -> None:
+    agent = starting(STARTED, {**STARTED, "task_id": "f"})
+    agent.take(Edited(actions=(action("update_task", task_id="f", description="other"),)))
+    agent.ends("first")
+    agent.plans()
+    starts = {agent.memory.attempts[effect].task_id: it.start.guards.concerning for effect, it in agent.outstanding(StartChild).items()}
+    assert starts == {"e": (), "f": ("once",)}
+
+
+def test_a_guard_concerns_what_a_task_of_a_nested_plan_starts() -> None:
+    agent = starting()
+    agent.take(Edited(actions=(action("add_task", task_id="n", constellation=plan(STARTED)),)))
+    agent.drain()
+    (nested,) = agent.outstanding(StartChild).values()
+    below = Agent.__new__(Agent)
+    MachineHarness.__init__(below, CONSTELLATION_AGENT, first_event(nested.start), 1000.0)
+    (start,) = below.outstanding(StartChild).values()
+    assert start.start.guards.concerning == ("once",)
+
+
+def test_a_guard_concerns_what_a_run_starts_after_a_device_has_renamed_the_skill() -> None:
+    agent = starting()
+    agent.take(Edited(actions=(action("add_task", **STARTED), action("add_dependency", from_="first", to="e"))))
+    changed = next(it for it in FLEET if it.device_id == "s")
+    changed = msgspec.structs.replace(
+        changed, skills=tuple(msgspec.structs.replace(it, name="twice") if it.name == "once" else it for it in changed.skills)
+    )
+    agent.batch(DeviceFound(device="s", profile=changed))
+    agent.ends("first")
+    agent.plans()
+    (start,) = agent.outstanding(StartChild).values()
+    assert start.start.guards.concerning == ("once", "twice")
+
+
 def test_only_an_admin_lifts_a_guard_of_a_plan() -> None:
     agent = behind(task("a", skill="again"), task("wipe", requires_approval=True))
     lift = GuardLifted(name="once", reason="checked")
@@ -162,7 +237,7 @@ def test_a_fork_by_somebody_who_is_no_admin_has_the_guards_that_were_lifted(may:
 
 def test_a_follow_up_by_somebody_who_is_no_admin_has_the_guards_that_were_lifted() -> None:
     """A5."""
-    before = Guards(lifted=("once",), exempts_submission=False)
+    before = Guards(lifted=("once",), concerning=("once",))
     first = ConstellationSubmitted(request="do it", fleet=FLEET, plan=parse_plan(plan(task())), guards=before)
     for permissions, is_asked in ((LOWEST, True), (ALL, False)):
         agent = Agent.__new__(Agent)
@@ -316,7 +391,7 @@ def test_an_approval_names_what_was_shown() -> None:
 
 
 def test_the_next_run_of_a_session_inherits_the_guards_of_its_plan() -> None:
-    first = ConstellationSubmitted(request="go on", fleet=FLEET, plan=None, guards=Guards(plan_skills=("once",), exempts_submission=False))
+    first = ConstellationSubmitted(request="go on", fleet=FLEET, plan=None, guards=Guards(plan_skills=("once",), concerning=("once",)))
 
     agent = Agent.__new__(Agent)
     MachineHarness.__init__(agent, Agent.machine, msgspec.structs.replace(first, plan=parse_plan(plan(task("a")))), 1000.0)

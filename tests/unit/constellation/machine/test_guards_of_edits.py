@@ -186,7 +186,7 @@ def test_a_handler_is_asked_about_after_an_edit_of_a_task_that_it_refers_to() ->
     flagged = task("flagged", requires_approval=True)
     agent = Agent(plan(task("hold", skill="again"), task("src", skill="again"), handler, flagged, after="hold>src"))
     edits(agent, action("update_task", task_id="src", inputs={"x": "EVIL"}))
-    assert not agent.task("h").is_as_written
+    assert agent.task("h").concerned_by == ("once",)
 
 
 def test_a_task_is_asked_about_after_an_answer_that_edits_one_whose_result_reaches_it() -> None:
@@ -206,7 +206,7 @@ def test_an_answer_that_edits_an_item_changes_the_tasks_after_all_items() -> Non
     agent = Agent(plan(each, later, after="g>later"))
     agent.batch(agent.answer("edit", {"x": "EVIL"}))
     assert agent.inquiry().subject["task_id"] == "g[1]"
-    assert not agent.task("later").is_as_written
+    assert agent.task("later").concerned_by == ("once",)
 
 
 def test_a_handler_that_refers_to_the_end_of_the_run_is_asked_about_after_every_edit() -> None:
@@ -214,7 +214,7 @@ def test_a_handler_that_refers_to_the_end_of_the_run_is_asked_about_after_every_
     handler = task("h", inputs={"x": "${run.error}"}, role="on_failure")
     agent = Agent(plan(task("hold", skill="again"), handler, task("flagged", requires_approval=True)))
     edits(agent, ADDED)
-    assert not agent.task("h").is_as_written
+    assert agent.task("h").concerned_by == ("once",)
 
 
 def test_an_edit_elsewhere_leaves_a_task_as_it_was_written() -> None:
@@ -376,7 +376,7 @@ def test_a_nested_task_in_words_is_guarded_as_the_skill_that_it_resolves_to() ->
     agent.ends("a")
     agent.plans(action("add_task", **nested()))
     assert skills_of(agent) == ["once"]
-    assert not agent.task("outer").is_as_written
+    assert agent.task("outer").concerned_by == ("once",)
 
 
 def test_a_nested_task_in_words_that_asks_for_approval_guards_the_skill_that_it_resolves_to() -> None:

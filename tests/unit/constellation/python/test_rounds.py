@@ -112,7 +112,7 @@ def test_a_follow_up_keeps_the_guards_of_the_plan_before_it() -> None:
     """A1: what a plan has guarded, and the approval of plans, hold in the next round, too."""
 
     async def scene(client: Client) -> None:
-        before = Round(guards=Guards(plan_skills=("once",), exempts_submission=False), options=RunOptions(approve_plan=True))
+        before = Round(guards=Guards(plan_skills=("once",), concerning=("once",)), options=RunOptions(approve_plan=True))
         goal = goal_of(parse_plan({"tasks": [{"task_id": "a", "device": "s", "skill": "once", "inputs": {"x": 1}}]}))
         memory = (await client.load(await submit(client, goal, after=before, options=RunOptions(hold="all")))).memory
         assert memory.options.approve_plan

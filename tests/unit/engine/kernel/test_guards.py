@@ -47,7 +47,7 @@ def test_a_guard_of_a_plan_holds_for_its_skill_on_every_device_but_for_tasks_as_
     guards = with_approval(Guards(), ["wipe"])
     assert permit(guards, vault()).approval
     assert permit(guards, GuardedWork(device="other", skill="wipe")).approval
-    assert not permit(guards, vault(is_as_written=True)).approval
+    assert not permit(guards, vault(concerned_by=())).approval
     assert not permit(lifted(guards, "wipe"), vault()).approval
 
 

@@ -356,6 +356,19 @@ def test_a_submission_that_guards_a_worker_leaves_its_other_steps_with_this_alte
     assert (loop.asked(), loop.working()) == ([], ["x"])
 
 
+def test_a_guard_concerns_what_a_step_of_a_later_plan_starts() -> None:
+    """The given plan of a loop below has steps that the plan of this loop does not show."""
+    child = WorkerProfile(name="sub", child=ChildSpec(machine="orchestration loop", definition={}))
+    loop = Loop(*steps("a", requires_approval=True), workers=(WorkerProfile(name="w"), child))
+    loop.answers("approve")
+    loop.ends("a")
+    loop.says("replan")
+    loop.plans(Step(step_id="x", worker="sub", intent="go"))
+    (start,) = loop.outstanding(StartChild).values()
+    below = Loop(*steps("s"), guards=start.start.guards)
+    assert ([asked.subject["step_id"] for asked in below.asked()], below.working()) == (["s"], [])
+
+
 @pytest.mark.parametrize("copied", [Forked(origin="r0", seq=2, idle_s=0.0), Imported()])
 def test_a_copy_asks_again_about_a_step_that_was_approved_and_had_not_begun(copied: Event) -> None:
     """A4: a fork, and a run from a file."""
