@@ -36,7 +36,7 @@ def void_approvals(memory: ConstellationMemory, *, keeps_lifts: bool, but: Colle
     Where plans or edits need a yes, each of these tasks is asked about: it may have had no other. A lifted
     guard holds again for each unless the copy keeps lifts, as an admin's fork does.
     """
-    unapproved = VOID if memory.options.approve_plan or memory.options.approve_edits else ""
+    unapproved = VOID if memory.guards.approve_plan or memory.guards.approve_edits else ""
     held = () if keeps_lifts else memory.guards.lifted
     for task in memory.constellation.tasks.values():
         task.concerned_by += held

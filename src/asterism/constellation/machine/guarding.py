@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import EditRefused
@@ -15,6 +16,7 @@ from asterism.constellation.model.nesting import nested_plan, reached
 from asterism.constellation.model.references import SECRET, references, secrets_in
 from asterism.constellation.model.specs import task_of
 from asterism.constellation.model.task import TaskStar
+from asterism.engine.control.guarding import note_run_edited
 from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, permit, with_approval, with_device
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
@@ -35,6 +37,15 @@ def with_fleet(guards: Guards, fleet: Fleet) -> Guards:
         if profile.guards != DeviceGuards() or device in guards.devices:
             guards = with_device(guards, device, profile.guards, is_new=True)
     return guards
+
+
+def with_options(guards: Guards, options: RunOptions) -> Guards:
+    """Return the guards of a run with those of its options. Where edits are approved, a plan below is a change, too."""
+    return msgspec.structs.replace(
+        guards,
+        approve_plan=options.approve_plan or guards.approve_plan or guards.approve_edits,
+        approve_edits=options.approve_edits or guards.approve_edits,
+    )
 
 
 def is_remote(context: StepContext) -> bool:
@@ -129,11 +140,6 @@ def note_edited_below(memory: ConstellationMemory, edited: TaskStar, *, is_forei
     """Mark them after an edit that cannot be refused any more, in a task's child run: an attempt without its secrets fails."""
     note_written(memory, memory.constellation, (), is_foreign=is_foreign, also=_behind(memory, edited))
     note_run_edited(memory, is_foreign=is_foreign)
-
-
-def note_run_edited(memory: ConstellationMemory, *, is_foreign: bool) -> None:
-    """Note that somebody has edited the run, for its parent."""
-    memory.edited = "foreign" if is_foreign or memory.edited == "foreign" else "local"
 
 
 def _behind(memory: ConstellationMemory, edited: TaskStar) -> list[str]:

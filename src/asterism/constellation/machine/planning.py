@@ -13,7 +13,7 @@ import msgspec
 
 from asterism.constellation.machine.approval import ask_approval, decided, feedback_on
 from asterism.constellation.machine.events import ConstellationAgentStatus, Edited, Planned
-from asterism.constellation.machine.guarding import GUARDED, check_written, marks_foreign, note_run_edited, note_submitted, note_written
+from asterism.constellation.machine.guarding import GUARDED, check_written, marks_foreign, note_submitted, note_written
 from asterism.constellation.machine.memory import (
     EXTENDED,
     AwaitingApproval,
@@ -52,6 +52,7 @@ from asterism.constellation.model.edits import (
 from asterism.constellation.model.nesting import affected, apply_on_fleet, exact_names, with_skills
 from asterism.constellation.model.resolution import best_match
 from asterism.constellation.model.task import TaskStar
+from asterism.engine.control.guarding import note_run_edited
 from asterism.engine.control.inquiries import close_inquiry, is_expired
 from asterism.engine.control.run_control import Answered
 from asterism.engine.kernel.data import round_trip
@@ -136,8 +137,8 @@ def take_creation(
         except EditRefused as refused:
             refusal = _recorded(refused, context)
         else:
-            is_new_generation = memory.options.approve_edits and memory.restarts > 0 and context.rules >= GUARDED
-            if (memory.options.approve_plan or is_new_generation) and not approved:
+            is_new_generation = memory.guards.approve_edits and memory.restarts > 0 and context.rules >= GUARDED
+            if (memory.guards.approve_plan or is_new_generation) and not approved:
                 shown = Planned(
                     effect_id=event.effect_id, thought=event.thought, plan=with_skills(event.plan, constellation), result=event.result
                 )
@@ -197,7 +198,7 @@ def take_edit(
 ) -> ConstellationAgentStatus:
     """Apply proposed edits, skip tasks that can never start, then apply the proposed status."""
     event = _as_edits(event, context)
-    asks_first = memory.options.approve_edits and not approved
+    asks_first = memory.guards.approve_edits and not approved
     try:
         given_up = asks_first and event.status is FAIL  # edits of a run that is given up need no approval
         edits = [] if given_up else [parse_action(action) for action in event.actions]

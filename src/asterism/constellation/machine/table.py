@@ -32,7 +32,7 @@ from asterism.constellation.machine.events import (
     StopAttempt,
 )
 from asterism.constellation.machine.forks import approve_again, ask_approval_again, decide_again, leave_to_original, void_approvals
-from asterism.constellation.machine.guarding import GUARDED, note_edited_below, with_fleet
+from asterism.constellation.machine.guarding import GUARDED, note_edited_below, with_fleet, with_options
 from asterism.constellation.machine.memory import (
     Awaiting,
     AwaitingApproval,
@@ -102,8 +102,8 @@ def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, conte
         raise Refused("this run was submitted already")
     memory.fleet = {profile.device_id: profile for profile in event.fleet}
     memory.started_at, memory.inputs, memory.options = context.at, event.inputs, event.options
-    if context.rules >= GUARDED:
-        memory.guards = with_fleet(begun(event.guards, context), memory.fleet)
+    given = with_fleet(begun(event.guards, context), memory.fleet) if context.rules >= GUARDED else event.guards
+    memory.guards = with_options(given, event.options)
     state = START
     if event.plan is not None:
         try:

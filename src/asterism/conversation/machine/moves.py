@@ -40,7 +40,7 @@ from asterism.conversation.machine.memory import (
 )
 from asterism.engine.control.children import ChildBlocked, ChildEnded, signal_children
 from asterism.engine.control.common_rows import why_cancelled
-from asterism.engine.control.guarding import begun, start_child
+from asterism.engine.control.guarding import begun, note_run_edited, start_child
 from asterism.engine.control.inquiries import INTERRUPTION, check_answer, check_digest, close_inquiry, is_expired, open_inquiry
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, CancelEffect, Verb
 from asterism.engine.kernel.machine import StepContext
@@ -112,6 +112,8 @@ def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> St
     if not event.cancelled and event.verb == "cancel":
         request_cancel(memory, event.reason, context)
     elif not event.cancelled:
+        if event.verb == "edit":
+            note_run_edited(memory, is_foreign=Permission.LOCAL not in context.permissions)
         values = event.value if isinstance(event.value, dict) else {}
         said = event.reason if event.verb == "reject" else "" if event.value is None or values else str(event.value)
         enqueue_message(
@@ -404,6 +406,9 @@ def child_ended(memory: FlowMemory, event: ChildEnded, context: StepContext) -> 
     key = next((key for key, child in memory.children.items() if child.effect_id == event.effect_id), None)
     if key is not None:
         memory.children[key].ended = event
+    if event.edited:  # what the handler starts now may be other than its code says
+        note_run_edited(memory, is_foreign=event.edited == "foreign")
+        memory.guards = msgspec.structs.replace(memory.guards, concerning=memory.guards.of_plan)
     memory.blocked_children -= {event.effect_id, memory.handler_effect}
     if key is not None and memory.handler_effect:
         context.schedule(

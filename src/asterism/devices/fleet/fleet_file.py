@@ -26,7 +26,7 @@ from msgspec import Meta
 
 from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.engine.kernel.backoff import Backoff
-from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, joined
+from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, is_too_wide, joined
 from asterism.engine.kernel.profile import HERE, AgentProfile, Fleet, Skill
 from asterism.engine.ports.notices import Channel
 from asterism.engine.runtime.resources import ResourcePool, open_resources
@@ -72,6 +72,10 @@ class GuardEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     secrets: tuple[str, ...] = ()
     task_env: tuple[str, ...] = ()
     task_folder: bool = False
+
+    def __post_init__(self) -> None:
+        if wide := next(filter(is_too_wide, self.task_env), ""):
+            raise ValueError(f"task_env: {wide!r} would let others set almost any variable; name each, or their beginning as in APP_*")
 
     def guard(self, *, approval: bool) -> SkillGuard:
         """Return the guard; ``approval`` says if the device or the skill needs one."""

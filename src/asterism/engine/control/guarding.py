@@ -55,6 +55,11 @@ def start_child(
     return context.schedule(msgspec.structs.replace(effect, start=start))
 
 
+def note_run_edited(memory: RunMemory, *, is_foreign: bool) -> None:
+    """Note that somebody has edited the run, or one below it, for its parent; ``is_foreign`` says that it was over the network."""
+    memory.edited = "foreign" if is_foreign or memory.edited == "foreign" else "local"
+
+
 def lift_guard(memory: RunMemory, event: GuardLifted, context: StepContext) -> StrEnum:
     """Lift a guard that a plan has set.
 

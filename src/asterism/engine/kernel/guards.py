@@ -13,6 +13,7 @@ import fnmatch
 import functools
 import hashlib
 import posixpath
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -22,20 +23,31 @@ EVERY = "*"
 """Name for every argument of a skill, in ``SkillGuard.no_options``."""
 _LOADING = (
     # shells, by the manuals of bash, dash, zsh, ksh and fish
-    "BASHOPTS BASH_* CDPATH ENV FPATH GLOBIGNORE HISTFILE IFS MAILPATH PROMPT_COMMAND PS[0-9] SHELL SHELLOPTS ZDOTDIR fish_*",
+    "BASHOPTS BASH_* CDPATH ENV FPATH GLOBIGNORE HISTFILE IFS INPUTRC MAILPATH PROMPT_COMMAND PS[0-9] SHELL SHELLOPTS ZDOTDIR fish_*",
     # the loaders and C libraries, by ld.so(8), dyld(1), and the names that glibc drops for setuid programs
     "DYLD_* GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LD_* LOCALDOMAIN LOCPATH MALLOC_* NIS_PATH NLSPATH PATH RESOLV_HOST_CONF",
     "RES_OPTIONS TMPDIR TZDIR",
-    # languages
-    "CLASSPATH ERL_* GEM_* GOFLAGS JAVA_* JDK_* JULIA_* LUA_* MONO_* NODE_* NPM_* PERL* PHPRC PHP_* PYTHON* RUBY* R_* TCLLIBPATH",
-    "DOTNET_* CORECLR_* COMPlus_* _JAVA_OPTIONS npm_*",
+    # compilers, linkers and what drives them, by the manuals of gcc, clang, cl, ccache, make, cmake, pkg-config, autoconf and bazel
+    "*INCLUDE_PATH *LIBRARY_PATH ACLOCAL* AR AS AUTO* BAZEL* BISON_* CC CCACHE_* CCC_* CLANG* CMAKE_* COLLECT_* COMPILER_PATH",
+    "CONAN_* CPATH CPP CXX DEPENDENCIES_OUTPUT DISTCC_* FC GCC_* INCLUDE LD LIB LIBPATH M4* MAKE* MSBUILD* PKG_CONFIG* SDKROOT",
+    "SUNPRO_* VCPKG_* YACC",
+    # languages and their package managers
+    "ANT_* BUNDLE_* BUNDLER_* BUN_* CABAL_* CAML* CARGO* CGO_* CLASSPATH CLJ_* COMPOSER_* CONDA_* COREPACK_* CORECLR_* COMPlus_*",
+    "DENO_* DOTNET_* ELECTRON_* ELIXIR_* ERL_* GCCGO GEM_* GHC* GO[A-Z]* GRADLE_* GUILE_* HEX_* IPYTHON* JAVA_* JDK_* JULIA_*",
+    "JUPYTER_* JVM_* KOTLIN_* LEIN_* LUAROCKS_* LUA_* MAVEN_* MIX_* MONO_* NODE_* NPM_* NUGET_* OCAML* OPAM* PERL* PHPRC PHP_*",
+    "PIPENV_* PIP_* PNPM_* POETRY_* PYENV_* PYTEST_* PYTHON* RAKU* RBENV_* REBAR* RENV_* RUBY* RUSTC* RUSTDOC* RUSTUP_* R_* SBCL_*",
+    "SBT_* SCALA_* SETUPTOOLS_* STACK_* SWIPL* TCL* TK_* TOX_* UV_* VIRTUAL_ENV YARN_* _JAVA_OPTIONS npm_*",
+    # libraries that load modules, by their manuals
+    "*LOAD_PATH *MODULE_PATH *PLUGIN_PATH ALSA_* CUDA_* DBUS_* EGL_* FONTCONFIG_* GDK_* GIO_* GI_* GSETTINGS_* GST_* GTK_* KRB5* LIBGL_*",
+    "LIBVA_* MAGICK_* MESA_* NSS_* OCL_* ODBC* OMPI_* OPENSSL_* P11_* PULSE_* QML* QT_* SASL_* VK_* WINE*",
     # programs that start others, or read options and files from variables
-    "*_ASKPASS *_OPTIONS *_OPTS *_OPTIONS_* *FLAGS BROWSER CC CURL_HOME CVS_RSH CXX DOCKER_* EDITOR GIT_* GREP_* GNUPGHOME HOME KUBECONFIG",
-    "AWK* BZIP* EMACS* GCC_* GZIP HGRCPATH LYNX* RUSTC* SVN_* VIM* XZ_* ZSTD_*",
-    "LESS* MAKE* MANPAGER MORE NETRC OPENSSL_* PAGER PIP_* POSIX* RSYNC_* SHELLCHECK* SSH_* SSLKEYLOGFILE SUDO_* SYSTEMD_* TAPE",
-    "TERMCAP TERMINFO* UV_* VISUAL WGETRC XDG_* ZIP*",
+    "*_ASKPASS *_OPTIONS *_OPTS *_OPTIONS_* *FLAGS ANSIBLE_* BORG_* BROWSER BUILDKIT_* CONTAINERS_* CURL_HOME CVS* DOCKER_* EDITOR EXINIT",
+    "FZF_* GH_* GIT_* GNUPGHOME GPG_* GREP_* GS_* HELM_* HG* HOME KUBE* LIBMYSQL_* MYSQL_* NIX_* ORACLE_* P4* PACKER_* PARALLEL* PG*",
+    "AWK* BZIP* EMACS* GZIP LYNX* MAILCAPS MAILRC NEXINIT PIGZ RCLONE_* RESTIC_* RIPGREP_* SCREENRC SVN_* TF_* TNS_ADMIN UNZIP XZ_*",
+    "LESS* MAN* MORE NETRC PAGER POSIX* RSYNC_* SHELLCHECK* SSH_* SSLKEYLOGFILE SUDO_* SYSTEMD_* TAPE ZSTD_*",
+    "TERMCAP TERMINFO* VAGRANT_* VIM* VISUAL WGETRC XAUTHORITY XDG_* ZIP*",
     # trust and routes of a connection
-    "*_PROXY *_proxy AWS_* AZURE_* CURL_CA_BUNDLE GOOGLE_* REQUESTS_CA_BUNDLE SSL_*",
+    "*_PROXY *_proxy AWS_* AZURE_* BOTO_* CLOUDSDK_* CURL_CA_BUNDLE GOOGLE_* GRPC_* HF_* REQUESTS_CA_BUNDLE SSL_* TORCH_*",
     "ASTERISM_*",
 )
 LOADING = tuple(name for names in _LOADING for name in names.split())
@@ -90,6 +102,8 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             of theirs either.
         concerning: the skills and devices of the plan's part that concern the tasks of the submission:
             those that stood when what has started this run was written.
+        approve_plan, approve_edits: True if a person must approve the plan of each planner, or its edits; a
+            planner of a run below counts, too.
         is_foreign: True if all that the submission wrote came over the network or from a model.
         submitter: who submitted the root of a tree of runs; empty in the root, whose first entry says
             it.
@@ -102,6 +116,8 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     plan_devices: tuple[str, ...] = ()
     lifted: tuple[str, ...] = ()
     concerning: tuple[str, ...] = ()
+    approve_plan: bool = False
+    approve_edits: bool = False
     is_foreign: bool = False
     submitter: str = ""
     submitters: tuple[str, ...] = ()
@@ -209,6 +225,12 @@ def is_listed(name: str, listed: Collection[str]) -> bool:
     if name in listed:
         return True
     return any(fnmatch.fnmatchcase(name, it) for it in listed) and not any(fnmatch.fnmatchcase(name, it) for it in LOADING)
+
+
+def is_too_wide(listed: str) -> bool:
+    """Return True if a pattern in ``task_env`` has less than two characters before its first wildcard."""
+    beginning = re.split(r"[*?[]", listed, maxsplit=1)[0]
+    return beginning != listed and len(beginning) < 2  # noqa: PLR2004 - the two characters
 
 
 def is_within(path: str, folder: str) -> bool:

@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 
-from asterism.engine.control.guarding import permit_work
+from asterism.engine.control.guarding import note_run_edited, permit_work
 from asterism.engine.control.inquiries import INTERRUPTION, check_answer, close_inquiry, is_expired, open_inquiry
 from asterism.engine.control.run_control import Answered, Risk
 from asterism.engine.kernel.conformance import mismatch
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.permissions import Permission
 from asterism.errors import Refused
 from asterism.loop.machine.memory import GUARDED, Activity, Call, LoopMemory
 from asterism.loop.machine.model import Finding, Step, ToolCall
@@ -60,8 +61,20 @@ def take_answer(memory: LoopMemory, event: Answered, context: StepContext) -> No
         _about_step(memory, activity, inquiry.kind, event, context)
     else:
         _about_call(memory, activity, call, event, context)
+    if event.verb == "edit":
+        note_edited(memory, inquiry.about, is_foreign=Permission.LOCAL not in context.permissions)
     del memory.inquiries[event.effect_id]
     context.touch("task", inquiry.about)
+
+
+def note_edited(memory: LoopMemory, step_id: str, *, is_foreign: bool) -> None:
+    """Note that somebody has edited a step, or a run below it: the steps that use its output count as changed with it."""
+    changed = {step_id}
+    for step in memory.plan:
+        if step.step_id in changed or not changed.isdisjoint(step.uses):
+            changed.add(step.step_id)
+            memory.concerned_by[step.step_id] = memory.guards.of_plan
+    note_run_edited(memory, is_foreign=is_foreign)
 
 
 def _about_step(memory: LoopMemory, activity: Activity, kind: str, event: Answered, context: StepContext) -> None:

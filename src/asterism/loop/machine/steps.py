@@ -8,7 +8,7 @@ from asterism.engine.kernel.guards import Permit
 from asterism.engine.kernel.machine import StepContext
 from asterism.loop.machine.effects import AskModel, CallTool, RunWorker
 from asterism.loop.machine.events import ModelReplied, ToolReturned, WorkerEnded
-from asterism.loop.machine.inquiries import approved, ask_about, ask_about_call, denied
+from asterism.loop.machine.inquiries import approved, ask_about, ask_about_call, denied, note_edited
 from asterism.loop.machine.memory import Activity, Call, LoopMemory, ModelRound
 from asterism.loop.machine.model import Finding, State, Step
 
@@ -140,6 +140,8 @@ def handle_result(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolRe
         case ToolReturned():
             take_return(memory, activity, event, context)
         case ChildEnded():
+            if event.edited:
+                note_edited(memory, activity.step.step_id, is_foreign=event.edited == "foreign")
             _take_child_end(activity, event)
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from asterism.constellation.machine.definition import first_event
-from asterism.constellation.machine.events import ConstellationSubmitted, DeviceFound, Edited, Retry
+from asterism.constellation.machine.events import ConstellationSubmitted, DeviceFound, Edited, Retry, RunOptions
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.edits import EditRefused
@@ -207,6 +207,34 @@ def test_a_guard_concerns_what_a_run_starts_after_a_device_has_renamed_the_skill
     agent.plans()
     (start,) = agent.outstanding(StartChild).values()
     assert start.start.guards.concerning == ("once", "twice")
+
+
+def below(option: str, **more: Any) -> Agent:
+    """A run that a handler starts in one whose options ask for approvals."""
+    options: dict[str, Any] = {option: True}
+    agent = Agent(plan(STARTED), fleet=(*FLEET, RUNS), **options)
+    if option == "approve_plan":
+        agent.answers("approve")
+    (start,) = agent.outstanding(StartChild).values()
+    child = Agent.__new__(Agent)
+    first = ConstellationSubmitted(request="x", fleet=FLEET, guards=start.start.guards, **more)
+    MachineHarness.__init__(child, CONSTELLATION_AGENT, first, 1000.0)
+    return child
+
+
+@pytest.mark.parametrize("option", ["approve_plan", "approve_edits"])
+def test_a_planner_below_a_run_that_asks_for_approvals_is_asked_about(option: str) -> None:
+    agent = below(option, options=RunOptions(replan="always"))
+    agent.plans(plan=plan(task("a"), task("b"), dependencies=[{"from": "a", "to": "b"}]))
+    assert agent.inquiry().subject["kind"] == "plan"
+    agent.answers("approve")
+    agent.ends("a")
+    agent.plans(action("update_task", task_id="b", description="other"))
+    assert starts(agent, "b") == (option == "approve_plan")
+
+
+def test_a_plan_in_code_below_a_run_that_asks_for_approvals_is_not_asked_about() -> None:
+    assert starts(below("approve_plan", plan=parse_plan(plan(task()))), "a")
 
 
 def test_only_an_admin_lifts_a_guard_of_a_plan() -> None:

@@ -25,7 +25,7 @@ from asterism.conversation.machine.events import (
 )
 from asterism.conversation.machine.memory import HandlerRunning
 from asterism.conversation.machine.table import FLOW_AGENT
-from asterism.engine.control.children import ChildEnded, StartChild, child_start
+from asterism.engine.control.children import ChildEnded, EditedBy, StartChild, child_start
 from asterism.engine.control.run_control import (
     Answered,
     AskPerson,
@@ -211,6 +211,24 @@ def test_a_child_is_started_once_and_its_end_is_reported_with_its_key() -> None:
     ended = ChildEnded(effect_id=talk.memory.children["k"].effect_id, outcome="finished", result=1)
     assert talk.take(ended) == (NotifyHandler(effect_id=handler, child_key="k"),)
     assert talk.take(wanted) == (NotifyHandler(effect_id=handler, child_key="k"),)
+
+
+@pytest.mark.parametrize("edited", ["", "local", "foreign"])
+def test_an_edit_below_a_conversation_concerns_what_it_starts_then_and_is_reported(edited: EditedBy) -> None:
+    talk = Talk(guards=Guards(plan_skills=("wipe",), submitter="ada"))
+    talk.entered(S.RUNNING)
+    handler, start = talk.memory.handler_effect, StartChild(machine="flow agent", start=StartRequest(definition={}))
+    talk.take(ChildRequested(effect_id=handler, key="k", start=start))
+    talk.take(ChildEnded(effect_id=talk.memory.children["k"].effect_id, outcome="finished", edited=edited))
+    talk.take(ChildRequested(effect_id=handler, key="then", start=start))
+    *_, then = [it for it in talk.run.outstanding.values() if isinstance(it, StartChild)]
+    assert (talk.memory.edited, then.start.guards.concerning) == (edited, ("wipe",) if edited else ())
+
+
+def test_a_conversation_reports_an_answer_that_edits_what_was_shown() -> None:
+    talk = talk_in(S.WAITING_FOR_APPROVAL)
+    talk.answer("edit", {"amount": 902})
+    assert talk.memory.edited == "local"
 
 
 def test_no_child_is_started_after_a_cancel() -> None:

@@ -108,6 +108,13 @@ def test_a_fleet_file_becomes_devices_in_its_order(tmp_path: Path) -> None:
     assert devices["server"].profile.skills == ()
 
 
+@pytest.mark.parametrize("where", ["", "[devices.guards.lines]\n"])
+def test_a_pattern_of_nearly_every_variable_is_refused_with_what_to_write(tmp_path: Path, where: str) -> None:
+    text = f'[[devices]]\nid = "laptop"\n{where}task_env = ["APP_*", "*"]\n'
+    with pytest.raises(InvalidInput, match=r"laptop\).*'\*' would let others set almost any variable; name each, or .* as in APP_\*"):
+        opened(tmp_path, text)
+
+
 def test_devices_are_opened_together_and_an_error_is_about_the_first_of_the_file(tmp_path: Path) -> None:
     text = "".join(f'[[devices]]\nid = "d{number}"\nkind = "slow"\n' for number in range(40))
     running, most, begun = 0, 0, []

@@ -14,6 +14,7 @@ from asterism.engine.kernel.guards import (
     Permit,
     SkillGuard,
     is_listed,
+    is_too_wide,
     is_within,
     lifted,
     not_lifted,
@@ -100,12 +101,24 @@ def test_variables_folders_and_secrets_of_foreign_work_are_those_that_the_fleet_
     assert permit(Guards(), vault("tar", secrets=["OTHER"], env=["TAR_OPTIONS"], folder="x")) == Permit()
 
 
-@pytest.mark.parametrize(
-    "name", ["PATH", "LD_PRELOAD", "TAR_OPTIONS", "GIT_SSH_COMMAND", "BASH_ENV", "PYTHONSTARTUP", "NODE_OPTIONS", "IFS"]
-)
+CHANGE_A_PROGRAM = """
+    PATH LD_PRELOAD TAR_OPTIONS GIT_SSH_COMMAND BASH_ENV PYTHONSTARTUP NODE_OPTIONS IFS COMPILER_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH
+    CARGO_BUILD_RUSTC_WRAPPER CARGO_HOME RUSTUP_TOOLCHAIN GOROOT GOTOOLCHAIN GOENV GOPROXY OCAMLPARAM OCAMLRUNPARAM OCAMLPATH
+    CAML_LD_LIBRARY_PATH GUILE_LOAD_PATH GHCRTS GHC_PACKAGE_PATH GHC_ENVIRONMENT TCL_LIBRARY BUNDLE_GEMFILE MIX_HOME RAKULIB
+    ELECTRON_RUN_AS_NODE GTK_MODULES GIO_MODULE_DIR QT_PLUGIN_PATH SASL_PATH ANSIBLE_CONFIG MAVEN_ARGS ANT_ARGS TF_CLI_CONFIG_FILE
+    PGSERVICEFILE INPUTRC HGMERGE
+"""
+
+
+@pytest.mark.parametrize("name", CHANGE_A_PROGRAM.split())
 def test_a_pattern_covers_no_variable_that_changes_what_a_program_loads(name: str) -> None:
     assert not is_listed(name, ("*",))
     assert is_listed(name, (name,))
+
+
+@pytest.mark.parametrize(("listed", "wide"), [("*", True), ("A*", True), ("[A-Z]*", True), ("AB*", False), ("A", False), ("APP_?", False)])
+def test_a_pattern_of_variables_begins_with_two_letters(listed: str, *, wide: bool) -> None:
+    assert is_too_wide(listed) == wide
 
 
 values = st.recursive(

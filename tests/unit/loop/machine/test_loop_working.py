@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from asterism.engine.control.children import ChildEnded, StartChild
+from asterism.engine.control.children import ChildEnded, EditedBy, StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, Forked, Imported, Pause, Verb
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Event, kind_of
+from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permissions
 from asterism.engine.kernel.profile import ChildSpec
 from asterism.errors import Refused
 from asterism.loop.machine.effects import CallTool, MakePlan, Reflect, RunWorker
 from asterism.loop.machine.events import WorkerEnded
 from asterism.loop.machine.model import Finding, Later, Step, Strategy, ToolCall, WorkerProfile
-from tests.support.loop_harness import Loop, steps
+from tests.support.loop_harness import WORKERS, Loop, steps
 
 # -- planning ----------------------------------------------------------------------------------------
 
@@ -367,6 +368,49 @@ def test_a_guard_concerns_what_a_step_of_a_later_plan_starts() -> None:
     (start,) = loop.outstanding(StartChild).values()
     below = Loop(*steps("s"), guards=start.start.guards)
     assert ([asked.subject["step_id"] for asked in below.asked()], below.working()) == (["s"], [])
+
+
+@pytest.mark.parametrize(("permissions", "edited"), [(ALL, "local"), (ALL_BUT_LOCAL, "foreign")])
+def test_a_loop_reports_an_answer_that_edits_a_step(permissions: Permissions, edited: EditedBy) -> None:
+    loop = Loop(*steps("a:asks"))
+    loop.take(loop.answer("edit", {"intent": "other"}), permissions=permissions)
+    assert loop.memory.edited == edited
+
+
+def test_a_loop_reports_an_answer_that_edits_a_call() -> None:
+    loop = Loop(*steps("a:model"))
+    loop.replies("", ToolCall(call_id="1", tool="wipe", arguments={}, gate="destructive"))
+    loop.take(loop.answer("edit", {"x": 1}), permissions=ALL_BUT_LOCAL)
+    assert loop.memory.edited == "foreign"
+
+
+def given_to_a_guarded_worker(*first: Step) -> Loop:
+    """Two steps of the worker that the last step guards: one gets what comes of the first step, by way of another, and one does not."""
+    uses = Step(step_id="later", worker="w", intent="x", uses=("between",))
+    between = Step(step_id="between", worker="once", intent="x", uses=("a",))
+    child = WorkerProfile(name="run", child=ChildSpec(machine="orchestration loop", definition={}))
+    return Loop(*first, between, *steps("aside"), uses, *steps("g", requires_approval=True), workers=(*WORKERS, child))
+
+
+def test_an_edit_of_a_step_concerns_the_steps_that_use_its_output() -> None:
+    loop = given_to_a_guarded_worker(*steps("a:asks"))
+    loop.answers("edit", {"intent": "EVIL"})
+    for step_id in ("a", "between", "aside"):
+        loop.ends(step_id)
+        loop.says()
+    assert ([asked.subject["step_id"] for asked in loop.asked()], loop.working()) == (["later"], [])
+    loop.assert_replays()
+
+
+@pytest.mark.parametrize("edited", ["", "local", "foreign"])
+def test_an_edit_below_a_loop_concerns_what_uses_it_and_is_reported(edited: EditedBy) -> None:
+    loop = given_to_a_guarded_worker(*steps("a:run"))
+    loop.batch(ChildEnded(effect_id=loop.effect(StartChild), outcome="finished", result="found", edited=edited))
+    loop.says()
+    for step_id in ("between", "aside"):
+        loop.ends(step_id)
+        loop.says()
+    assert (loop.memory.edited, len(loop.asked())) == (edited, bool(edited))
 
 
 @pytest.mark.parametrize("copied", [Forked(origin="r0", seq=2, idle_s=0.0), Imported()])
