@@ -83,7 +83,7 @@ class UnknownMachine(DefinitionMissing):
         self.run_id = run_id
         super().__init__(
             f"run {run_id}: its machine {machine!r} is not known here; "
-            "use the program that registers it, with asterism.open(machines=[Form(…)])"
+            "name its form in ASTERISM_FORMS, or use the program that registers it, with asterism.open(machines=[Form(…)])"
         )
 
 

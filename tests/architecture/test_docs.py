@@ -6,7 +6,6 @@ import configparser
 import datetime as dt
 import importlib
 import inspect
-import itertools
 import os
 import re
 import shlex
@@ -37,7 +36,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md"), *ROOT.glob("benchmarks/*.md")])
 README = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-OWN_MACHINE = (ROOT / "docs" / "a-machine-of-your-own.md").read_text(encoding="utf-8")
 TESTING = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -203,20 +201,6 @@ def test_a_world_of_the_page_on_testing_gives_the_same_journal_twice(example: st
     program = f"{example}\nprint(ending.journal.decode())"
     runs = [subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True) for _ in range(2)]
     assert runs[0].stdout == runs[1].stdout
-
-
-OWN_BLOCKS = re.findall(r"```(\w+)\n(.*?)```", OWN_MACHINE, re.DOTALL)
-OWN_SHOWN = [pair for pair in itertools.pairwise(OWN_BLOCKS[1:]) if pair[0][0] == "python"]
-
-
-@pytest.mark.parametrize(("block", "shown"), OWN_SHOWN, ids=lambda block: block[1].splitlines()[-1][:40])
-def test_every_block_of_the_page_on_a_machine_of_your_own_prints_the_output_shown(
-    block: tuple[str, str], shown: tuple[str, str], tmp_path: Path
-) -> None:
-    assert shown[0] in ("text", "mermaid"), "each block is followed by what it prints"
-    (tmp_path / "copier.py").write_text(OWN_BLOCKS[0][1], encoding="utf-8")
-    run = subprocess.run([sys.executable, "-W", "error", "-c", block[1]], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr, run.stdout.strip()) == (0, "", shown[1].strip())
 
 
 def without_times(output: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.architecture.measures import FORMS, arrows, lines
+from tests.architecture.measures import FORMS, arrows, lines, places_that_ask_for_the_form
 
 
 def test_the_rooms_and_their_arrows_are_few_and_the_engine_imports_no_form() -> None:
@@ -10,3 +10,15 @@ def test_the_rooms_and_their_arrows_are_few_and_the_engine_imports_no_form() -> 
     assert len(lines()) <= 17
     assert len(found) <= 115
     assert not [arrow for arrow in found if arrow[0] == "engine" and arrow[1] in (*FORMS, "devices", "words", "views")]
+
+
+def test_only_the_rooms_that_list_the_forms_ask_which_form_a_run_has() -> None:
+    assert places_that_ask_for_the_form() == []
+
+
+def test_no_other_rooms_import_each_other_than_those_that_are_known_to() -> None:
+    found = arrows()
+    assert {arrow for arrow in found if arrow[::-1] in found and arrow[0] < arrow[1]} <= {
+        ("constellation", "devices"),
+        ("constellation", "words"),
+    }

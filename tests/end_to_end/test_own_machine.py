@@ -58,7 +58,7 @@ def test_a_command_that_needs_the_machine_says_in_one_line_what_is_missing(
     run = asks(database)
     more = {"why": ["a"], "fork": ["--at", "1"]}.get(command, [])
     code, out, err = said(capsys, command, run, *more)
-    use = "use the program that registers it, with asterism.open(machines=[Form(…)])"
+    use = "name its form in ASTERISM_FORMS, or use the program that registers it, with asterism.open(machines=[Form(…)])"
     assert (code, out, err) == (2, "", f"asterism: run {run}: its machine 'ferry' is not known here; {use}")
     assert outcome(database, run) == "", "nothing was written: it still waits"
 
@@ -90,7 +90,9 @@ def test_resuming_all_runs_leaves_it_alone_and_says_so(database: Path, capsys: p
     assert asyncio.run(epoch(database, run)) == 1
     code, out, err = said(capsys, "resume")
     assert (code, err) == (0, "")
-    assert out.startswith(f"skipped: run {run}: its machine 'ferry' is not known here; use the program that registers it")
+    assert out.startswith(
+        f"skipped: run {run}: its machine 'ferry' is not known here; name its form in ASTERISM_FORMS, or use the program that registers it"
+    )
     assert asyncio.run(epoch(database, run)) == 1
 
 

@@ -15,7 +15,6 @@ from tests.pages.blocks import ROOT, Block, Session, blocks_of
 
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"])
 RUN_ELSEWHERE = {
-    "docs/a-machine-of-your-own.md": "test_every_block_of_the_page_on_a_machine_of_your_own_prints_the_output_shown",
     "docs/testing.md": "test_every_example_of_the_page_on_testing_runs",
     "docs/machines.md": "test_the_machines_page_matches_the_tables",
 }

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asterism.app.settings import MEMORY, database_path, files_url, form_names, model_choice
+from asterism.app.settings import FORMS_VARIABLE, MEMORY, database_path, files_url, form_names, model_choice
 from asterism.constellation.form import FORM as CONSTELLATION
 from asterism.constellation.machine.events import AskPlanner
 from asterism.constellation.planner.model_choice import ModelChoice
@@ -53,21 +53,34 @@ if TYPE_CHECKING:
     from asterism.engine.runtime.driver import Driver
     from asterism.service.telemetry.observer import Telemetry
 
-_BUILT_IN: Mapping[str, Form] = by_name((CONSTELLATION, LOOP, CONVERSATION))
 
-
-def _installed_forms() -> Iterator[Form]:
-    """Yield the forms of installed packages that the settings name; nothing else of these packages is imported."""
+def _named_forms() -> Iterator[Form]:
+    """Import the forms that the settings name, and nothing else: of a file or module, or by an entry point of an installed package."""
     for name in form_names():
-        try:
-            yield part_of("asterism.forms", name, Form, "form")
-        except KeyError:
-            has = ", ".join(names_of("asterism.forms")) or "none"
-            raise InvalidInput(f"ASTERISM_FORMS: no installed package has the form {name!r}; there is {has}") from None
+        form = _form_at(name) if ":" in name else _installed_form(name)
+        form.check_performers()
+        yield form
 
 
-_INSTALLED = tuple(_installed_forms())
-FORMS: Mapping[str, Form] = by_name(_BUILT_IN.values(), _INSTALLED)
+def _form_at(source: str) -> Form:
+    from asterism.devices.skills.source import imported
+
+    place, _, name = source.rpartition(":")
+    form = getattr(imported(place, Path.cwd()), name, None)
+    if not isinstance(form, Form):
+        raise InvalidInput(f"{FORMS_VARIABLE}: {source} is no asterism.Form; name one as file.py:NAME or module:NAME")
+    return form
+
+
+def _installed_form(name: str) -> Form:
+    try:
+        return part_of("asterism.forms", name, Form, "form")
+    except KeyError:
+        has = ", ".join(names_of("asterism.forms")) or "none"
+        raise InvalidInput(f"{FORMS_VARIABLE}: no installed package has the form {name!r}; there is {has}") from None
+
+
+FORMS: Mapping[str, Form] = by_name((CONSTELLATION, LOOP, CONVERSATION), _named_forms())
 """The forms of all runs that this process knows, by the name of their machine."""
 
 
@@ -217,7 +230,8 @@ async def open_runtime(
     """
     from asterism.constellation.python.app import App
     from asterism.constellation.python.performers import PlannerPerformer, attempt_performers
-    from asterism.conversation.python.performer import flow_performers
+    from asterism.conversation.python.performer import Devices, flow_performers
+    from asterism.conversation.python.plans import on_fleet
     from asterism.conversation.python.secret_fields import process_secret_store
     from asterism.devices.attempts.attempt_files import reading_files, with_files
     from asterism.devices.attempts.logged_performers import open_logs
@@ -238,16 +252,16 @@ async def open_runtime(
     lost_s, may = math.inf if is_server else LOST_S, submitter_may_approve(fleet_file)
     serving = Dispatcher(devices, clock.now, places=places, lost_s=lost_s, submitter_may_approve=may)
     async with open_logs(store, clock.now, own_secrets) as logged, serving as dispatcher, open_performers() as loops, planning:
-        flows = flow_performers(process_secret_store(), extractor, list(profiles.values()), fleet_file=fleet, here=here)
+        opened = Devices(tuple(profiles.values()), fleet, here, {CONSTELLATION.machine.name: on_fleet})
+        flows = flow_performers(process_secret_store(), extractor, opened)
         attempts = with_files(attempt_performers(dispatcher), files, store, devices, database)
         performers: dict[type[Effect], Performer] = {**attempts, AskPlanner: planning, **reading_files({**loops, **flows}, files, store)}
         if telemetry := _telemetry(lambda: driver, dispatcher, devices, clock) if is_server or telemetry_wanted(os.environ) else None:
             performers[AskPlanner] = telemetry.within(performers[AskPlanner])
-        performed = logged(performers)
         driver = Driver(
             store=store,
             clock=clock,
-            forms=by_name((form.performed_by(performed) for form in _BUILT_IN.values()), (*_INSTALLED, *machines)),
+            forms=by_name((form.performed_by(logged(performers)) for form in FORMS.values()), machines),
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
             initial_events=dispatcher.first_events,
@@ -296,7 +310,6 @@ async def open_driver_for(
         check_devices,
         declared_fleet,
         devices_left,
-        first_event_of,
         fleet_file_below,
         fleet_file_of,
         model_of,
@@ -304,7 +317,7 @@ async def open_driver_for(
     from asterism.conversation.python.resumption import check_agents
     from asterism.loop.python.definition import check_definitions
 
-    first = await first_event_of(client, root)
+    first = await client.first_event(root)
     fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)
     fleet = fleet_file or await declared_fleet(client, root)
     await check_definitions(client, root)

@@ -24,7 +24,7 @@ from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.planner.port import Planner, Proposal
 from asterism.constellation.python.app import App
 from asterism.constellation.python.handle import result_of
-from asterism.constellation.python.resumption import check_devices, first_event_of, model_of
+from asterism.constellation.python.resumption import check_devices, model_of
 from asterism.constellation.python.scheduled import submit_scheduled
 from asterism.conversation.python.resumption import check_agents
 from asterism.devices.attempts.secrets import secret
@@ -92,7 +92,7 @@ class PlannersOfRuns:
         Raises:
             MissingExtra, InvalidInput: its model cannot be opened here.
         """
-        choice = model_of(await first_event_of(self._client, root))
+        choice = model_of(await self._client.first_event(root))
         async with self._opening:
             if choice not in self._opened:
                 if len(self._opened) >= MAX_MODELS:
@@ -120,7 +120,7 @@ class JournaledRuns:
     async def channels(self, row: RunRow) -> Sequence[str]:
         """Return the channels that a root run names; see ``NotifiedRuns``."""
         try:
-            first = await first_event_of(self._client, row)
+            first = await self._client.first_event(row)
         except _UNREADABLE:
             return ()
         return first.options.notify if isinstance(first, ConstellationSubmitted) else ()
@@ -199,8 +199,8 @@ class Server:
                 to another fleet. Names the run, and what to do.
         """
         app = self.app
-        first = await first_event_of(app, row)
-        file = first.fleet_file if first is not None and not row.fleet else ""
+        first = await app.first_event(row)
+        file = first.needs().fleet_file if first is not None and not row.fleet else ""
         if file and file != self._fleet_file:  # of a version that has not stored the fleet's name
             raise InvalidInput(
                 f"run {row.run_id} needs the fleet {file}, which this server does not serve; use: asterism resume {row.run_id} --here"

@@ -72,7 +72,7 @@ def server_token(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def form_names(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the names of the forms of installed packages that this process uses: ``$ASTERISM_FORMS``, with commas between them."""
+    """Return the names of the forms that this process uses beside the built-in ones: ``$ASTERISM_FORMS``, with commas between them."""
     return [name for part in environment.get(FORMS_VARIABLE, "").split(",") if (name := part.strip())]
 
 

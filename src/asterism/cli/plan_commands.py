@@ -27,7 +27,7 @@ from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.python.early_check import check_before_opening, needed_devices
 from asterism.constellation.python.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
 from asterism.constellation.python.plans import plan_of, plan_text
-from asterism.constellation.python.resumption import check_constellation, first_event_of
+from asterism.constellation.python.resumption import check_constellation
 from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.constellation.view.task_lines import plan_lines
 from asterism.conversation.machine.table import FLOW_AGENT
@@ -125,7 +125,7 @@ async def plan_of_run(named: str, database: Path | None) -> str:
     async with connected(database) as client:
         row = await find_run(client.store, named)
         check_constellation(row)
-        memory, first = (await client.load(row.run_id)).memory, await first_event_of(client, row)
+        memory, first = (await client.load(row.run_id)).memory, await client.first_event(row)
     params = first.plan.params if isinstance(first, ConstellationSubmitted) and first.plan else {}
     plan, here = plan_of(memory.constellation, row.title, params), Path.cwd()
     return plan_text(rebase_plan(plan, Path(memory.working_directory or here), here)).rstrip()

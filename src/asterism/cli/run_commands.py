@@ -47,7 +47,6 @@ from asterism.constellation.python.early_check import check_before_opening, need
 from asterism.constellation.python.goal import Goal, check_fleet_given, fleet_for, goal_of, needs_fleet, rehearse
 from asterism.constellation.python.resumption import (
     declared_fleet,
-    first_event_of,
     fleet_file_of,
     has_finally_tasks,
     retry_ended,
@@ -184,7 +183,7 @@ async def _follow(named: str, goal: Goal, fleet_file: Path | None, database: Pat
     async with connected(database) as client:
         row = await find_run(client.store, named)
         after = await round_after(client, row)
-        file = fleet_file or fleet_file_of(await first_event_of(client, row), row)
+        file = fleet_file or fleet_file_of(await client.first_event(row), row)
         async with open_planner(after.model) as planner, open_devices(file or await declared_fleet(client, row), path) as (fleet, devices):
             plan = None
             if goal.plan is not None or after.model is None:

@@ -251,9 +251,9 @@ def subject_of(attempt: Dispatch | StartChild, task: TaskStar, memory: Constella
     return {name: value for name, value in found.items() if value or name == "arguments"}
 
 
-def difference(live: Run[Any], replayed: Run[Any]) -> str:
+def difference(live: Run[Any], replayed: Run[Any], facts: Callable[[Run[Any]], dict[str, Any]]) -> str:
     """Return the first difference between a live run and a replay of its journal; an empty text if they are equal."""
-    ours, theirs = _facts(live), _facts(replayed)
+    ours, theirs = facts(live), facts(replayed)
     if _encode(ours) == _encode(theirs):
         return ""
     for name, value in ours.items():
@@ -286,25 +286,26 @@ def _shown(value: Any) -> str:
     return _encode(value).decode()[:400]
 
 
-def _facts(run: Run[Any]) -> dict[str, Any]:
+def facts_of(run: Run[Any]) -> dict[str, Any]:
     """Return the complete state of a run, its timers included."""
-    memory = msgspec.structs.asdict(run.memory)
-    schedule = None
-    if isinstance(run.memory, ConstellationMemory):
-        memory["_timers"] = sorted(memory["_timers"])
-        schedule = run.memory.schedule
-        memory["life"] = life_without_schedule(run.memory)
     facts: dict[str, Any] = {
         "state": run.state,
         "seq": run.seq,
         "rules": run.rules,
         "outstanding": run.outstanding,
         "abandoned": sorted(run.abandoned),
+        "requests": run.fixed_requests,
     }
-    facts["requests"] = run.fixed_requests
-    for name, value in memory.items():
+    for name, value in msgspec.structs.asdict(run.memory).items():
         facts[name] = sorted(value, key=_encode) if isinstance(value, set) else value
-    if schedule is not None:
+    return facts
+
+
+def constellation_facts(run: Run[ConstellationMemory]) -> dict[str, Any]:
+    """Return the complete state of a run of a constellation."""
+    facts = facts_of(run)
+    facts |= {"_timers": sorted(facts["_timers"]), "life": life_without_schedule(run.memory)}
+    if (schedule := run.memory.schedule) is not None:
         facts["constellation"] = schedule.constellation.to_dict()
         facts["items"] = [task for task in schedule.constellation.in_order_with_items() if task.item_of]
         facts["schedule"] = [list(schedule.startable), list(schedule.running), list(schedule.unsatisfiable)]

@@ -17,12 +17,14 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
+from asterism.constellation.form import FORM as CONSTELLATION
 from asterism.constellation.machine.events import AskPlanner
 from asterism.constellation.planner.port import Planner, PlannerRequest, Proposal
 from asterism.constellation.python.performers import PlannerPerformer, attempt_performers
 from asterism.conversation.machine.events import NotifyHandler
 from asterism.conversation.machine.requests import HandlerCall, HandlerNotification
-from asterism.conversation.python.performer import flow_performers
+from asterism.conversation.python.performer import Devices, flow_performers
+from asterism.conversation.python.plans import on_fleet
 from asterism.conversation.python.secret_fields import SecretStore
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.port import Device
@@ -168,7 +170,8 @@ class Process:
             for device in opened:
                 if device in world.lost_devices:
                     dispatcher.lose(device, world.lost_devices[device])
-            flows = flow_performers(world.secret_store, fleet=[device.profile for device in opened.values()])
+            fleet = tuple(device.profile for device in opened.values())
+            flows = flow_performers(world.secret_store, devices=Devices(fleet, prepares={CONSTELLATION.machine.name: on_fleet}))
             performers: dict[type[Effect], Performer] = {
                 **attempt_performers(dispatcher),
                 AskPlanner: planning,

@@ -174,7 +174,10 @@ def test_a_run_of_a_machine_that_is_not_registered_is_left_alone(tmp_path: Path)
 
     async def scenario(runtime: Runtime) -> None:
         for attempt in (runtime.drive(run), runtime.send(run, Cancel(), actor="ann"), runtime.load(run)):
-            with pytest.raises(InvalidInput, match=f"^run {run}: its machine 'ferry' is not known here; use the program that registers it"):
+            with pytest.raises(
+                InvalidInput,
+                match=f"^run {run}: its machine 'ferry' is not known here; name its form in ASTERISM_FORMS",
+            ):
                 await attempt
         assert [(row.machine, row.status, row.epoch, row.seq) for row in await runtime.runs()] == [("ferry", "active", 0, 1)]
         assert await runtime.store.inbox([run]) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asterism.constellation.machine.definition import ConstellationDefinition
+from asterism.constellation.machine.definition import MACHINE, ConstellationDefinition
 from asterism.constellation.machine.events import AttemptEnded, Dispatch
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.documents import PlanDocument
@@ -50,7 +50,7 @@ def child_for(memory: ConstellationMemory, task: TaskStar, attempt: Dispatch, co
         budget_s=max(MIN_LIMIT_S, min(left_s)),
         fleet_file=memory.fleet_file,
     )
-    return child_start("constellation agent", start, title)
+    return child_start(MACHINE, start, title)
 
 
 def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> AttemptEnded:

@@ -6,8 +6,12 @@ import msgspec
 
 from asterism.constellation.machine.events import ConstellationSubmitted, RunOptions
 from asterism.constellation.model.documents import PlanDocument
+from asterism.engine.control.children import event_data
 from asterism.engine.kernel.machine import StartRequest
-from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.kernel.profile import AgentProfile, ChildSpec
+
+MACHINE = "constellation agent"
+"""The name of the machine of constellations."""
 
 
 class ConstellationDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -23,6 +27,10 @@ class ConstellationDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_de
     plan: PlanDocument | None = None
     options: RunOptions = RunOptions()
     working_directory: str = ""
+
+    def as_child(self) -> ChildSpec:
+        """Return the constellation as a child of another run. Raises InvalidInput if a value in it is not JSON."""
+        return ChildSpec(machine=MACHINE, definition=event_data(self))
 
 
 def first_event(start: StartRequest) -> ConstellationSubmitted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -12,7 +13,7 @@ from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.task import TaskError
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.guards import Guards
-from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
+from asterism.engine.kernel.machine import Effect, EffectResult, Event, Needs, RecoveryPolicy
 from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.profile import AgentProfile
 
@@ -113,6 +114,10 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
     previous_rounds: tuple[dict[str, Any], ...] = ()
     params: dict[str, Any] = msgspec.field(default_factory=dict)
     guards: Guards = Guards()
+
+    def needs(self) -> Needs:
+        """Return its devices, and the settings of its planner."""
+        return Needs(fleet_file=self.fleet_file, devices=self.fleet, planner=self.planner)
 
 
 class Edited(Event, tag="edited", frozen=True, kw_only=True):
@@ -350,6 +355,8 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
         reply, state: the answer to the question that ended the last leg, and the question's state.
         approval: digest of the request that a person has approved, if the attempt needed that.
     """
+
+    logged_as: ClassVar[Callable[[Any], tuple[str, int]] | None] = lambda attempt: (attempt.task_id, attempt.number)
 
     task_id: str
     device: str

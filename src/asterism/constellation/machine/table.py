@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.constellation.machine.child_runs import as_task_end
-from asterism.constellation.machine.definition import first_event
+from asterism.constellation.machine.definition import MACHINE, first_event
 from asterism.constellation.machine.device_events import note_begun, note_found, note_lost, note_progress, note_queued
 from asterism.constellation.machine.events import (
     BUDGET,
@@ -305,7 +305,7 @@ def _out_of_time(memory: ConstellationMemory, context: StepContext) -> Status | 
 
 
 CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
-    "constellation agent",
+    MACHINE,
     states=ConstellationAgentStatus,
     initial=START,
     table={

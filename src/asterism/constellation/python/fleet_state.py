@@ -14,7 +14,6 @@ import msgspec
 from asterism.constellation.machine.events import DeviceLost
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.python.availability import cause_of
-from asterism.constellation.python.resumption import first_event_of
 from asterism.devices.dispatch.lane import FLAPPING_S, MAX_LOSSES
 from asterism.devices.dispatch.places import Drain
 from asterism.devices.fleet.fleet_file import DeviceEntry
@@ -62,8 +61,8 @@ async def knowledge_of(client: Client, fleet_file: Path, now: float) -> RunsKnow
         if row.machine != CONSTELLATION_AGENT.name:
             continue
         with contextlib.suppress(AsterismError):  # another version may have written to it
-            first = await first_event_of(client, row)
-            if first is None or _resolved(first.fleet_file) != there:
+            first = await client.first_event(row)
+            if first is None or _resolved(first.needs().fleet_file) != there:
                 continue
             await _read_signs(known, client, row, now)
             if row.owner and row.status != "ended":

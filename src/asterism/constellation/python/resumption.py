@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from asterism.constellation.machine.events import ConstellationAgentStatus, ConstellationSubmitted, Retry, StopAttempt
+from asterism.constellation.machine.events import ConstellationAgentStatus, Retry, StopAttempt
 from asterism.constellation.machine.memory import NAMED, ConstellationMemory
 from asterism.constellation.machine.retry import FAILED, failed_task, none_failed
 from asterism.constellation.machine.stopping import may_run_elsewhere, outlives_cancel
@@ -15,7 +15,6 @@ from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.task import TaskStar
 from asterism.constellation.planner.model_choice import ModelChoice, choose_model
-from asterism.conversation.machine.events import ConversationStarted
 from asterism.devices.attempts.secrets import missing_for_tasks
 from asterism.devices.fleet.fleet_file import UnopenedDevice
 from asterism.devices.fleet.python_fleet import Fleet
@@ -25,7 +24,7 @@ from asterism.devices.port import Device, RemoteDevice
 from asterism.devices.skills.source import is_importable
 from asterism.devices.workers.thread import missing_text, registered_function
 from asterism.engine.control.run_control import Cancel
-from asterism.engine.kernel.machine import kind_of
+from asterism.engine.kernel.machine import Event, Needs, kind_of
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.profile import HERE
 from asterism.engine.kernel.run import Run
@@ -33,56 +32,42 @@ from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.lookup import MAX_RUNS
 from asterism.errors import InvalidInput, Refused
-from asterism.loop.machine.events import LoopSubmitted
-
-FirstEvent = ConstellationSubmitted | LoopSubmitted | ConversationStarted
-"""The first events that can name a fleet."""
 
 
-async def first_event_of(client: Client, row: RunRow) -> FirstEvent | None:
-    """Return the first event of a run; None if it is neither a request, a plan nor a message."""
-    records = await client.store.records(row.run_id, limit=1)
-    event = packer(client.form_of(row).machine).unpack(records[0]).event if records else None
-    return event if isinstance(event, FirstEvent) else None
-
-
-def fleet_file_of(first: FirstEvent | None, row: RunRow) -> Path | None:
+def fleet_file_of(first: Event | None, row: RunRow) -> Path | None:
     """Return the fleet file that a run was started with; None for a run without devices that a file declares.
 
     Raises:
         InvalidInput: the first event names no fleet file.
     """
-    if first is None or (isinstance(first, LoopSubmitted | ConversationStarted) and not first.fleet_file):
+    needs = first.needs() if first else Needs()
+    is_declared = bool(needs.devices) and all(profile.device_id == HERE or profile.table for profile in needs.devices or ())
+    if is_declared or (needs.devices is None and not needs.fleet_file):
         return None
-    if (
-        isinstance(first, ConstellationSubmitted)
-        and first.fleet
-        and all(profile.device_id == HERE or profile.table for profile in first.fleet)
-    ):
-        return None
-    if not first.fleet_file:
+    if not needs.fleet_file:
         raise InvalidInput(f"run {row.run_id} does not name the fleet it was started with; give one with --fleet")
-    return Path(first.fleet_file)
+    return Path(needs.fleet_file)
 
 
 async def fleet_file_below(client: Client, root: RunRow) -> Path | None:
     """Return the fleet file of this run, or of its first unfinished child run with one; None if there is none."""
     for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):
-        first = await first_event_of(client, row) if row.status != "ended" else None
-        if first is not None and first.fleet_file:
-            return Path(first.fleet_file)
+        first = await client.first_event(row) if row.status != "ended" else None
+        if first is not None and (file := first.needs().fleet_file):
+            return Path(file)
     return None
 
 
 async def declared_fleet(client: Client, root: RunRow) -> Fleet | None:
     """Return the devices of this run and of its child runs that were declared in Python; None if there are none."""
-    events = [await first_event_of(client, row) for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS)]
-    return Fleet.from_profiles(profile for event in events if isinstance(event, ConstellationSubmitted) for profile in event.fleet)
+    events = [await client.first_event(row) for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS)]
+    return Fleet.from_profiles(profile for event in events if event for profile in event.needs().devices or ())
 
 
-def model_of(first: FirstEvent | None) -> ModelChoice | None:
+def model_of(first: Event | None) -> ModelChoice | None:
     """Return the model that a run was started with, or None."""
-    return choose_model(**first.planner) if isinstance(first, ConstellationSubmitted) and first.planner else None
+    planner = first.needs().planner if first else {}
+    return choose_model(**planner) if planner else None
 
 
 def check_constellation(row: RunRow) -> None:
@@ -138,7 +123,7 @@ async def devices_left(client: Client, root: RunRow) -> Collection[str] | None:
     left = [task for task in memory.constellation.tasks.values() if not task.settled]
     profiles = [memory.fleet.get(task.device) for task in left if task.device != HERE]
     is_known = all(profile is not None and profile.kind not in ("agent", "flow") for profile in profiles)
-    if not left or not is_known or any(task.constellation is not None for task in left) or model_of(await first_event_of(client, root)):
+    if not left or not is_known or any(task.constellation is not None for task in left) or model_of(await client.first_event(root)):
         return None
     return {task.device for task in left}
 

@@ -14,7 +14,7 @@ from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.nesting import check_plan
 from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.python.goal import AnyGoal, Goal, fleet_for, goal_of, params_of
-from asterism.constellation.python.resumption import check_constellation, first_event_of, model_of
+from asterism.constellation.python.resumption import check_constellation, model_of
 from asterism.devices.attempts.attempt_files import chunks_of_path
 from asterism.devices.kinds.here import HereDevice
 from asterism.engine.kernel.data import FILE
@@ -143,13 +143,13 @@ async def round_after(client: Client, row: RunRow) -> Round:
         raise InvalidInput(
             f"run {row.run_id} has not ended, and the next round needs its results; resume it with: asterism resume {row.run_id}"
         )
-    first = await first_event_of(client, row)
+    first = await client.first_event(row)
     memory = (await client.load(row.run_id)).memory
     return Round(
         session=row.session or row.run_id,
         previous_rounds=(*memory.previous_rounds, round_of(row.run_id, memory))[-MAX_ROUNDS:],
         options=memory.options,
         model=model_of(first),
-        fleet_file=first.fleet_file if first else "",
+        fleet_file=first.needs().fleet_file if first else "",
         guards=inherited(memory.guards),
     )

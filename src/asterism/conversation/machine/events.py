@@ -6,7 +6,7 @@ through ``RunningEntered`` and ``HandlerEnded``, which record as data what a han
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +15,7 @@ import msgspec
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import Verb
 from asterism.engine.kernel.guards import Guards
-from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, StartRequest
+from asterism.engine.kernel.machine import Effect, EffectResult, Event, Needs, RecoveryPolicy, StartRequest
 
 
 class AgentStatus(StrEnum):
@@ -153,6 +153,10 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
     language: str = ""
     time_zone: str = ""
     guards: Guards = Guards()
+
+    def needs(self) -> Needs:
+        """Return the devices of the constellations that it starts."""
+        return Needs(fleet_file=self.fleet_file)
 
 
 class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
@@ -302,6 +306,8 @@ class CallHandler(Effect, tag="call_handler", frozen=True, kw_only=True):
     After a crash, a handler without a ``RunningEntered`` in the journal is called again. One with it
     counts as having acted: it is interrupted, unless the agent is ``idempotent`` or ``resumable``.
     """
+
+    logged_as: ClassVar[Callable[[Any], tuple[str, int]] | None] = lambda call: (call.handler, 1)
 
     actor: ClassVar[str] = "agent"
     recovery_policy: ClassVar[RecoveryPolicy] = RecoveryPolicy.REATTACH  # the request has the progress of the handler

@@ -11,7 +11,6 @@ import msgspec
 
 from asterism.constellation.machine.definition import ConstellationDefinition
 from asterism.constellation.machine.events import RunOptions
-from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.parameters import values_of
 from asterism.conversation.machine.events import ConversationLimits, FlowDefinition
 from asterism.conversation.machine.table import FLOW_AGENT
@@ -24,7 +23,6 @@ from asterism.engine.kernel.machine import StartRequest
 from asterism.engine.kernel.profile import AgentProfile, ChildSpec
 from asterism.engine.ports.store import InquiryRow
 from asterism.errors import AsterismError, InvalidInput
-from asterism.loop.machine.table import ORCHESTRATION_LOOP
 from asterism.words.reading.words import words_of
 
 
@@ -68,9 +66,9 @@ def constellation(
     document = None if plan is None else plan_of(plan, Path(file).absolute().parent if file else Path.cwd())
     if params is not None:
         inputs = {**(inputs or {}), **values_of(document.params if document else {}, as_json(params, "params"))}
-    definition = event_data(ConstellationDefinition(fleet=tuple(fleet), plan=document, options=options or RunOptions()))
-    start = StartRequest(definition=definition, request=request, inputs=dict(inputs or {}))
-    return child_start(CONSTELLATION_AGENT.name, start, request or (document.name if document else "") or "constellation")
+    child = ConstellationDefinition(fleet=tuple(fleet), plan=document, options=options or RunOptions()).as_child()
+    start = StartRequest(definition=child.definition, request=request, inputs=dict(inputs or {}))
+    return child_start(child.machine, start, request or (document.name if document else "") or "constellation")
 
 
 def flow(agent: type, text: str = "", **values: Any) -> StartChild:
@@ -126,14 +124,12 @@ def check_same_child(key: str, started: StartChild, asked: StartChild) -> None:
         )
 
 
-_WHAT = {CONSTELLATION_AGENT.name: ("plan",), FLOW_AGENT.name: ("agent",), ORCHESTRATION_LOOP.name: ("definition", "plan")}
-"""The parts of a definition that say what is to be done. The rest, such as limits, may change with the code."""
+_MAY_CHANGE = frozenset(("declared", "fleet", "has_critique", "limits", "options", "requires_approval", "workers", "working_directory"))
+"""The parts of a definition that do not say what is to be done, and may change with the code."""
 
 
 def _parts(child: StartChild) -> dict[str, Any]:
-    definition = child.start.definition
-    if names := _WHAT.get(child.machine):
-        definition = {name: definition.get(name) for name in names}
+    definition = {name: value for name, value in child.start.definition.items() if name not in _MAY_CHANGE}
     return {"machine": child.machine, "plan or agent": definition, "request": child.start.request, "inputs": child.start.inputs}
 
 

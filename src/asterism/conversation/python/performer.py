@@ -11,12 +11,11 @@ import contextlib
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.conversation.machine.events import (
     AgentStatus,
     CallHandler,
@@ -46,7 +45,6 @@ from asterism.conversation.python.agent_state import (
 from asterism.conversation.python.children import ChildFailed, check_same_child
 from asterism.conversation.python.dialogue_policy import ask, resume, take_interruption
 from asterism.conversation.python.fields import Field
-from asterism.conversation.python.plans import on_fleet
 from asterism.conversation.python.registry import agent_class
 from asterism.conversation.python.resumption import fitting_class
 from asterism.conversation.python.secret_fields import SecretStore, masked_text
@@ -55,7 +53,7 @@ from asterism.devices.kinds.here import HereDevice
 from asterism.engine.control.children import ChildEnded, StartChild
 from asterism.engine.kernel.data import as_json, error_text, read_back
 from asterism.engine.kernel.machine import Effect, EffectResult, StartRequest, run_id_of
-from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.kernel.profile import AgentProfile, Fleet
 from asterism.engine.ports.performer import Performer, Report
 from asterism.engine.runtime.task_group import is_being_cancelled
 from asterism.errors import AsterismError, DefinitionMissing, InvalidInput
@@ -90,12 +88,24 @@ class SecretLost(BaseException):
         self.field = field
 
 
+Prepare = Callable[[StartRequest, Fleet, HereDevice | None], Awaitable[StartRequest]]
+"""Returns the start of a child with the devices that are open here."""
+
+
 class Devices(NamedTuple):
-    """The devices for child constellations: their profiles, the fleet file to open them from (may be empty), and ``here``."""
+    """The devices for child runs.
+
+    Attributes:
+        fleet: their profiles.
+        file: the fleet file to open them from; empty for none.
+        here: the device ``here``.
+        prepares: what prepares the start of a child for them, by the name of its machine.
+    """
 
     fleet: tuple[AgentProfile, ...] = ()
     file: str = ""
     here: HereDevice | None = None
+    prepares: Mapping[str, Prepare] = {}
 
 
 class HandlerExecution:
@@ -177,8 +187,8 @@ class HandlerExecution:
             raise InvalidInput(f"child {key} would receive a secret, and the start of a run is journaled; let the child ask for it")
         if not asked.fleet_file:  # a process that resumes the child alone opens its devices from this file
             asked = msgspec.structs.replace(asked, fleet_file=self._devices.file)
-        if start.machine == CONSTELLATION_AGENT.name and key not in self._started:
-            asked = await on_fleet(asked, {it.device_id: it for it in self.fleet}, self._devices.here)
+        if (prepare := self._devices.prepares.get(start.machine)) and key not in self._started:
+            asked = await prepare(asked, {it.device_id: it for it in self.fleet}, self._devices.here)
         data = as_json(asked, f"the start of child {key}")
         start = msgspec.structs.replace(start, start=msgspec.convert(data, StartRequest))
         check_same_child(key, self._started.setdefault(key, start), start)
@@ -296,21 +306,16 @@ class NotifyPerformer(msgspec.Struct, eq=False):
 def flow_performers(
     vault: SecretStore,
     extractor: Extractor | None = None,
-    fleet: Iterable[AgentProfile] = (),
-    *,
-    fleet_file: str = "",
-    here: HereDevice | None = None,
+    devices: Devices = Devices(),  # noqa: B008 - immutable
 ) -> dict[type[Effect], Performer]:
     """Return the performers of a process, by kind of effect.
 
     Args:
         vault: store of secrets.
         extractor: extracts fields with a model; None for no model.
-        fleet: profiles of the devices for child constellations.
-        fleet_file: file to open these devices from; empty if there is none.
-        here: describes the functions of plans; None if child constellations have none.
+        devices: the devices for child runs.
     """
-    handles = HandlerPerformer(vault, extractor, Devices(tuple(fleet), fleet_file, here))
+    handles = HandlerPerformer(vault, extractor, devices)
     return {CallHandler: handles, NotifyHandler: NotifyPerformer(handles.executions)}
 
 

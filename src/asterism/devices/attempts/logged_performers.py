@@ -8,23 +8,11 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
-from asterism.constellation.machine.events import Dispatch
-from asterism.conversation.machine.events import CallHandler
 from asterism.devices.attempts.secrets import known_secrets
 from asterism.devices.attempts.task_log import CURRENT, AttemptLog, AttemptLogWriter
 from asterism.engine.kernel.machine import Effect, run_id_of
 from asterism.engine.ports.logs import LogChunk, LogStore, Stream
 from asterism.engine.ports.performer import Performer, WithinContext
-from asterism.loop.machine.effects import CallTool, RunWorker
-
-_LOGGED: Mapping[type[Effect], Callable[[Any], tuple[str, int]]] = {
-    Dispatch: lambda attempt: (attempt.task_id, attempt.number),
-    RunWorker: lambda call: (call.effect.worker, 1),
-    CallTool: lambda use: (use.effect.tool, 1),
-    CallHandler: lambda call: (call.handler, 1),
-}
-"""For each effect a function of its request: the task, worker, tool or handler, and the number of the attempt."""
-
 
 Performers = Mapping[type[Effect], Performer]
 
@@ -41,7 +29,7 @@ async def open_logs(
 
         def logged(performers: Performers) -> Performers:
             return {
-                kind: WithinContext(performer, functools.partial(log_of, writer, _LOGGED[kind])) if kind in _LOGGED else performer
+                kind: WithinContext(performer, functools.partial(log_of, writer, kind.logged_as)) if kind.logged_as else performer
                 for kind, performer in performers.items()
             }
 

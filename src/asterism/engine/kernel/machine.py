@@ -25,6 +25,7 @@ import msgspec
 
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.permissions import LOWEST, Permissions
+from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import VERSION_STEP, ForbiddenTarget, IllegalTransition, InvalidInput
 
 D = TypeVar("D", bound=msgspec.Struct)
@@ -84,6 +85,20 @@ class RecoveryPolicy(enum.Enum):
     DO_NOT_RETRY = "never"  # its result is "interrupted"; a retry policy or a person may order another attempt, with another id
 
 
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run needs of the process that drives it.
+
+    Attributes:
+        fleet_file: file from which it opens its devices; empty for none.
+        devices: profiles of the devices on which it performs tasks; None for a run that performs none itself.
+        planner: settings of its planner; empty for the offline planner.
+    """
+
+    fleet_file: str = ""
+    devices: tuple[AgentProfile, ...] | None = None
+    planner: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Something that happened, as plain data.
 
@@ -103,6 +118,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     submits: ClassVar[bool] = False
     """True for an event whose sender submits the run, as that of the first entry does."""
 
+    def needs(self) -> Needs:
+        """Return what a run that begins with this event needs of the process that drives it; nothing by default."""
+        return Needs()
+
 
 class EffectResult(Event, frozen=True, kw_only=True, omit_defaults=True):
     """The result of an effect. The first one is accepted; a late or second one is only noted."""
@@ -115,6 +134,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
     performed_outside: ClassVar[bool] = True
     """False if a person answers it instead of a performer: its result comes through the inbox."""
+    logged_as: ClassVar[Callable[[Any], tuple[str, int]] | None] = None
+    """Returns for its request the name and the number under which what its performer prints is logged; None for no log."""
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:

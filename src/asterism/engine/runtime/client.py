@@ -401,6 +401,11 @@ class Client:
         """
         return (await load(self.store, self.form_of(await self.store.run(run_id)).machine, run_id))[0]
 
+    async def first_event(self, row: RunRow) -> Event | None:
+        """Return the first event of a run; None for a run without entries. Raises as ``form_of``."""
+        records = await self.store.records(row.run_id, limit=1)
+        return packer(self.form_of(row).machine).unpack(records[0]).event if records else None
+
     def form_of(self, row: RunRow) -> Form:
         """Return the form of a run.
 

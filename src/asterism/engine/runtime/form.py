@@ -68,8 +68,9 @@ class Form:
         return _imported(self.history)
 
     def performed_by(self, performers: Mapping[type[Effect], Performer]) -> Form:
-        """Return this form with those of the performers that its effects need."""
-        return dataclasses.replace(self, performers={kind: it for kind, it in performers.items() if kind in self.machine.effects})
+        """Return this form with those of the performers that its effects need, in addition to its own."""
+        needed = {kind: it for kind, it in performers.items() if kind in self.machine.effects}
+        return dataclasses.replace(self, performers={**self.performers, **needed})
 
     def check_performers(self) -> None:
         """Check that each effect has a performer.

@@ -51,6 +51,8 @@ class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
         idempotent: as declared for the worker.
     """
 
+    logged_as: ClassVar[Callable[[Any], tuple[str, int]] | None] = lambda call: (call.effect.worker, 1)
+
     step_id: str
     worker: str
     handoff: Handoff
@@ -135,6 +137,8 @@ class CallTool(Effect, tag="call_tool", frozen=True, kw_only=True):
         idempotent: as declared for the tool.
         confirmed: True if a person has approved exactly this call.
     """
+
+    logged_as: ClassVar[Callable[[Any], tuple[str, int]] | None] = lambda use: (use.effect.tool, 1)
 
     step_id: str
     worker: str

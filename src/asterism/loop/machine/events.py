@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from asterism.engine.kernel.guards import Guards
-from asterism.engine.kernel.machine import EffectResult, Event, StartRequest
+from asterism.engine.kernel.machine import EffectResult, Event, Needs, StartRequest
 from asterism.loop.machine.model import Finding, Later, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
 
 
@@ -35,6 +35,10 @@ class LoopSubmitted(Event, tag="loop_submitted", frozen=True, kw_only=True):
     plan: tuple[Step, ...] = ()
     has_critique: bool = False
     guards: Guards = Guards()
+
+    def needs(self) -> Needs:
+        """Return the devices of its children."""
+        return Needs(fleet_file=self.fleet_file)
 
 
 class StepOnce(Event, tag="step_once", frozen=True, kw_only=True):

@@ -10,9 +10,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.definition import ConstellationDefinition
-from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import PlanDocument, parse_plan
-from asterism.engine.control.children import event_data
 from asterism.engine.kernel.profile import AgentProfile, ChildSpec
 from asterism.engine.runtime.resources import ResourcePool
 from asterism.errors import InvalidInput
@@ -151,8 +149,7 @@ def constellation(
         InvalidInput: the plan is invalid.
     """
     document = plan if isinstance(plan, PlanDocument) else parse_plan(plan)
-    definition = event_data(ConstellationDefinition(fleet=tuple(fleet), plan=document))
-    return ChildWorker(ChildSpec(machine=CONSTELLATION_AGENT.name, definition=definition), description=description, **more)
+    return ChildWorker(ConstellationDefinition(fleet=tuple(fleet), plan=document).as_child(), description=description, **more)
 
 
 def check_async(function: object, what: str) -> None:

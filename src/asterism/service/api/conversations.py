@@ -12,7 +12,6 @@ import msgspec
 from fastapi import APIRouter, Body, Query, Response
 from pydantic import BaseModel, Field
 
-from asterism.constellation.python.resumption import first_event_of
 from asterism.conversation.machine.events import AgentStatus, ConversationStarted
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python.conversation import Conversation, history_of
@@ -228,7 +227,7 @@ async def _started_before(context: ApiContext, talk: Conversation, given: Conver
         row = await context.store.run(talk.run_id)
     except RunNotFound:
         return False
-    first, again = await first_event_of(context.client, row), talk.first_event(context.client, given.text, given.values)
+    first, again = await context.client.first_event(row), talk.first_event(context.client, given.text, given.values)
     process_secret_store().drop(again.message.secret)
     was = (name_of(talk.agent), again.language, again.time_zone, again.message.text, again.message.values)
     is_same = isinstance(first, ConversationStarted) and was == (

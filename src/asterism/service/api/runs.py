@@ -12,7 +12,6 @@ from asterism.constellation.machine.events import ConstellationSubmitted, Retry,
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.python.goal import Goal, params_of
 from asterism.constellation.python.handle import result_of
-from asterism.constellation.python.resumption import first_event_of
 from asterism.constellation.python.rounds import submit
 from asterism.devices.kinds.here import sources_of
 from asterism.engine.control.run_control import Cancel, Forked
@@ -191,7 +190,7 @@ async def _submitted_before(context: ApiContext, run_id: str, goal: Goal, option
         row = await context.store.run(run_id)
     except RunNotFound:
         return None
-    first = await first_event_of(context.client, row)
+    first = await context.client.first_event(row)
     same = isinstance(first, ConstellationSubmitted) and (
         (row.title, first.request, first.options) == (goal.title, goal.request, options)
         and _text(first.plan) == _text(goal.plan)

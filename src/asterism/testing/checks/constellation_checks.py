@@ -34,6 +34,7 @@ from asterism.testing.device import Performance
 from asterism.testing.invariants import (
     EDITABLE,
     SETTLED,
+    constellation_facts,
     early_handler,
     find_cycle,
     held_by,
@@ -107,6 +108,10 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
     def is_ending(self) -> bool:
         memory = self.replayed.memory
         return memory.concluding is not None and (memory.paused or bool(memory.questions))
+
+    def facts(self, run: Run[ConstellationMemory]) -> dict[str, Any]:
+        """Return the complete state of a run, for comparison."""
+        return constellation_facts(run)
 
     def limit_s(self) -> float | None:
         ending = self.replayed.memory.concluding

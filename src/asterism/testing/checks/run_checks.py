@@ -23,7 +23,7 @@ from asterism.engine.ports.store import Commit
 from asterism.stores.memory import MemoryDatabase
 from asterism.testing.checks.view_checks import ViewChecker
 from asterism.testing.device import Performance, PerformanceLog
-from asterism.testing.invariants import InvariantViolated, difference
+from asterism.testing.invariants import InvariantViolated, difference, facts_of
 from asterism.testing.remote import RemoteJob
 
 M = TypeVar("M")
@@ -105,6 +105,10 @@ class RunChecks(Generic[M]):
         """Return True while a run that was cancelled may still work, or wait for a person, before it ends."""
         return False
 
+    def facts(self, run: Run[M]) -> dict[str, Any]:
+        """Return the complete state of a run, for comparison."""
+        return facts_of(run)
+
     def limit_s(self) -> float | None:
         """Return the time limit of the run in seconds, or None."""
         return None
@@ -134,7 +138,7 @@ class RunChecks(Generic[M]):
             raise self.fail(7, f"{writer} wrote under epoch {commit.epoch}, which {self.writer} owns")
         self.add(commit.records)
         replayed = self.replayed
-        if live is not None and self.compares_fully(len(commit.records)) and (found := difference(live, replayed)):
+        if live is not None and self.compares_fully(len(commit.records)) and (found := difference(live, replayed, self.facts)):
             raise self.fail(5, found)
         if commit.snapshot is not None and (found := self._snapshot_difference(commit.snapshot)):
             raise self.fail(5, found)
@@ -145,7 +149,7 @@ class RunChecks(Generic[M]):
         restored = restore_snapshot(self.machine, snapshot, snapshot.code_version)
         if restored is None:
             return "a snapshot cannot be restored"
-        found = difference(restored, self.replayed)
+        found = difference(restored, self.replayed, self.facts)
         return f"restored from its snapshot: {found}" if found else ""
 
     def add(self, records: Sequence[Record]) -> None:
@@ -268,7 +272,7 @@ class RunChecks(Generic[M]):
             again.replay(packer(self.machine).unpack(record) for record in database.records[row.run_id])
         except JournalMismatch as mismatch:
             raise self.fail(5, str(mismatch)) from None
-        if found := difference(again, self.replayed):
+        if found := difference(again, self.replayed, self.facts):
             raise self.fail(5, found)
         if set(again.outstanding) != {effect for effect in self.effects if effect not in self.results}:
             raise self.fail(6, "the outstanding effects are not those without a result")

@@ -16,7 +16,7 @@ from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.python import Goal, Round, RunOptions, follow, submit
 from asterism.constellation.python.goal import goal_of, rehearse
-from asterism.constellation.python.resumption import devices_left, first_event_of, fleet_file_of, model_of
+from asterism.constellation.python.resumption import devices_left, fleet_file_of, model_of
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
@@ -47,9 +47,9 @@ def test_a_request_is_submitted_with_the_fleet_of_the_client_and_without_a_plan(
         row, memory = await client.describe(run), (await client.load(run)).memory
         assert (row.title, row.actor, row.session, row.state) == ("do a", "ann", run, "START")
         assert (memory.request, memory.options.hold, set(memory.fleet)) == ("do a", "all", set(client.fleet))
-        first = await first_event_of(client, row)
+        first = await client.first_event(row)
         assert first is not None
-        assert (first.fleet_file, fleet_file_of(first, row), model_of(first)) == (FLEET_FILE, Path(FLEET_FILE), MODEL)
+        assert (first.needs().fleet_file, fleet_file_of(first, row), model_of(first)) == (FLEET_FILE, Path(FLEET_FILE), MODEL)
 
     within(scene)
 

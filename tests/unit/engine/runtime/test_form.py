@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
@@ -24,12 +27,14 @@ from asterism.engine.control import (
     fails_to,
     row,
 )
+from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.form import Form, by_name, form_of
 from asterism.errors import InvalidInput
 from asterism.testing.invariants import InvariantViolated
 from asterism.testing.world import World
 from asterism.views import BaseView
+from asterism.views.text.history import RunHistory
 from asterism.views.view import view_of
 from tests.support.ferry_machine import FERRY, Carry, Crew, Depart, Throw, registration
 from tests.support.kettle_machine import KETTLE
@@ -174,8 +179,8 @@ def test_a_machine_in_place_of_a_form_is_rejected() -> None:
 def test_the_error_for_an_unknown_machine_says_what_to_do() -> None:
     with pytest.raises(InvalidInput) as refused:
         form_of(RunRow(run_id="r", machine="ferry", title="t", state="DONE"), FORMS)
-    words = "its machine 'ferry' is not known here; use the program that registers it, with asterism.open(machines=[Form(…)])"
-    assert str(refused.value) == f"run r: {words}"
+    use = "name its form in ASTERISM_FORMS, or use the program that registers it, with asterism.open(machines=[Form(…)])"
+    assert str(refused.value) == f"run r: its machine 'ferry' is not known here; {use}"
 
 
 def test_the_ferry_of_the_tests_is_sound() -> None:
@@ -213,3 +218,26 @@ def test_a_simulation_finds_a_custom_move_that_does_not_declare_its_changes() ->
     world = World(0, machines=[Form(FERRY, {Carry: Crew(), Throw: Crew()}, view=Manifest)])
     with pytest.raises(InvariantViolated, match=r"invariant 12 .* parcel:a is None by its deltas, but \{'over': True\} by its memory"):
         world.run_machine(FERRY, Depart(parcels=("a",)))
+
+
+def test_a_simulation_checks_the_invariants_of_a_form_after_every_entry() -> None:
+    def leaves_nothing(run: Run[Any]) -> str:
+        return "b was left behind" if run.ended and "b" in run.memory.seen.get("parcels", ()) else ""
+
+    own = Form(FERRY, {Carry: Crew(), Throw: Crew()}, checks=[leaves_nothing])
+    assert World(1, machines=[own]).run_machine(FERRY, Depart(parcels=("a",))).outcome == "finished"
+    with pytest.raises(InvariantViolated, match=r"invariant 16 \(the form's own invariants hold\) is violated: b was left behind"):
+        World(1, machines=[own]).run_machine(FERRY, Depart(parcels=("a", "b")))
+
+
+def test_a_view_or_history_that_is_named_is_imported_when_a_run_is_shown() -> None:
+    form = Form(FERRY, view=f"{__name__}:Manifest", history="asterism.views.text.history:RunHistory")
+    assert (form.view_class, form.history_class) == (Manifest, RunHistory)
+
+
+@pytest.mark.parametrize("source", ["asterism.engine.control:Form", "asterism:FORM"])
+def test_a_setting_that_names_no_form_is_refused_in_one_line(source: str) -> None:
+    environment = {**os.environ, "ASTERISM_FORMS": source}
+    done = subprocess.run([sys.executable, "-m", "asterism.cli", "runs"], env=environment, capture_output=True, text=True, check=False)
+    words = f"asterism: ASTERISM_FORMS: {source} is no asterism.Form; name one as file.py:NAME or module:NAME\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", words)
