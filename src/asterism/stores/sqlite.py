@@ -10,52 +10,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Self
 
 import msgspec
 
 from asterism.engine.kernel.journal import Record
 from asterism.engine.kernel.snapshot import Snapshot
-from asterism.engine.ports.files import FileRow
-from asterism.engine.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
-from asterism.engine.ports.store import (
-    Commit,
-    InboxRow,
-    InquiryRow,
-    ProcessRow,
-    RunRow,
-    RunStatus,
-    check_rows,
-)
-from asterism.engine.ports.tokens import TokenRow
+from asterism.engine.ports.store import Commit, InboxRow, InquiryRow, ProcessRow, RunRow, check_rows
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner
 from asterism.stores.database import open_database
 from asterism.stores.owners import FileOwners, Owners
-from asterism.stores.sqlite_due import ABANDON_RUN, ACQUIRE_RUN, RELEASE_RUN, SET_DUE, acquire_due
-from asterism.stores.sqlite_files import COPY_FILES, FORGET_FILES, add_file, list_files
-from asterism.stores.sqlite_inquiries import find_inquiries
-from asterism.stores.sqlite_logs import RunLogs, select_logs
+from asterism.stores.sqlite_due import ABANDON_RUN, ACQUIRE_RUN, RELEASE_RUN, SET_DUE, SqliteDue
+from asterism.stores.sqlite_files import SqliteFiles
+from asterism.stores.sqlite_logs import SqliteLogs
 from asterism.stores.sqlite_notices import SqliteNotices, has_ended, note_failure, note_questions, note_stuck
 from asterism.stores.sqlite_pruning import SqlitePruning
-from asterism.stores.sqlite_rows import (
-    MAX_INTEGER,
-    columns_of,
-    inbox_rows,
-    json_of,
-    marks_of,
-    packed_inquiry,
-    rows_of,
-)
+from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, inbox_rows, json_of, marks_of, packed_inquiry, rows_of
 from asterism.stores.sqlite_schedules import SqliteSchedules
-from asterism.stores.sqlite_search import list_runs, records_after
-from asterism.stores.sqlite_tokens import REVOKE_TOKEN, SELECT_TOKEN, SELECT_TOKENS, add_token, token_rows
-from asterism.stores.writer import GroupWriter, Writer
+from asterism.stores.sqlite_search import SELECT_RECORDS
+from asterism.stores.sqlite_tokens import SqliteTokens
+from asterism.stores.writer import GroupWriter, Writer, reads, writes
 
 INSERT_RUN = f"INSERT INTO runs ({columns_of(RunRow)}) VALUES ({marks_of(RunRow)}) ON CONFLICT (run) DO NOTHING"
 INSERT_ENTRY = f"INSERT INTO entries ({columns_of(Record)}, epoch) VALUES ({marks_of(Record)}, ?)"
@@ -72,7 +51,6 @@ CLOSE_INQUIRY = "UPDATE inquiries SET answer = ? WHERE inquiry = ? AND run = ? A
 FOLD_INBOX = "UPDATE inbox SET verdict = ? WHERE run = ? AND key = ? AND verdict = ''"
 
 SELECT_RUN = f"SELECT {columns_of(RunRow)} FROM runs WHERE run = ?1 AND (?2 IS NULL OR tenant = ?2)"
-SELECT_RECORDS = f"SELECT {columns_of(Record)} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
 SELECT_SNAPSHOT = f"SELECT {columns_of(Snapshot)} FROM snapshots WHERE run = ?"
 SELECT_INBOX_ROW = f"""
 SELECT {columns_of(InboxRow)} FROM inbox
@@ -85,30 +63,7 @@ WORK_POLL_S = 0.2
 """Seconds between two looks whether another process has written."""
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-Operation = Callable[Concatenate["SqliteStore", sqlite3.Connection, P], T]
-Method = Callable[Concatenate["SqliteStore", P], Coroutine[Any, Any, T]]
-
-
-def _reads(work: Operation[P, T]) -> Method[P, T]:
-
-    async def method(self: SqliteStore, /, *args: P.args, **options: P.kwargs) -> T:
-        return await self._writer.read(lambda connection: work(self, connection, *args, **options))
-
-    return method
-
-
-def _writes(work: Operation[P, T]) -> Method[P, T]:
-    # An operation raises an AsterismError before its first write
-
-    async def method(self: SqliteStore, /, *args: P.args, **options: P.kwargs) -> T:
-        return await self._writer.write(lambda connection: work(self, connection, *args, **options))
-
-    return method
-
-
-class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
+class SqliteStore(SqliteDue, SqliteLogs, SqliteFiles, SqliteTokens, SqliteSchedules, SqliteNotices, SqlitePruning):
     """A ``Store`` in a SQLite file.
 
     Use ``open``, and close it: its thread keeps the program from ending.
@@ -121,7 +76,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         self._writer = writer
         self._searcher = searcher
         self._path = path
-        self._logs = RunLogs()
+        self._log_bytes = {}
         self._work = asyncio.Event()
         self._seen_version = 0
 
@@ -154,7 +109,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         connection.executemany(INSERT_INQUIRY, [packed_inquiry(inquiry) for inquiry in opened])
         note_questions(connection, opened)
 
-    @_writes
+    @writes
     def acquire(self, connection: sqlite3.Connection, run_id: str, *, newest: int) -> int:
         seen = connection.execute("SELECT epoch, owner, version FROM runs WHERE run = ?", (run_id,)).fetchone()
         if seen is None:
@@ -168,10 +123,6 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         # this update.
         connection.execute(ACQUIRE_RUN, (self._owners.enter(), run_id))
         return int(epoch) + 1
-
-    async def acquire_due(self, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]) -> list[RunRow]:
-        acquire = functools.partial(acquire_due, owners=self._owners, limit=limit, fleets=fleets, now=now, idle_kinds=idle_kinds)
-        return await self._writer.write(acquire)
 
     async def wait_for_work(self, timeout_s: float) -> None:
         polls = max(1, math.ceil(timeout_s / self.work_poll_s))
@@ -187,7 +138,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         """Wake the task that waits for work; in a file, other processes look."""
         self._work.set()
 
-    @_reads
+    @reads
     def _has_changed(self, connection: sqlite3.Connection) -> bool:
         """Return True if another process has written since the last look."""
         before, (self._seen_version,) = self._seen_version, connection.execute("PRAGMA data_version").fetchone()
@@ -199,7 +150,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
             self._wake()
         return is_released
 
-    @_writes
+    @writes
     def _release(self, connection: sqlite3.Connection, run_id: str, epoch: int, *, force: bool, due_at: float | None, problem: str) -> bool:
         if force:
             changed = connection.execute(ABANDON_RUN, (run_id, epoch, due_at or 0.0, problem)).rowcount
@@ -233,40 +184,19 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         if ends:
             note_failure(connection, run, commit.updated_at)
 
-    @_reads
+    @reads
     def run(self, connection: sqlite3.Connection, run_id: str, *, tenant: str | None = None) -> RunRow:
         found = rows_of(RunRow, connection.execute(SELECT_RUN, (run_id, tenant)))
         if not found:
             raise RunNotFound(run_id)
-        return msgspec.structs.replace(found[0], owner=self._owners.live_owner(found[0].owner))
+        return self._shown(found)[0]
 
-    @_reads
-    def runs(
-        self,
-        connection: sqlite3.Connection,
-        *,
-        limit: int = 100,
-        status: RunStatus | None = None,
-        root: str | None = None,
-        roots_only: bool = False,
-        open_only: bool = False,
-        begins: str = "",
-    ) -> list[RunRow]:
-        found = list_runs(connection, limit, status=status, root=root, roots_only=roots_only, open_only=open_only, begins=begins)
-        return self._shown(found)
-
-    @_reads
+    @reads
     def records(self, connection: sqlite3.Connection, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         most = -1 if limit is None else min(limit, MAX_INTEGER)
         return rows_of(Record, connection.execute(SELECT_RECORDS, (run_id, min(after, MAX_INTEGER), most)))
 
-    @_reads
-    def records_after(
-        self, connection: sqlite3.Connection, cursors: Mapping[str, int], limit: int, *, tenant: str | None = None
-    ) -> list[Record]:
-        return records_after(connection, cursors, limit, tenant)
-
-    @_reads
+    @reads
     def snapshot(self, connection: sqlite3.Connection, run_id: str) -> Snapshot | None:
         return next(iter(rows_of(Snapshot, connection.execute(SELECT_SNAPSHOT, (run_id,)))), None)
 
@@ -275,7 +205,7 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
         self._wake()
         return present
 
-    @_writes
+    @writes
     def _send(self, connection: sqlite3.Connection, row: InboxRow, tenant: str | None) -> InboxRow:
         values = (row.key, row.actor, row.kind, row.body, row.at, json_of(row.permissions), row.run_id, tenant, tenant)
         if connection.execute(INSERT_INBOX, values).rowcount:
@@ -285,78 +215,24 @@ class SqliteStore(SqliteSchedules, SqliteNotices, SqlitePruning):
             raise RunNotFound(row.run_id)
         return present[0]
 
-    @_writes
+    @writes
     def mark_networked(self, connection: sqlite3.Connection, run_id: str) -> None:
         connection.execute("UPDATE runs SET via = 'network' WHERE run = (SELECT root FROM runs WHERE run = ?)", (run_id,))
 
-    @_reads
+    @reads
     def inbox(self, connection: sqlite3.Connection, runs: Sequence[str]) -> list[InboxRow]:
-        return inbox_rows(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
+        return inbox_rows(connection.execute(SELECT_INBOX, (json_of(runs),)))
 
-    @_reads
+    @reads
     def verdict(self, connection: sqlite3.Connection, run_id: str, key: str) -> str:
         found = connection.execute("SELECT verdict FROM inbox WHERE run = ? AND key = ?", (run_id, key)).fetchone()
         return str(found[0]) if found else ""
-
-    @_reads
-    def inquiries(
-        self,
-        connection: sqlite3.Connection,
-        *,
-        run_id: str | None = None,
-        root: str | None = None,
-        tenant: str | None = None,
-        open_only: bool = True,
-    ) -> list[InquiryRow]:
-        return find_inquiries(connection, run_id=run_id, root=root, tenant=tenant, open_only=open_only)
-
-    @_writes
-    def add_logs(self, connection: sqlite3.Connection, chunks: Sequence[LogChunk]) -> None:
-        self._logs.add(connection, chunks)
-
-    @_reads
-    def logs(
-        self, connection: sqlite3.Connection, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256
-    ) -> list[LogChunk]:
-        return select_logs(connection, runs, query, after, limit)
-
-    @_writes
-    def add_file(self, connection: sqlite3.Connection, row: FileRow) -> None:
-        add_file(connection, row)
-
-    @_reads
-    def files(self, connection: sqlite3.Connection, root: str | None = None) -> list[FileRow]:
-        return list_files(connection, root)
-
-    @_writes
-    def copy_files(self, connection: sqlite3.Connection, origin: str, root: str) -> None:
-        connection.execute(COPY_FILES, (origin, root))
-
-    @_writes
-    def remove_files(self, connection: sqlite3.Connection, roots: Sequence[str], *, before: float) -> None:
-        connection.execute(FORGET_FILES, (msgspec.json.encode(roots).decode(), before))
 
     async def announce_server(self, fleet: str, url: str = "", *, fleet_file: str = "") -> None:
         await asyncio.to_thread(self._owners.announce_server, fleet, url, fleet_file)
 
     async def list_processes(self) -> list[ProcessRow]:
         return await asyncio.to_thread(self._owners.list_processes)
-
-    @_writes
-    def add_token(self, connection: sqlite3.Connection, row: TokenRow) -> None:
-        add_token(connection, row)
-
-    @_reads
-    def token(self, connection: sqlite3.Connection, token_id: str) -> TokenRow | None:
-        return next(iter(token_rows(connection.execute(SELECT_TOKEN, (token_id,)))), None)
-
-    @_reads
-    def tokens(self, connection: sqlite3.Connection) -> list[TokenRow]:
-        return token_rows(connection.execute(SELECT_TOKENS))
-
-    @_writes
-    def revoke_token(self, connection: sqlite3.Connection, token_id: str, at: float) -> bool:
-        return connection.execute(REVOKE_TOKEN, (token_id, at)).rowcount > 0
 
     async def close(self) -> None:
         searcher, self._searcher = self._searcher, self._writer  # from now on, a search says that the store is closed

@@ -14,7 +14,8 @@ from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.problems import CRASHED, retry_delay_s
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_notices import note_stuck
-from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, rows_of
+from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, json_of, rows_of
+from asterism.stores.writer import Writer, reads, writes
 
 CRASH_ENTRIES = 100
 """Entries at the end of a journal in which progress before a crash is looked for."""
@@ -61,28 +62,39 @@ _SELECT_DUE = f"""
 SELECT {columns_of(RunRow)} FROM runs
 WHERE due_at IS NOT NULL AND tenant = ? AND due_at <= ? AND fleet IN (SELECT value FROM json_each(?)) AND owner = ''
 ORDER BY due_at, rowid LIMIT ?"""
+_COUNT_STUCK = "SELECT count(*) FROM runs WHERE due_at IS NOT NULL AND problem <> '' AND status <> 'ended'"
 _COUNT_OWNED = "SELECT tenant, count(*) FROM runs WHERE owner = ? AND owner <> '' AND root = run GROUP BY tenant"
 
 
-def acquire_due(
-    connection: sqlite3.Connection, owners: Owners, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]
-) -> list[RunRow]:
-    """Perform ``Store.acquire_due`` within a transaction."""
-    me = owners.enter()
-    for (owner,) in connection.execute(SELECT_OWNERS).fetchall():
-        if not owners.live_owner(owner):
-            _free_runs(connection, owner, now, idle_kinds)
-    named = msgspec.json.encode(fleets).decode()
-    tenants = [tenant for (tenant,) in connection.execute(_SELECT_DUE_TENANTS)]
-    due = {tenant: rows_of(RunRow, connection.execute(_SELECT_DUE, (tenant, now, named, min(limit, MAX_INTEGER)))) for tenant in tenants}
-    share = _fair_share(due, dict(connection.execute(_COUNT_OWNED, (me,)).fetchall()) if due else {}, limit)
-    connection.executemany(ACQUIRE_RUN, [(me, row.run_id) for row in share])
-    return [msgspec.structs.replace(row, epoch=row.epoch + 1, owner=owners.live_owner(me), due_at=None) for row in share]
+class SqliteDue:
+    """The part of ``SqliteStore`` that acquires runs that are due."""
+
+    _writer: Writer
+    _owners: Owners
+
+    @writes
+    def acquire_due(
+        self, connection: sqlite3.Connection, limit: int, *, fleets: Sequence[str], now: float, idle_kinds: Collection[str]
+    ) -> list[RunRow]:
+        me = self._owners.enter()
+        for (owner,) in connection.execute(SELECT_OWNERS).fetchall():
+            if not self._owners.live_owner(owner):
+                _free_runs(connection, owner, now, idle_kinds)
+        tenants = [tenant for (tenant,) in connection.execute(_SELECT_DUE_TENANTS)]
+        bounds = (now, json_of(fleets), min(limit, MAX_INTEGER))
+        due = {tenant: rows_of(RunRow, connection.execute(_SELECT_DUE, (tenant, *bounds))) for tenant in tenants}
+        share = _fair_share(due, dict(connection.execute(_COUNT_OWNED, (me,)).fetchall()) if due else {}, limit)
+        connection.executemany(ACQUIRE_RUN, [(me, row.run_id) for row in share])
+        return [msgspec.structs.replace(row, epoch=row.epoch + 1, owner=self._owners.live_owner(me), due_at=None) for row in share]
+
+    @reads
+    def count_stuck(self, connection: sqlite3.Connection) -> int:
+        return int(connection.execute(_COUNT_STUCK).fetchone()[0])
 
 
 def _free_runs(connection: sqlite3.Connection, owner: str, now: float, idle_kinds: Collection[str]) -> None:
     """Free the runs of a dead process; those whose work may have ended it are due after a growing delay."""
-    connection.execute(_COUNT_CRASH, (owner, msgspec.json.encode(list(idle_kinds)).decode()))
+    connection.execute(_COUNT_CRASH, (owner, json_of(list(idle_kinds))))
     for run_id, tries in connection.execute(_SELECT_CRASHED, (owner, STUCK_TRIES)).fetchall():
         connection.execute(_SET_CRASHED, (now + retry_delay_s(tries - STUCK_TRIES), CRASHED, run_id))
         note_stuck(connection, run_id, CRASHED)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 import msgspec
 
 from asterism.engine.ports.files import ROOT_BYTES, FileRow
 from asterism.errors import InvalidInput
-from asterism.stores.sqlite_rows import rows_of
+from asterism.stores.sqlite_rows import json_of, rows_of
+from asterism.stores.writer import Writer, reads, writes
 
 INSERT_FILE = "INSERT OR REPLACE INTO files (root, digest, name, media_type, size, at) VALUES (?, ?, ?, ?, ?, ?)"
 _SELECT_ALL = "SELECT root, digest, name, media_type, size, at FROM files ORDER BY at, name"
@@ -22,14 +24,26 @@ FORGET_FILES = """
 DELETE FROM files WHERE root IN (SELECT value FROM json_each(?)) OR (at < ? AND root NOT IN (SELECT run FROM runs))"""
 
 
-def list_files(connection: sqlite3.Connection, root: str | None) -> list[FileRow]:
-    """Perform ``FileRows.files``."""
-    return rows_of(FileRow, connection.execute(_SELECT_ALL) if root is None else connection.execute(_SELECT, (root,)))
+class SqliteFiles:
+    """The part of ``SqliteStore`` that holds the rows of files."""
 
+    _writer: Writer
 
-def add_file(connection: sqlite3.Connection, row: FileRow) -> None:
-    """Add a row. Raises InvalidInput if the root has too many bytes."""
-    ((size,),) = connection.execute(ROOT_SIZE, (row.root, row.digest))
-    if size + row.size > ROOT_BYTES:
-        raise InvalidInput(f"file {row.name}: with it, the files of run {row.root} would have more than {ROOT_BYTES:,} bytes")
-    connection.execute(INSERT_FILE, msgspec.structs.astuple(row))
+    @writes
+    def add_file(self, connection: sqlite3.Connection, row: FileRow) -> None:
+        ((size,),) = connection.execute(ROOT_SIZE, (row.root, row.digest))
+        if size + row.size > ROOT_BYTES:
+            raise InvalidInput(f"file {row.name}: with it, the files of run {row.root} would have more than {ROOT_BYTES:,} bytes")
+        connection.execute(INSERT_FILE, msgspec.structs.astuple(row))
+
+    @reads
+    def files(self, connection: sqlite3.Connection, root: str | None = None) -> list[FileRow]:
+        return rows_of(FileRow, connection.execute(_SELECT_ALL) if root is None else connection.execute(_SELECT, (root,)))
+
+    @writes
+    def copy_files(self, connection: sqlite3.Connection, origin: str, root: str) -> None:
+        connection.execute(COPY_FILES, (origin, root))
+
+    @writes
+    def remove_files(self, connection: sqlite3.Connection, roots: Sequence[str], *, before: float) -> None:
+        connection.execute(FORGET_FILES, (json_of(roots), before))

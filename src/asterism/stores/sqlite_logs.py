@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.engine.ports.logs import RUN_BYTES, STREAM_BYTES, LogChunk, LogQuery
-from asterism.stores.sqlite_rows import fields_of, row_of
+from asterism.engine.ports.logs import ALL_OUTPUT, RUN_BYTES, STREAM_BYTES, LogChunk, LogQuery
+from asterism.stores.sqlite_rows import json_of, rows_of
+from asterism.stores.writer import Writer, reads, writes
 
 # The seqs first: a sort of whole rows would hold their data.
 _FOUND = """
@@ -37,37 +38,37 @@ INSERT_NOTE = "INSERT INTO logs (seq, run, key, task, number, stream, position, 
 _RUNS_COUNTED = 1000
 
 
-def select_logs(connection: sqlite3.Connection, runs: Sequence[str], query: LogQuery, after: int, limit: int) -> list[LogChunk]:
-    """Return the chunks of some runs that a query asks for."""
-    values = {**msgspec.structs.asdict(query), "runs": msgspec.json.encode(runs).decode(), "after": after, "limit": limit}
-    cursor = connection.execute(_SELECT.format(_LAST if query.tail_bytes else _FIRST), values)
-    return [row_of(LogChunk, fields) for fields in fields_of(cursor)]
+class SqliteLogs:
+    """The part of ``SqliteStore`` that holds logs; it counts the bytes of each run."""
 
+    _writer: Writer
+    _log_bytes: dict[str, int]
 
-class RunLogs:
-    """Appends chunks within the transactions of a store, and counts the bytes of each run."""
+    @reads
+    def logs(
+        self, connection: sqlite3.Connection, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256
+    ) -> list[LogChunk]:
+        values = {**msgspec.structs.asdict(query), "runs": json_of(runs), "after": after, "limit": limit}
+        return rows_of(LogChunk, connection.execute(_SELECT.format(_LAST if query.tail_bytes else _FIRST), values))
 
-    def __init__(self) -> None:
-        self._sizes: dict[str, int] = {}
-
-    def add(self, connection: sqlite3.Connection, chunks: Sequence[LogChunk]) -> None:
-        """Append the chunks; then remove what is beyond the bounds."""
-        if len(self._sizes) > _RUNS_COUNTED:
-            self._sizes.clear()
+    @writes
+    def add_logs(self, connection: sqlite3.Connection, chunks: Sequence[LogChunk]) -> None:
+        if len(self._log_bytes) > _RUNS_COUNTED:
+            self._log_bytes.clear()
         streams: dict[tuple[str, str, str], int] = {}
         for it in chunks:
             fields = (it.run_id, it.key, it.task, it.number, it.stream, it.skipped, it.at, it.data)
-            if it.run_id not in self._sizes:
-                self._sizes[it.run_id] = sum(size for _, size in connection.execute(SELECT_SIZES, (it.run_id,)))
+            if it.run_id not in self._log_bytes:
+                self._log_bytes[it.run_id] = sum(size for _, size in connection.execute(SELECT_SIZES, (it.run_id,)))
             for (end,) in connection.execute(INSERT_LOG, fields).fetchall():  # none if there is no such run
                 streams[it.run_id, it.key, it.stream] = end
-                self._sizes[it.run_id] += len(it.data)
+                self._log_bytes[it.run_id] += len(it.data)
         for (run, key, stream), end in streams.items():
             if end > STREAM_BYTES:
                 half = STREAM_BYTES // 2
-                self._sizes[run] -= sum(size for (size,) in connection.execute(THIN_STREAM, (run, key, stream, half, end - half)))
+                self._log_bytes[run] -= sum(size for (size,) in connection.execute(THIN_STREAM, (run, key, stream, half, end - half)))
         for run in {run for run, _, _ in streams}:
-            if self._sizes[run] > RUN_BYTES:
+            if self._log_bytes[run] > RUN_BYTES:
                 self._thin_run(connection, run, chunks[-1].at)
 
     def _thin_run(self, connection: sqlite3.Connection, run: str, at: float) -> None:
@@ -78,7 +79,7 @@ class RunLogs:
             removed += sum(before for (before,) in connection.execute(NOTED_BEFORE, (run,)))
             connection.execute(THIN_RUN, (run, first, last))
             connection.execute(INSERT_NOTE, (first, run, removed, at))
-        self._sizes[run] = sum(size for seq, size in sizes if not first <= seq <= last)
+        self._log_bytes[run] = sum(size for seq, size in sizes if not first <= seq <= last)
 
 
 def _middle_of(sizes: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import msgspec
 from asterism.engine.ports.notices import REMOVED_AT_ONCE, STUCK_TRIES, Delivery, Notice
 from asterism.engine.ports.store import InquiryRow
 from asterism.stores.sqlite_rows import columns_of, fields_of, row_of, rows_of
-from asterism.stores.writer import Writer
+from asterism.stores.writer import Writer, reads, writes
 
 _INSERT = "INSERT INTO notices (kind, tenant, run, subject, text, at) VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_QUESTION = (
@@ -24,7 +24,6 @@ _NOTICE = columns_of(Notice)
 _INSERT_STUCK = """
 INSERT INTO notices (kind, tenant, run, subject, text, at)
 SELECT 'stuck', tenant, run, '', problem, due_at FROM runs WHERE run = ? AND root = run AND tries = ?"""
-_COUNT_STUCK = "SELECT count(*) FROM runs WHERE due_at IS NOT NULL AND problem <> '' AND status <> 'ended'"
 _UNROUTED = f"SELECT {_NOTICE} FROM notices WHERE NOT routed ORDER BY number LIMIT ?"  # noqa: S608 - our own names
 _ROUTE = "UPDATE notices SET routed = 1 WHERE number = ? AND NOT routed"
 _INSERT_DELIVERY = "INSERT INTO deliveries (notice, channel, status, tries, next_at, error) VALUES (?, ?, ?, ?, ?, ?)"
@@ -67,46 +66,36 @@ class SqliteNotices:
 
     _writer: Writer
 
-    async def count_stuck(self) -> int:
-        return await self._writer.read(lambda connection: int(connection.execute(_COUNT_STUCK).fetchone()[0]))
+    @writes
+    def add_notice(self, connection: sqlite3.Connection, notice: Notice) -> None:
+        connection.execute(_INSERT, msgspec.structs.astuple(notice)[1:])
 
-    async def add_notice(self, notice: Notice) -> None:
-        await self._writer.write(lambda connection: connection.execute(_INSERT, msgspec.structs.astuple(notice)[1:]).rowcount)
+    @reads
+    def unrouted_notices(self, connection: sqlite3.Connection, *, limit: int = 100) -> list[Notice]:
+        return rows_of(Notice, connection.execute(_UNROUTED, (limit,)))
 
-    async def unrouted_notices(self, *, limit: int = 100) -> list[Notice]:
-        return await self._writer.read(lambda connection: rows_of(Notice, connection.execute(_UNROUTED, (limit,))))
+    @writes
+    def route_notice(self, connection: sqlite3.Connection, number: int, deliveries: Sequence[Delivery]) -> None:
+        if connection.execute(_ROUTE, (number,)).rowcount:
+            connection.executemany(_INSERT_DELIVERY, [msgspec.structs.astuple(it) for it in deliveries])
 
-    async def route_notice(self, number: int, deliveries: Sequence[Delivery]) -> None:
-        await self._writer.write(lambda connection: _route(connection, number, deliveries))
+    @reads
+    def deliveries(self, connection: sqlite3.Connection, *, due_by: float, limit: int = 100) -> list[tuple[Notice, Delivery]]:
+        names = Notice.__struct_encode_fields__
+        return [
+            (
+                row_of(Notice, {name: value for name, value in row.items() if name in names}),
+                row_of(Delivery, {name: value for name, value in row.items() if name not in names}),
+            )
+            for row in fields_of(connection.execute(_DELIVERIES, (due_by, limit)))
+        ]
 
-    async def deliveries(self, *, due_by: float, limit: int = 100) -> list[tuple[Notice, Delivery]]:
-        return await self._writer.read(lambda connection: _deliveries(connection, due_by, limit))
-
-    async def replace_delivery(self, row: Delivery, *, before: Delivery) -> bool:
+    @writes
+    def replace_delivery(self, connection: sqlite3.Connection, row: Delivery, *, before: Delivery) -> bool:
         fields = (*msgspec.structs.astuple(row), *msgspec.structs.astuple(before)[2:])
-        return await self._writer.write(lambda connection: connection.execute(_REPLACE, fields).rowcount > 0)
+        return connection.execute(_REPLACE, fields).rowcount > 0
 
-    async def remove_notices(self, *, before: float) -> None:
-        await self._writer.write(lambda connection: _remove(connection, before))
-
-
-def _route(connection: sqlite3.Connection, number: int, deliveries: Sequence[Delivery]) -> None:
-    if connection.execute(_ROUTE, (number,)).rowcount:
-        connection.executemany(_INSERT_DELIVERY, [msgspec.structs.astuple(it) for it in deliveries])
-
-
-def _remove(connection: sqlite3.Connection, before: float) -> None:
-    connection.execute(_REMOVE_DELIVERIES, (before,))
-    connection.execute(_REMOVE, (before,))
-
-
-def _deliveries(connection: sqlite3.Connection, due_by: float, limit: int) -> list[tuple[Notice, Delivery]]:
-    found = fields_of(connection.execute(_DELIVERIES, (due_by, limit)))
-    names = Notice.__struct_encode_fields__
-    return [
-        (
-            row_of(Notice, {name: value for name, value in row.items() if name in names}),
-            row_of(Delivery, {name: value for name, value in row.items() if name not in names}),
-        )
-        for row in found
-    ]
+    @writes
+    def remove_notices(self, connection: sqlite3.Connection, *, before: float) -> None:
+        connection.execute(_REMOVE_DELIVERIES, (before,))
+        connection.execute(_REMOVE, (before,))

@@ -9,13 +9,12 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 
-import msgspec
-
 from asterism.errors import Refused
 from asterism.stores.database import empty_log
 from asterism.stores.owners import Owners
 from asterism.stores.sqlite_due import SELECT_OWNERS
 from asterism.stores.sqlite_notices import DELETE_DELIVERIES
+from asterism.stores.sqlite_rows import json_of
 from asterism.stores.sqlite_search import SqliteSearch
 from asterism.stores.writer import Writer
 
@@ -48,7 +47,7 @@ class SqlitePruning(SqliteSearch):
     ) -> int:
         if keep_bytes is not None and await self._writer.read(_used_bytes) > keep_bytes:
             _check_open_bytes(await self._search(lambda connection: _open_bytes(connection, self._owners)), keep_bytes)
-        pruned, count, named = 0, -1, msgspec.json.encode(outcomes).decode()
+        pruned, count, named = 0, -1, json_of(outcomes)
         while count:  # bounded: each round deletes runs, or is the last
             most = AT_A_TIME if limit is None else min(AT_A_TIME, limit - pruned)
             count = await self._writer.write(
@@ -83,7 +82,7 @@ def _prune(
 
 def _living(connection: sqlite3.Connection, owners: Owners) -> str:
     # A process that was killed between a run's last entry and its release is still its owner in the database.
-    return msgspec.json.encode([owner for (owner,) in connection.execute(SELECT_OWNERS) if owners.live_owner(owner)]).decode()
+    return json_of([owner for (owner,) in connection.execute(SELECT_OWNERS) if owners.live_owner(owner)])
 
 
 def _check_open_bytes(open_bytes: int, keep_bytes: int) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from asterism.engine.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
 from asterism.errors import InvalidInput
 from asterism.stores.sqlite_rows import columns_of, fields_of, json_of, marks_of, of_json, row_of, rows_of
-from asterism.stores.writer import Writer
+from asterism.stores.writer import Writer, reads, writes
 
 _COLUMNS = columns_of(Schedule)
 _INSERT = f"INSERT INTO schedules ({_COLUMNS}) VALUES ({marks_of(Schedule)}) ON CONFLICT DO NOTHING"  # noqa: S608 - our own names
@@ -45,48 +45,51 @@ class SqliteSchedules:
 
     _writer: Writer
 
-    async def add_schedule(self, row: Schedule) -> None:
-        await self._writer.write(lambda connection: _add(connection, row))
+    @writes
+    def add_schedule(self, connection: sqlite3.Connection, row: Schedule) -> None:
+        if not connection.execute(_INSERT, _fields(row)).rowcount:
+            raise InvalidInput(f"there is a schedule {row.name!r} already; remove it first, or choose another name")
 
-    async def replace_schedule(self, row: Schedule, *, before: Schedule, firings: Sequence[Firing] = ()) -> bool:
-        return await self._writer.write(lambda connection: _replace(connection, row, before, firings))
+    @writes
+    def replace_schedule(self, connection: sqlite3.Connection, row: Schedule, *, before: Schedule, firings: Sequence[Firing] = ()) -> bool:
+        if _rows(connection, before.tenant, before.name, None) != [before]:
+            return False
+        connection.execute(_REPLACE, _fields(row))
+        connection.executemany(_INSERT_FIRING, [msgspec.structs.astuple(it) for it in firings])
+        connection.execute(_THIN, (row.tenant, row.name, MAX_FIRINGS))
+        return True
 
-    async def remove_schedule(self, tenant: str, name: str) -> bool:
-        return await self._writer.write(lambda connection: _remove(connection, tenant, name))
+    @writes
+    def remove_schedule(self, connection: sqlite3.Connection, tenant: str, name: str) -> bool:
+        connection.execute(_DELETE_FIRINGS, (tenant, name))
+        return connection.execute(_DELETE, (tenant, name)).rowcount > 0
 
-    async def schedules(self, tenant: str | None = None, *, name: str | None = None, due_by: float | None = None) -> list[Schedule]:
-        return await self._writer.read(lambda connection: _rows(connection, tenant, name, due_by))
+    @reads
+    def schedules(
+        self, connection: sqlite3.Connection, tenant: str | None = None, *, name: str | None = None, due_by: float | None = None
+    ) -> list[Schedule]:
+        return _rows(connection, tenant, name, due_by)
 
-    async def settle_firing(self, firing: Firing) -> None:
-        await self._writer.write(lambda connection: connection.execute(_SETTLE, msgspec.structs.astuple(firing)).rowcount)
+    @writes
+    def settle_firing(self, connection: sqlite3.Connection, firing: Firing) -> None:
+        connection.execute(_SETTLE, msgspec.structs.astuple(firing))
 
-    async def firings(
-        self, tenant: str | None = None, schedule: str | None = None, *, status: FiringStatus | None = None, limit: int = 100
+    @reads
+    def firings(
+        self,
+        connection: sqlite3.Connection,
+        tenant: str | None = None,
+        schedule: str | None = None,
+        *,
+        status: FiringStatus | None = None,
+        limit: int = 100,
     ) -> list[Firing]:
         query = _SELECT_DUE if status == "due" else _SELECT_FIRINGS
-        return await self._writer.read(lambda connection: rows_of(Firing, connection.execute(query, (tenant, schedule, status, limit))))
+        return rows_of(Firing, connection.execute(query, (tenant, schedule, status, limit)))
 
-    async def last_firings(self, tenant: str | None = None) -> list[LastFiring]:
-        return await self._writer.read(lambda connection: rows_of(LastFiring, connection.execute(_SELECT_LAST, (tenant,))))
-
-
-def _add(connection: sqlite3.Connection, row: Schedule) -> None:
-    if not connection.execute(_INSERT, _fields(row)).rowcount:
-        raise InvalidInput(f"there is a schedule {row.name!r} already; remove it first, or choose another name")
-
-
-def _replace(connection: sqlite3.Connection, row: Schedule, before: Schedule, firings: Sequence[Firing]) -> bool:
-    if _rows(connection, before.tenant, before.name, None) != [before]:
-        return False
-    connection.execute(_REPLACE, _fields(row))
-    connection.executemany(_INSERT_FIRING, [msgspec.structs.astuple(it) for it in firings])
-    connection.execute(_THIN, (row.tenant, row.name, MAX_FIRINGS))
-    return True
-
-
-def _remove(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    connection.execute(_DELETE_FIRINGS, (tenant, name))
-    return connection.execute(_DELETE, (tenant, name)).rowcount > 0
+    @reads
+    def last_firings(self, connection: sqlite3.Connection, tenant: str | None = None) -> list[LastFiring]:
+        return rows_of(LastFiring, connection.execute(_SELECT_LAST, (tenant,)))
 
 
 def _rows(connection: sqlite3.Connection, tenant: str | None, name: str | None, due_by: float | None) -> list[Schedule]:

@@ -1,4 +1,4 @@
-"""Search the runs of the store in SQLite, and read the new records of several runs at once."""
+"""Search the runs and questions of the store in SQLite, and read the new records of several runs at once."""
 
 # ruff: noqa: S608 - a query is made of our own names; values are parameters
 
@@ -13,12 +13,11 @@ from typing import TypeVar
 import msgspec
 
 from asterism.engine.kernel.journal import Record
-from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow, WorkSummary, read_run_cursor
+from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow, RunStatus, WorkSummary, read_inquiry_cursor, read_run_cursor
 from asterism.stores.database import open_reader
 from asterism.stores.owners import Owners
-from asterism.stores.sqlite_inquiries import page_of_inquiries
-from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, rows_of, where_of
-from asterism.stores.writer import GroupWriter, Writer
+from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, inquiry_rows, json_of, rows_of, where_of
+from asterism.stores.writer import GroupWriter, Writer, reads
 
 T = TypeVar("T")
 
@@ -56,17 +55,21 @@ _BEGINS = """rowid IN (
 )"""
 _SELECT_GROWN = """
 SELECT run, value FROM json_each(?1) JOIN runs ON run = key WHERE seq > value AND (?2 IS NULL OR tenant = ?2) ORDER BY run LIMIT ?3"""
-_SELECT_RECORDS = f"SELECT {columns_of(Record)} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
+SELECT_RECORDS = f"SELECT {columns_of(Record)} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
+_OF_A_RUN = "run = :run"
+_OF_A_TREE = "run IN (SELECT run FROM runs WHERE root = :root)"
+_OF_A_TENANT = "tenant = :tenant"
 
 
 class SqliteSearch:
-    """The part of ``SqliteStore`` that looks at all runs.
+    """The part of ``SqliteStore`` that lists and searches runs and questions.
 
-    It has a connection and a thread of its own, so that appends do not wait for a search.
+    What looks at all runs has a connection and a thread of its own, so that appends do not wait for it.
     """
 
     _path: Path
     _owners: Owners
+    _writer: Writer
     _searcher: Writer | None
 
     async def find_runs(self, query: RunQuery, *, after: str = "", limit: int = 100) -> list[RunRow]:
@@ -75,10 +78,59 @@ class SqliteSearch:
     async def find_inquiries(
         self, *, root: str | None = None, tenant: str | None = None, after: str = "", limit: int = 100
     ) -> list[InquiryRow]:
-        return await self._search(lambda connection: page_of_inquiries(connection, root=root, tenant=tenant, after=after, limit=limit))
+        return await self._search(lambda connection: _page_of_inquiries(connection, root, tenant, after, limit))
 
     async def summarize_work(self, *, now: float, limit: int = 3) -> WorkSummary:
         return await self._search(lambda connection: _summary(connection, self._owners, now, limit))
+
+    @reads
+    def runs(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        limit: int = 100,
+        status: RunStatus | None = None,
+        root: str | None = None,
+        roots_only: bool = False,
+        open_only: bool = False,
+        begins: str = "",
+    ) -> list[RunRow]:
+        conditions = {
+            "status = :status": status is not None,
+            "root = :root": root is not None,
+            "root = run": roots_only,
+            "status <> 'ended'": open_only,
+            _BEGINS: bool(begins),
+        }
+        query = f"SELECT {columns_of(RunRow)} FROM runs WHERE {where_of(conditions)} ORDER BY created_at DESC, rowid DESC LIMIT :limit"
+        last = f"{begins}{chr(sys.maxunicode)}"
+        values = {"status": status, "root": root, "begins": begins, "last": last, "limit": min(limit, MAX_INTEGER)}
+        return self._shown(rows_of(RunRow, connection.execute(query, values)))
+
+    @reads
+    def records_after(
+        self, connection: sqlite3.Connection, cursors: Mapping[str, int], limit: int, *, tenant: str | None = None
+    ) -> list[Record]:
+        known = {run: min(seq, MAX_INTEGER) for run, seq in cursors.items()}
+        grown = connection.execute(_SELECT_GROWN, (json_of(known), tenant, limit)).fetchall()
+        found: list[Record] = []
+        for run, seq in grown:
+            found += rows_of(Record, connection.execute(SELECT_RECORDS, (run, seq, max(1, limit // len(grown)))))
+        return found
+
+    @reads
+    def inquiries(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        run_id: str | None = None,
+        root: str | None = None,
+        tenant: str | None = None,
+        open_only: bool = True,
+    ) -> list[InquiryRow]:
+        where = _conditions(run_id=run_id, root=root, tenant=tenant, open_only=open_only)
+        query = f"SELECT {columns_of(InquiryRow)} FROM inquiries WHERE {where} ORDER BY rowid"
+        return inquiry_rows(connection.execute(query, {"run": run_id, "root": root, "tenant": tenant}))
 
     async def _search(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._searcher is None:
@@ -117,7 +169,7 @@ def _find_runs(connection: sqlite3.Connection, query: RunQuery, after: str, limi
 
 def _summary(connection: sqlite3.Connection, owners: Owners, now: float, limit: int) -> WorkSummary:
     driven = {owner: number for owner, number in connection.execute(_COUNT_DRIVEN) if owners.live_owner(owner)}
-    values = {"now": now, "living": msgspec.json.encode(list(driven)).decode(), "limit": limit}
+    values = {"now": now, "living": json_of(list(driven)), "limit": limit}
     counts = dict(connection.execute(_COUNT_WORK, values).fetchall())
     oldest = {kind: [run for (run,) in connection.execute(_SELECT_OLDEST, {**values, "kind": kind})] for kind in counts}
     unrouted, unsent, failed, error = connection.execute(_COUNT_MESSAGES).fetchone()
@@ -125,27 +177,23 @@ def _summary(connection: sqlite3.Connection, owners: Owners, now: float, limit: 
     return WorkSummary(counts=counts, driven_by=driven_by, oldest=oldest, unrouted=unrouted, unsent=unsent, failed=failed, error=error)
 
 
-def list_runs(
-    connection: sqlite3.Connection, limit: int, *, status: str | None, root: str | None, roots_only: bool, open_only: bool, begins: str
-) -> list[RunRow]:
-    """Perform ``Store.runs``; the owners are not in words yet."""
+def _page_of_inquiries(connection: sqlite3.Connection, root: str | None, tenant: str | None, after: str, limit: int) -> list[InquiryRow]:
+    """Perform ``Store.find_inquiries``."""
+    at, inquiry_id = read_inquiry_cursor(after)
+    where = _conditions(root=root, tenant=tenant, open_only=True) + " AND (asked_at, inquiry) > (:at, :after)"
+    index = "inquiries_by_time" if tenant is None else "inquiries_of_a_tenant"
+    by = "" if root is not None else f"INDEXED BY {index}"  # SQLite would else sort all open questions
+    query = f"SELECT {columns_of(InquiryRow)} FROM inquiries {by} WHERE {where} ORDER BY asked_at, inquiry LIMIT :limit"
+    values = {"root": root, "tenant": tenant, "at": at, "after": inquiry_id, "limit": min(limit, MAX_INTEGER)}
+    return inquiry_rows(connection.execute(query, values))
+
+
+def _conditions(*, run_id: str | None = None, root: str | None, tenant: str | None, open_only: bool) -> str:
+    few = run_id is not None or root is not None
     conditions = {
-        "status = :status": status is not None,
-        "root = :root": root is not None,
-        "root = run": roots_only,
-        "status <> 'ended'": open_only,
-        _BEGINS: bool(begins),
+        _OF_A_RUN: run_id is not None,
+        _OF_A_TREE: root is not None,
+        _OF_A_TENANT: tenant is not None,
+        "+answer = ''" if few else "answer = ''": open_only,  # the index of all open questions is for all of them
     }
-    query = f"SELECT {columns_of(RunRow)} FROM runs WHERE {where_of(conditions)} ORDER BY created_at DESC, rowid DESC LIMIT :limit"
-    values = {"status": status, "root": root, "begins": begins, "last": f"{begins}{chr(sys.maxunicode)}", "limit": min(limit, MAX_INTEGER)}
-    return rows_of(RunRow, connection.execute(query, values))
-
-
-def records_after(connection: sqlite3.Connection, cursors: Mapping[str, int], limit: int, tenant: str | None) -> list[Record]:
-    """Perform ``Store.records_after``."""
-    known = {run: min(seq, MAX_INTEGER) for run, seq in cursors.items()}
-    grown = connection.execute(_SELECT_GROWN, (msgspec.json.encode(known).decode(), tenant, limit)).fetchall()
-    found: list[Record] = []
-    for run, seq in grown:
-        found += rows_of(Record, connection.execute(_SELECT_RECORDS, (run, seq, max(1, limit // len(grown)))))
-    return found
+    return where_of(conditions)

@@ -18,9 +18,9 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
 from asterism.stores.database import unavailable
@@ -56,6 +56,34 @@ class Writer(Protocol):
     async def close(self) -> None:
         """Perform what waits, then release the connection. It may be repeated."""
         ...
+
+
+class Writing(Protocol):
+    """A store, or a part of one, with its writer."""
+
+    _writer: Writer
+
+
+P = ParamSpec("P")
+S = TypeVar("S", bound=Writing)
+
+
+def reads(work: Callable[Concatenate[S, sqlite3.Connection, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Return the method of a store whose writer performs an operation that only reads."""
+
+    async def method(self: S, /, *args: P.args, **options: P.kwargs) -> T:
+        return await self._writer.read(lambda connection: work(self, connection, *args, **options))
+
+    return method
+
+
+def writes(work: Callable[Concatenate[S, sqlite3.Connection, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Return the method of a store whose writer performs an operation; it raises an AsterismError before its first write."""
+
+    async def method(self: S, /, *args: P.args, **options: P.kwargs) -> T:
+        return await self._writer.write(lambda connection: work(self, connection, *args, **options))
+
+    return method
 
 
 class Transactions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,7 @@ from typing import Any
 import pytest
 
 from asterism.stores.database import open_database
-from asterism.stores.sqlite_files import list_files
-from asterism.stores.sqlite_inquiries import find_inquiries, page_of_inquiries
-from asterism.stores.sqlite_search import list_runs
+from asterism.stores.memory import MemoryDatabase, MemoryStore
 
 
 class Explained(sqlite3.Connection):
@@ -20,8 +19,17 @@ class Explained(sqlite3.Connection):
     plan: str = ""
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        self.plan = "; ".join(row[3] for row in super().execute(f"EXPLAIN QUERY PLAN {sql}", parameters))
+        if sql.lstrip().startswith("SELECT"):
+            self.plan = "; ".join(row[3] for row in super().execute(f"EXPLAIN QUERY PLAN {sql}", parameters))
         return super().execute(sql, parameters)
+
+
+def explained(folder: Path) -> tuple[Explained, MemoryStore]:
+    """Return a store over a database in this folder, with its connection."""
+    path = folder / "runs.db"
+    open_database(path, create=True).close()
+    connection = sqlite3.connect(path, factory=Explained, isolation_level=None)
+    return connection, MemoryStore(MemoryDatabase(connection, path))
 
 
 @pytest.mark.parametrize(
@@ -34,15 +42,10 @@ class Explained(sqlite3.Connection):
         ({"tenant": "t"}, "inquiries_open (answer=?)"),
     ],
 )
-def test_open_questions_are_read_by_an_index(tmp_path: Path, named: dict[str, str], index: str) -> None:
-    open_database(tmp_path / "runs.db", create=True).close()
-    connection = sqlite3.connect(tmp_path / "runs.db", factory=Explained)
-    try:
-        asked: dict[str, Any] = {"run_id": None, "root": None, "tenant": None, **named}
-        assert find_inquiries(connection, **asked, open_only=True) == []
-        assert connection.plan.startswith(f"SEARCH inquiries USING INDEX {index}")
-    finally:
-        connection.close()
+def test_open_questions_are_read_by_an_index(tmp_path: Path, named: dict[str, Any], index: str) -> None:
+    connection, store = explained(tmp_path)
+    assert asyncio.run(store.inquiries(**named)) == []
+    assert connection.plan.startswith(f"SEARCH inquiries USING INDEX {index}")
 
 
 @pytest.mark.parametrize(
@@ -54,40 +57,27 @@ def test_open_questions_are_read_by_an_index(tmp_path: Path, named: dict[str, st
     ],
 )
 def test_a_page_of_open_questions_is_read_by_an_index(tmp_path: Path, root: str | None, tenant: str | None, index: str) -> None:
-    open_database(tmp_path / "runs.db", create=True).close()
-    connection = sqlite3.connect(tmp_path / "runs.db", factory=Explained)
-    try:
-        assert page_of_inquiries(connection, root=root, tenant=tenant, after="", limit=100) == []
-        assert connection.plan.startswith(f"SEARCH inquiries USING INDEX {index}")
-        assert ("TEMP B-TREE FOR ORDER BY" in connection.plan) == (root is not None)
-    finally:
-        connection.close()
+    connection, store = explained(tmp_path)
+    assert asyncio.run(store.find_inquiries(root=root, tenant=tenant)) == []
+    assert connection.plan.startswith(f"SEARCH inquiries USING INDEX {index}")
+    assert ("TEMP B-TREE FOR ORDER BY" in connection.plan) == (root is not None)
 
 
 def test_runs_are_read_by_an_index(tmp_path: Path) -> None:
     """B5."""
-    open_database(tmp_path / "runs.db", create=True).close()
-    connection = sqlite3.connect(tmp_path / "runs.db", factory=Explained)
-    try:
-        how: dict[str, Any] = {"status": None, "root": None, "roots_only": False, "open_only": False, "begins": ""}
-        assert list_runs(connection, 1000, **how | {"root": "r"}) == []
-        assert connection.plan.startswith("SEARCH runs USING INDEX runs_of_a_tree (root=?)")
-        assert list_runs(connection, 100, **how | {"roots_only": True}) == []
-        assert connection.plan == "SCAN runs USING INDEX runs_newest"
-        assert list_runs(connection, 100, **how | {"open_only": True, "roots_only": True}) == []
-        assert connection.plan == "SCAN runs USING INDEX runs_open"
-        assert list_runs(connection, 100, **how | {"begins": "r", "roots_only": True}) == []
-        assert "SCAN runs" not in connection.plan
-        assert connection.plan.startswith("SEARCH runs USING INTEGER PRIMARY KEY (rowid=?)")
-    finally:
-        connection.close()
+    connection, store = explained(tmp_path)
+    assert asyncio.run(store.runs(limit=1000, root="r")) == []
+    assert connection.plan.startswith("SEARCH runs USING INDEX runs_of_a_tree (root=?)")
+    assert asyncio.run(store.runs(limit=100, roots_only=True)) == []
+    assert connection.plan == "SCAN runs USING INDEX runs_newest"
+    assert asyncio.run(store.runs(limit=100, open_only=True, roots_only=True)) == []
+    assert connection.plan == "SCAN runs USING INDEX runs_open"
+    assert asyncio.run(store.runs(limit=100, begins="r", roots_only=True)) == []
+    assert "SCAN runs" not in connection.plan
+    assert connection.plan.startswith("SEARCH runs USING INTEGER PRIMARY KEY (rowid=?)")
 
 
 def test_the_files_of_a_tree_are_read_by_an_index(tmp_path: Path) -> None:
-    open_database(tmp_path / "runs.db", create=True).close()
-    connection = sqlite3.connect(tmp_path / "runs.db", factory=Explained)
-    try:
-        assert list_files(connection, "r") == []
-        assert connection.plan.startswith("SEARCH files USING PRIMARY KEY (root=?)")
-    finally:
-        connection.close()
+    connection, store = explained(tmp_path)
+    assert asyncio.run(store.files("r")) == []
+    assert connection.plan.startswith("SEARCH files USING PRIMARY KEY (root=?)")
