@@ -56,9 +56,6 @@ _BEGINS = """rowid IN (
 _SELECT_GROWN = """
 SELECT run, value FROM json_each(?1) JOIN runs ON run = key WHERE seq > value AND (?2 IS NULL OR tenant = ?2) ORDER BY run LIMIT ?3"""
 SELECT_RECORDS = f"SELECT {columns_of(Record)} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
-_OF_A_RUN = "run = :run"
-_OF_A_TREE = "run IN (SELECT run FROM runs WHERE root = :root)"
-_OF_A_TENANT = "tenant = :tenant"
 
 
 class SqliteSearch:
@@ -149,20 +146,8 @@ def _find_runs(connection: sqlite3.Connection, query: RunQuery, after: str, limi
     if query.created_before is not None and query.created_before <= at:
         at, run_id = query.created_before, ""
     text = query.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    values = {
-        "at": at,
-        "after": run_id,
-        "from": query.created_from or 0.0,
-        "roots_only": query.roots_only,
-        "open_only": query.open_only,
-        "actor": query.actor,
-        "outcome": query.outcome,
-        "tenant": query.tenant,
-        "status": query.status,
-        "machine": query.machine,
-        "text": text,
-        "limit": min(limit, MAX_INTEGER),
-    }
+    place = {"at": at, "after": run_id, "from": query.created_from or 0.0, "limit": min(limit, MAX_INTEGER)}
+    values = {**msgspec.structs.asdict(query), "text": text, **place}
     others = "".join(f"{column} = :{column} AND " for column in ("actor", "outcome") if values[column])
     return rows_of(RunRow, connection.execute(_FIND_RUNS.replace("WHERE (", f"WHERE {others}(", 1), values))
 
@@ -190,10 +175,11 @@ def _page_of_inquiries(connection: sqlite3.Connection, root: str | None, tenant:
 
 def _conditions(*, run_id: str | None = None, root: str | None, tenant: str | None, open_only: bool) -> str:
     few = run_id is not None or root is not None
-    conditions = {
-        _OF_A_RUN: run_id is not None,
-        _OF_A_TREE: root is not None,
-        _OF_A_TENANT: tenant is not None,
-        "+answer = ''" if few else "answer = ''": open_only,  # the index of all open questions is for all of them
-    }
-    return where_of(conditions)
+    return where_of(
+        {
+            "run = :run": run_id is not None,
+            "run IN (SELECT run FROM runs WHERE root = :root)": root is not None,
+            "tenant = :tenant": tenant is not None,
+            "+answer = ''" if few else "answer = ''": open_only,  # the index of all open questions is for all of them
+        }
+    )
