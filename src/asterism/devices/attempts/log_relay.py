@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable
 
-from asterism.devices.attempts.masking import Masker
+from asterism.devices.attempts.secrets import Masker
 from asterism.devices.attempts.task_log import AttemptLog
 from asterism.engine.ports.logs import Stream
 

@@ -14,8 +14,7 @@ from typing import Self
 
 import msgspec
 
-from asterism.devices.attempts.masking import Masker, masked
-from asterism.devices.attempts.secrets import check_result
+from asterism.devices.attempts.secrets import Masker, check_result, masked
 from asterism.engine.ports.logs import LogChunk, LogStore, Stream
 from asterism.errors import StoreUnavailable
 

@@ -20,9 +20,8 @@ from pathlib import Path
 import msgspec
 
 from asterism.devices.attempts.log_relay import LogReader, RateLimit
-from asterism.devices.attempts.masking import found_in
 from asterism.devices.attempts.processes import ProcessGroup
-from asterism.devices.attempts.secrets import hidden, known_secrets
+from asterism.devices.attempts.secrets import found_in, hidden, known_secrets
 from asterism.devices.attempts.task_log import CURRENT
 from asterism.devices.attempts.worker_protocol import (
     DescribeSkills,

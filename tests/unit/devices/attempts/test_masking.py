@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.devices.attempts.masking import MASK, Masker, found_in, masked
+from asterism.devices.attempts.secrets import MASK, Masker, found_in, masked
 
 PARTS = st.lists(st.text(alphabet="abc", min_size=1, max_size=40), max_size=8)
 SECRETS = st.lists(st.text(alphabet="abc", min_size=3, max_size=7), min_size=1, max_size=3)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.kinds.a2a import files as a2a_files
+from asterism.devices.kinds.a2a import content as a2a_files
 from asterism.devices.port import AttemptResult
 from asterism.engine.kernel.backoff import Backoff
 from tests.support.a2a_process import AgentProcess

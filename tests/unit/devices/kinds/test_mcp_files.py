@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asterism.devices.kinds import remote
-from asterism.devices.kinds.mcp import files as mcp_files
+from asterism.devices.kinds.mcp import results as mcp_files
 from asterism.devices.kinds.mcp.tools import content_form
 from asterism.devices.port import AttemptError, AttemptResult
 from tests.support.attempt_files import TestFiles

@@ -20,7 +20,7 @@ from a2a.types import AgentCard, Message, StreamResponse, Task, TaskState
 from asterism.constellation.model.task import ErrorCode
 from asterism.devices.kinds.a2a import content
 from asterism.devices.kinds.a2a.client import Agent, AgentError, InvalidAnswer, NotCancelable, UnknownTask, fetch_card, own_headers
-from asterism.devices.kinds.a2a.files import parts_of, with_files
+from asterism.devices.kinds.a2a.content import parts_of, with_files
 from asterism.devices.kinds.a2a.http import http_client
 from asterism.devices.kinds.addresses import Addresses
 from asterism.devices.kinds.remote import ConnectedDevice, one_line, secret_names

@@ -2,7 +2,7 @@
 
 ``kind`` opens such devices from their fleet entries. ``device`` keeps the skills that
 the server has now (``tools``), and performs attempts: ``calls`` makes calls, ``leg`` performs one
-leg of an attempt, ``questions`` translates what a server asks, ``results`` what it returns, and
-``files`` the files of both sides. ``tasks`` (``task_messages``) follows the calls that a server makes
+leg of an attempt, ``questions`` translates what a server asks, and ``results`` what it
+returns, with the files of both sides. ``tasks`` (``task_messages``) follows the calls that a server makes
 tasks. ``server`` (``transport``) connects to servers, also for loops.
 """

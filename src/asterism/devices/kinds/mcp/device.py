@@ -20,10 +20,9 @@ from mcp import MCPError
 
 from asterism.devices.attempts.processes import WorkerLedger
 from asterism.devices.kinds.mcp.calls import HeldCalls, McpConnection
-from asterism.devices.kinds.mcp.files import with_contents
 from asterism.devices.kinds.mcp.leg import Leg
 from asterism.devices.kinds.mcp.questions import LegState
-from asterism.devices.kinds.mcp.results import error_of, refusal_of, result_of
+from asterism.devices.kinds.mcp.results import error_of, refusal_of, result_of, with_contents
 from asterism.devices.kinds.mcp.server import CONNECT_S, ConnectionEnding, McpEntry, ServerAddress, listed_tools, open_client
 from asterism.devices.kinds.mcp.task_messages import CreatedTask, TasksExtension
 from asterism.devices.kinds.mcp.tasks import GRACE_S, FollowedTask, poll_interval_s, stop_task
