@@ -23,12 +23,12 @@ from asterism.constellation.machine.retry import FAILED
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import parse_plan
-from asterism.constellation.model.edits import Refusal
 from asterism.constellation.model.task import ErrorCode, TaskError, TaskStar, TaskStatus
 from asterism.engine.control.run_control import Answered, AskPerson, Forked, Verb
 from asterism.engine.kernel.machine import Effect, Machine
 from asterism.engine.kernel.permissions import ALL, Permissions
 from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.kernel.refusal import Refusal
 from asterism.engine.kernel.run import Run
 from asterism.testing.invariants import life_without_schedule
 from tests.support.machine_harness import MachineHarness

@@ -17,11 +17,13 @@ from asterism.constellation.model.fan_out import MAX_ITEMS, MAX_ITEMS_OF_RUN, It
 from asterism.constellation.model.references import MissingReference
 from asterism.constellation.model.resolution import items_of, names_errors
 from asterism.constellation.model.specs import unstarted
-from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus, text_of
+from asterism.constellation.model.task import SETTLED, TaskError, TaskStar, TaskStatus, text_of
 from asterism.engine.kernel.machine import Event, StepContext
 from asterism.engine.kernel.phrase import Phrase, phrase
 
 _FAILED = (TaskStatus.FAILED, TaskStatus.CANCELLED)
+_COUNTED = {status: status.lower() for status in SETTLED}
+"""Field of ``ItemCounts`` for each status in which an item has ended."""
 STOPS_QUEUED = 7
 """Rules from which on a failure also stops the items that wait for a place of their device."""
 NAMED_ITEMS = 3
@@ -117,15 +119,7 @@ def count(schedule: TaskSchedule, item: TaskStar, context: StepContext) -> ItemC
     counts = _counts(schedule.constellation.tasks[item.item_of])
     context.touched["task", item.item_of] = None
     counts.under_way -= item.became_pending_at > 0
-    match item.status:
-        case TaskStatus.COMPLETED:
-            counts.completed += 1
-        case TaskStatus.FAILED:
-            counts.failed += 1
-        case TaskStatus.CANCELLED:
-            counts.cancelled += 1
-        case _:
-            counts.skipped += 1
+    setattr(counts, _COUNTED[item.status], getattr(counts, _COUNTED[item.status]) + 1)
     return counts
 
 
@@ -166,10 +160,8 @@ def reopen(schedule: TaskSchedule, task: TaskStar, named: Container[int] | None,
         move_task(schedule, task, FannedOut(total=counts.total), context)
         task.items, counts.under_way = counts, 0
     counts.stopped = False
-    counts.completed = sum(item.status is TaskStatus.COMPLETED for item in items)
-    counts.failed = sum(item.status is TaskStatus.FAILED for item in items)
-    counts.cancelled = sum(item.status is TaskStatus.CANCELLED for item in items)
-    counts.skipped = sum(item.status is TaskStatus.SKIPPED for item in items)
+    for status, field in _COUNTED.items():
+        setattr(counts, field, sum(item.status is status for item in items))
     context.touched["task", task.task_id] = None
     _release(schedule, task, counts, context)
 

@@ -7,7 +7,7 @@ too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -44,7 +44,6 @@ from asterism.constellation.model.edits import (
     BuildConstellation,
     Edit,
     EditRefused,
-    Refusal,
     parse_action,
     parse_actions,
     with_index,
@@ -60,6 +59,7 @@ from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.kernel.refusal import Refusal
 from asterism.errors import Refused
 
 START, CONTINUE = ConstellationAgentStatus.START, ConstellationAgentStatus.CONTINUE
@@ -75,6 +75,21 @@ NOTES_JOINED = 7
 """Rules version since which the notes of one step are recorded together; before, only the first ones were."""
 
 
+class _Author(NamedTuple):
+    """Who has written edits.
+
+    Attributes:
+        exact: True if skills must be named exactly.
+        is_foreign: True if the edits came over the network or from a model.
+    """
+
+    exact: bool = False
+    is_foreign: bool = True
+
+
+_PLANNER = _Author()
+
+
 # -- creation --------------------------------------------------------------------------------------
 
 
@@ -87,7 +102,7 @@ def drafted(memory: ConstellationMemory, plan: PlanDocument, context: StepContex
     generation = memory.restarts
     plan = msgspec.structs.replace(plan, params={}) if memory.params else plan
     constellation = TaskConstellation(plan.constellation_id or f"{context.run_id}-g{generation}", plan.name, generation=generation)
-    _checked(memory, constellation, [BuildConstellation(plan=plan)], context, is_foreign=is_foreign)
+    _checked(memory, constellation, [BuildConstellation(plan=plan)], context, _Author(is_foreign=is_foreign))
     return constellation
 
 
@@ -148,7 +163,7 @@ def take_creation(
             memory.summary = event.result
             begin(memory, constellation, context, is_foreign=is_foreign)
             return CONTINUE
-    why = phrase("plan_refused", **msgspec.structs.asdict(refusal))
+    why = phrase("plan_refused", code=refusal.code, what=refusal.what, why=refusal.why)
     if may_ask_again(memory):
         ask_again(memory, context, why)
         return START
@@ -174,23 +189,23 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
         edits = parse_actions(event.actions)
         # A replay skips refused edits, so they must leave the memory exactly as it was. Applying and
         # undoing them would change the order of tasks; so they are tried on a copy first.
-        exact, is_foreign = context.rules >= EXTENDED, Permission.LOCAL not in context.permissions
+        author = _Author(exact=context.rules >= EXTENDED, is_foreign=Permission.LOCAL not in context.permissions)
+
+        def rehearsal(number: int) -> list[Change]:
+            return _rehearsed(memory, schedule.constellation, edits[:number], context, author)
+
         try:
-            _rehearsed(memory, schedule.constellation, edits, context, exact=exact, is_foreign=is_foreign)
+            rehearsal(len(edits))
         except EditRefused as refused:
-            raise with_index(
-                refused,
-                len(edits),
-                lambda number: _rehearsed(memory, schedule.constellation, edits[:number], context, exact=exact, is_foreign=is_foreign),
-            ) from None
-        _change(memory, schedule, edits, context, exact=exact, is_foreign=is_foreign)
+            raise with_index(refused, len(edits), rehearsal) from None
+        _change(memory, schedule, edits, context, author)
         if context.rules >= GUARDED:
-            note_run_edited(memory, is_foreign=is_foreign)
+            note_run_edited(memory, is_foreign=author.is_foreign)
     except EditRefused as refused:
         if event.base_version == now:
             raise
         outdated = phrase("outdated", why=refused.refusal.why, base=event.base_version, now=now)
-        raise EditRefused(refused.refusal.code, refused.refusal.what, outdated, refused.index) from None
+        raise refused.replaced(why=outdated) from None
 
 
 def take_edit(
@@ -213,7 +228,8 @@ def take_edit(
             note_late_handlers(memory, schedule.constellation, applied)
     except EditRefused as refused:
         version, refusal = schedule.constellation.version, _recorded(refused, context)
-        why = phrase("batch_refused", **msgspec.structs.asdict(refusal), version=version, moved=what_moved(memory))
+        moved = what_moved(memory)
+        why = phrase("batch_refused", code=refusal.code, what=refusal.what, why=refusal.why, version=version, moved=moved)
         if may_ask_again(memory):
             ask_again(memory, context, why)
             return CONTINUE
@@ -238,33 +254,21 @@ def _as_edits(event: Planned, context: StepContext) -> Planned:
 
 
 def _rehearsed(
-    memory: ConstellationMemory,
-    constellation: TaskConstellation,
-    edits: list[Edit],
-    context: StepContext,
-    *,
-    exact: bool = False,
-    is_foreign: bool = True,
+    memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext, author: _Author = _PLANNER
 ) -> list[Change]:
     """Return the changes that edits would make."""
     draft = TaskConstellation.from_dict(constellation.to_dict())
-    _checked(memory, draft, edits, context, exact=exact, is_foreign=is_foreign)
+    _checked(memory, draft, edits, context, author)
     return changes(written(constellation), written(draft))
 
 
 def _change(
-    memory: ConstellationMemory,
-    schedule: TaskSchedule,
-    edits: list[Edit],
-    context: StepContext,
-    *,
-    exact: bool = False,
-    is_foreign: bool = True,
+    memory: ConstellationMemory, schedule: TaskSchedule, edits: list[Edit], context: StepContext, author: _Author = _PLANNER
 ) -> Applied:
-    applied = _checked(memory, schedule.constellation, edits, context, exact=exact, is_foreign=is_foreign)
+    applied = _checked(memory, schedule.constellation, edits, context, author)
     if context.rules >= GUARDED:
         also = affected(applied, schedule.constellation)
-        note_written(memory, schedule.constellation, applied.tasks, is_foreign=is_foreign, also=also)
+        note_written(memory, schedule.constellation, applied.tasks, is_foreign=author.is_foreign, also=also)
     _wake_at_deadlines(memory, schedule.constellation, applied.tasks)
     if applied.notes:
         _note(applied.notes, context)
@@ -419,27 +423,17 @@ def expire_approval(memory: ConstellationMemory, context: StepContext) -> Conste
 
 
 def _checked(
-    memory: ConstellationMemory,
-    constellation: TaskConstellation,
-    edits: list[Edit],
-    context: StepContext,
-    *,
-    exact: bool = False,
-    is_foreign: bool,
+    memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext, author: _Author
 ) -> Applied:
-    """Apply edits after checking them against the fleet and its guards.
-
-    ``exact`` refuses skills that are not named exactly; ``is_foreign`` says that the edits came over the
-    network or from a model.
-    """
+    """Apply edits after checking them against the fleet and its guards."""
 
     def by_words(path: str, words: str, profile: AgentProfile) -> str | None:
         return context.side_effect(f"skill of {path}", lambda: best_match(words, profile))
 
     def within_guards(task: TaskStar, *, is_written: bool) -> None:
-        check_written(memory.guards, task, is_foreign=is_foreign and marks_foreign(task, is_written=is_written))
+        check_written(memory.guards, task, is_foreign=author.is_foreign and marks_foreign(task, is_written=is_written))
 
-    match = exact_names(edits, by_words) if exact else by_words
+    match = exact_names(edits, by_words) if author.exact else by_words
     return apply_on_fleet(
         constellation,
         edits,

@@ -8,12 +8,11 @@ machines by a table is h11's idea.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import msgspec
 
 from asterism.constellation.machine.task_lifecycle import TASK_LIFECYCLE, Blocked, Unblocked
-from asterism.constellation.model import constellation_snapshot
 from asterism.constellation.model.condition import Condition
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.line import DependencyType, Evaluation, TaskStarLine, evaluate
@@ -21,18 +20,7 @@ from asterism.constellation.model.task import Role, TaskStar, TaskStatus
 from asterism.engine.kernel.machine import Event, StepContext
 
 
-class TaskScheduleSnapshot(msgspec.Struct):
-    """A task schedule as data."""
-
-    constellation: constellation_snapshot.ConstellationSnapshot
-    startable: list[str]
-    running: list[str]
-    unsatisfiable: list[str]
-    role: Role = "task"
-    params: dict[str, Any] = {}
-
-
-class TaskSchedule:
+class TaskSchedule(msgspec.Struct):
     """A constellation with an index of its tasks by status, each in the order of the events.
 
     Attributes:
@@ -43,36 +31,12 @@ class TaskSchedule:
         params: values of the plan's parameters, for conditions.
     """
 
-    snapshot_type: ClassVar[type[msgspec.Struct]] = TaskScheduleSnapshot
-
-    def __init__(self, constellation: TaskConstellation, params: dict[str, Any]) -> None:
-        self.constellation = constellation
-        self.params = params
-        self.startable: dict[str, None] = {}
-        self.running: dict[str, None] = {}
-        self.unsatisfiable: dict[str, None] = {}
-        self.role: Role = "task"
-
-    def to_snapshot(self) -> TaskScheduleSnapshot:
-        """Return the schedule as data."""
-        return TaskScheduleSnapshot(
-            constellation_snapshot.to_snapshot(self.constellation),
-            list(self.startable),
-            list(self.running),
-            list(self.unsatisfiable),
-            self.role,
-            self.params,
-        )
-
-    @classmethod
-    def from_snapshot(cls, snapshot: TaskScheduleSnapshot) -> TaskSchedule:
-        """Return the schedule of a snapshot."""
-        schedule = cls(constellation_snapshot.from_snapshot(snapshot.constellation), snapshot.params)
-        schedule.startable = dict.fromkeys(snapshot.startable)
-        schedule.running = dict.fromkeys(snapshot.running)
-        schedule.unsatisfiable = dict.fromkeys(snapshot.unsatisfiable)
-        schedule.role = snapshot.role
-        return schedule
+    constellation: TaskConstellation
+    params: dict[str, Any]
+    startable: dict[str, None] = {}
+    running: dict[str, None] = {}
+    unsatisfiable: dict[str, None] = {}
+    role: Role = "task"
 
     def turn_to(self, role: Role, context: StepContext) -> None:
         """Let the tasks of another role start."""

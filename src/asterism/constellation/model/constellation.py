@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -21,6 +21,26 @@ from asterism.constellation.model.specs import WrittenConstellation, line_of, ta
 from asterism.constellation.model.task import SETTLED, TaskStar
 from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.errors import InvalidInput
+
+
+class ConstellationSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A constellation as data, which preserves every order, unlike ``to_dict``.
+
+    Attributes:
+        tasks: tasks in the order of creation.
+        lines: dependencies in the order of insertion, in which a task's dependencies are listed.
+    """
+
+    constellation_id: str
+    name: str
+    version: int
+    generation: int
+    tasks: list[TaskStar]
+    lines: list[TaskStarLine]
+    removed_tasks: list[str] = []
+    removed_lines: list[str] = []
+    unevaluated: list[str] = []
+    dirty: list[str] = []
 
 
 class TaskConstellation:
@@ -292,6 +312,39 @@ class TaskConstellation:
             problem = "unknown" if is_handler else "not_upstream"
             return phrase("unresolvable", source=source, line=line_id, problem=problem, target=task_id if advice else "")
         return None
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    snapshot_type: ClassVar[type[msgspec.Struct]] = ConstellationSnapshot
+
+    def to_snapshot(self) -> ConstellationSnapshot:
+        """Return the constellation as data, which shares its tasks and dependencies: encode it before they change."""
+        return ConstellationSnapshot(
+            constellation_id=self.constellation_id,
+            name=self.name,
+            version=self.version,
+            generation=self.generation,
+            tasks=self.in_order_with_items(),
+            lines=list(self.lines.values()),
+            removed_tasks=sorted(self.removed_tasks),
+            removed_lines=sorted(self.removed_lines),
+            unevaluated=list(self.unevaluated),
+            dirty=list(self.dirty),
+        )
+
+    @classmethod
+    def from_snapshot(cls, snapshot: ConstellationSnapshot) -> TaskConstellation:
+        """Return the constellation of a snapshot, without checks: it was checked when it was made."""
+        it = cls(snapshot.constellation_id, snapshot.name, generation=snapshot.generation)
+        it.version = snapshot.version
+        for task in snapshot.tasks:
+            it.insert_task(task)
+        for line in snapshot.lines:
+            it.insert_line(line)
+        it.removed_tasks, it.removed_lines = set(snapshot.removed_tasks), set(snapshot.removed_lines)
+        it.unevaluated = dict.fromkeys(snapshot.unevaluated)
+        it.dirty = dict.fromkeys(snapshot.dirty, True)
+        return it
 
     # -- documents ---------------------------------------------------------------------------------
 

@@ -42,23 +42,10 @@ MAX_EDITS = 1000
 """Number of edits in one batch from outside."""
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """The reason of a refused edit: a code, the subject ``what``, and ``why``."""
-
-    code: RefusalCode
-    what: str
-    why: Text
-
-
 class EditRefused(CodedRefusal):
-    """A batch of edits was refused, and none of them was applied.
-
-    Attributes:
-        refusal: the first refusal.
-    """
+    """A batch of edits was refused, and none of them was applied; ``refusal`` is the first refusal."""
 
     def __init__(self, code: RefusalCode, what: str, why: Text, index: int | None = None) -> None:
-        self.refusal = Refusal(code=code, what=what, why=why)
         super().__init__(code, what, why, index)
 
 
@@ -176,8 +163,7 @@ def with_index(refused: EditRefused, count: int, attempt: Callable[[int], object
 
 
 def _at(refused: EditRefused, index: int, count: int) -> EditRefused:
-    found = refused.refusal
-    return EditRefused(found.code, found.what, found.why, index if count > 1 else None)
+    return refused.replaced(index=index if count > 1 else None)
 
 
 def parse_action(value: Any, where: str = "action") -> Edit:

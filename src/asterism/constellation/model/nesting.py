@@ -267,8 +267,7 @@ def _check_nested(
     try:
         apply_edits(nested, [BuildConstellation(plan=msgspec.structs.replace(plan, params={}))], check, extended=extended)
     except EditRefused as refused:
-        found = refused.refusal
-        raise EditRefused(found.code, f"{task.task_id}/{found.what}", found.why) from None
+        raise refused.replaced(what=f"{task.task_id}/{refused.refusal.what}") from None
     if check_each is not None and (resolved := with_skills(plan, nested)) != plan:
         task.constellation = round_trip(resolved)
 

@@ -38,9 +38,10 @@ from mcp_types import (
 )
 from starlette.types import ASGIApp
 
-from asterism.constellation.model.edits import EditRefused, Refusal
+from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.planner.draft import Accepted, Draft
 from asterism.constellation.planner.edit_tools import BATCH_TOOL, batch_tool, edit_tools
+from asterism.engine.kernel.refusal import Refusal
 from asterism.errors import AsterismError
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's messages go only to a configured log

@@ -24,7 +24,7 @@ from opentelemetry.trace import Status, StatusCode
 
 from asterism.constellation.machine.events import WeavingMode
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.edits import BuildConstellation, EditRefused, Refusal, parse_action
+from asterism.constellation.model.edits import BuildConstellation, EditRefused, parse_action
 from asterism.constellation.planner.draft import MemoryDraft
 from asterism.constellation.planner.edit_tools import EditTool, edit_tools
 from asterism.constellation.planner.excerpt import cut, excerpt, page
@@ -33,6 +33,7 @@ from asterism.constellation.planner.model_conversation import ModelConversation
 from asterism.constellation.planner.port import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.constellation.planner.prompter import BaseConstellationPrompter, ConstellationPrompterFactory
 from asterism.constellation.planner.reply import ConstellationAgentResponse, InvalidReply, parse_reply
+from asterism.engine.kernel.refusal import Refusal
 
 MAX_REMEMBERED = 20_000
 """Maximum characters of a prompt, and of a reply, that the journal records."""

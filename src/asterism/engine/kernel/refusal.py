@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import msgspec
 
 from asterism.engine.kernel.phrase import Text
 from asterism.errors import Refused
 
 
-class BatchRefusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The refusal of a command from outside, as its sender reads it.
 
     Attributes:
@@ -34,28 +36,26 @@ class CodedRefusal(Refused):
     """A command was refused with a code, and nothing of it was applied.
 
     Attributes:
-        index: as in ``BatchRefusal``.
+        refusal: its code, subject and reason.
     """
 
     def __init__(self, code: str, what: str, why: Text, index: int | None = None) -> None:
-        self._refusal = BatchRefusal(code=code, what=what, why=why, index=index)
-        self.index = index
-        super().__init__(f"{self._refusal.subject}: {why}")
+        self.refusal = Refusal(code=code, what=what, why=why, index=index)
+        super().__init__(f"{self.refusal.subject}: {why}")
 
-    @property
-    def code(self) -> str:
-        """Return the kind of the refusal."""
-        return self._refusal.code
+    def replaced(self, **changes: Any) -> Self:
+        """Return the same with other fields of its refusal."""
+        return type(self)(**msgspec.structs.asdict(msgspec.structs.replace(self.refusal, **changes)))
 
     @property
     def verdict(self) -> str:
         """Return the refusal as JSON, so that a sender can read its code (:func:`refusal_of`)."""
-        return msgspec.json.encode(self._refusal).decode()
+        return msgspec.json.encode(self.refusal).decode()
 
 
-def refusal_of(verdict: str) -> BatchRefusal | None:
+def refusal_of(verdict: str) -> Refusal | None:
     """Return the refusal in an inbox verdict; None if the verdict is in words only."""
     try:
-        return msgspec.json.decode(verdict, type=BatchRefusal)
+        return msgspec.json.decode(verdict, type=Refusal)
     except msgspec.DecodeError:
         return None

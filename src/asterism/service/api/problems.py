@@ -67,7 +67,7 @@ class Problem(HTTPException):
 def problem_of(error: AsterismError) -> Problem:
     """Return an error of Asterism as a problem; ``run`` is the run that it is about, ``index`` the edit."""
     status = next((status for kind, status in _STATUS_OF if isinstance(error, kind)), 409)
-    more: dict[str, Any] = {"index": error.index} if isinstance(error, CodedRefusal) and error.index is not None else {}
+    more: dict[str, Any] = {"index": error.refusal.index} if isinstance(error, CodedRefusal) and error.refusal.index is not None else {}
     if run_id := getattr(error, "run_id", ""):
         more["run"] = run_id
     return Problem(status, str(error), **more)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from asterism.constellation.machine.events import Edited
-from asterism.constellation.model.edits import EditRefused, Refusal
+from asterism.constellation.model.edits import EditRefused
 from asterism.engine.control.run_control import Cancel, Pause, Unpause
-from asterism.engine.kernel.refusal import BatchRefusal, refusal_of
+from asterism.engine.kernel.refusal import Refusal, refusal_of
 from tests.support.constellation_harness import Agent, memory_of, refusal_in
 from tests.support.constellations import action, lines, plan, tasks
 
@@ -111,7 +111,7 @@ def test_the_refusal_of_a_batch_names_the_edit_that_causes_it(actions: tuple[Any
     agent = Agent({"tasks": [*tasks("a b"), *tasks("c", inputs={"x": "${b}"})], "dependencies": lines("a>b b>c")})
     with pytest.raises(EditRefused) as raised:
         agent.take(Edited(actions=actions, base_version=1))
-    assert (raised.value.refusal.code, raised.value.index) == (code, index)
+    assert (raised.value.refusal.code, raised.value.refusal.index) == (code, index)
     assert str(raised.value).startswith("actions[") is (index is not None)
 
 
@@ -189,7 +189,7 @@ def test_a_planner_may_not_finish_over_a_task_that_was_added_meanwhile() -> None
 
 def test_a_verdict_contains_its_refusal() -> None:
     for what, index in (("a -> b -> a", None), ("a", 0)):
-        assert refusal_of(EditRefused("cycle", what, "no", index).verdict) == BatchRefusal(code="cycle", what=what, why="no", index=index)
+        assert refusal_of(EditRefused("cycle", what, "no", index).verdict) == Refusal(code="cycle", what=what, why="no", index=index)
     assert refusal_of("constellation agent in START does not accept edited") is None
 
 

@@ -77,7 +77,7 @@ def test_a_batch_is_written_as_a_whole_or_not_at_all(path: Path) -> None:
     new = (action("add_task", task_id="b", device="d"), action("add_dependency", from_="a", to="b"))
     with pytest.raises(EditRefused) as raised:
         asyncio.run(draft.edit(*new, action("add_task", task_id="c", device="moon"), action("remove_task", task_id="a")))
-    assert (raised.value.refusal.code, raised.value.index, path.read_bytes()) == ("unknown_device", 2, before)
+    assert (raised.value.refusal.code, raised.value.refusal.index, path.read_bytes()) == ("unknown_device", 2, before)
     accepted = asyncio.run(draft.edit(*new))
     assert (accepted.constellation.version, [task["task_id"] for task in written(path)["tasks"]]) == (1, ["a", "b"])
 

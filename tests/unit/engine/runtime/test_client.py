@@ -184,7 +184,7 @@ def test_a_refused_edit_is_a_sentence_with_its_code_as_an_attribute() -> None:
     verdict = EditRefused("read_only", "train", "it is RUNNING").verdict
     with pytest.raises(CodedRefusal) as refused:
         accepted(verdict)
-    assert (str(refused.value), refused.value.code) == ("train: it is RUNNING", "read_only")
+    assert (str(refused.value), refused.value.refusal.code) == ("train: it is RUNNING", "read_only")
     assert refused.value.verdict == verdict
 
 
