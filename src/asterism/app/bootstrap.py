@@ -57,27 +57,20 @@ if TYPE_CHECKING:
 def _named_forms() -> Iterator[Form]:
     """Import the forms that the settings name, and nothing else: of a file or module, or by an entry point of an installed package."""
     for name in form_names():
-        form = _form_at(name) if ":" in name else _installed_form(name)
+        if ":" in name:
+            from asterism.loop.python.source import find
+
+            form = find(name, Path.cwd())
+            if not isinstance(form, Form):
+                raise InvalidInput(f"{FORMS_VARIABLE}: {name} is no asterism.Form")
+        else:
+            try:
+                form = part_of("asterism.forms", name, Form, "form")
+            except KeyError:
+                has = ", ".join(names_of("asterism.forms")) or "none"
+                raise InvalidInput(f"{FORMS_VARIABLE}: no installed package has the form {name!r}; there is {has}") from None
         form.check_performers()
         yield form
-
-
-def _form_at(source: str) -> Form:
-    from asterism.devices.skills.source import imported
-
-    place, _, name = source.rpartition(":")
-    form = getattr(imported(place, Path.cwd()), name, None)
-    if not isinstance(form, Form):
-        raise InvalidInput(f"{FORMS_VARIABLE}: {source} is no asterism.Form; name one as file.py:NAME or module:NAME")
-    return form
-
-
-def _installed_form(name: str) -> Form:
-    try:
-        return part_of("asterism.forms", name, Form, "form")
-    except KeyError:
-        has = ", ".join(names_of("asterism.forms")) or "none"
-        raise InvalidInput(f"{FORMS_VARIABLE}: no installed package has the form {name!r}; there is {has}") from None
 
 
 FORMS: Mapping[str, Form] = by_name((CONSTELLATION, LOOP, CONVERSATION), _named_forms())

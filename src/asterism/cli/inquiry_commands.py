@@ -28,7 +28,6 @@ from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.views.text.questions import answer_line, answered_line
-from asterism.views.text.rows import PendingAnswer
 from asterism.views.text.show import pending_answers
 from asterism.views.text.styled_line import MOMENT
 from asterism.views.words import duration, plain
@@ -58,7 +57,7 @@ async def _inbox(database: Path | None, *, as_json: bool) -> int:
         return FINISHED
 
 
-def _lines(row: InquiryRow, title: str, root: RunRow, answer: PendingAnswer | None, files: list[str]) -> list[str]:
+def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None, files: list[str]) -> list[str]:
     now = SystemClock().now()
     lines = [f"{plain(row.inquiry_id)}  {plain(row.prompt, 1000)}", f"    run        {plain(row.run_id)}  {title}"]
     lines += [f"    part of    {plain(root.run_id)}  {plain(root.title, 100)}"] if root.run_id != row.run_id else []

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json as json_text
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from asterism.app.bootstrap import open_devices, open_planner
+from asterism.app.bootstrap import FORMS, open_devices, open_planner
 from asterism.app.schemas import FileKind, schema_of
 from asterism.app.settings import model_choice
 from asterism.cli.exit_codes import FINISHED, UNUSABLE
@@ -19,7 +18,6 @@ from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.plan_values import Values, with_values
 from asterism.cli.run_access import connected
 from asterism.constellation.machine.events import ConstellationSubmitted
-from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.machine.task_lifecycle import TASK_LIFECYCLE
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import PlanDocument
@@ -30,21 +28,13 @@ from asterism.constellation.python.plans import plan_of, plan_text
 from asterism.constellation.python.resumption import check_constellation
 from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.constellation.view.task_lines import plan_lines
-from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.devices.attempts.secrets import missing_secrets
 from asterism.devices.kinds.here import here_of, rebase_plan
-from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.machine import mermaid as mermaid_diagram
 from asterism.engine.runtime.lookup import find_run
 from asterism.errors import InvalidInput
-from asterism.loop.machine.table import ORCHESTRATION_LOOP
 
-_MACHINES: Mapping[str, Machine[Any]] = {
-    "constellation-agent": CONSTELLATION_AGENT,
-    "orchestration-loop": ORCHESTRATION_LOOP,
-    "flow-agent": FLOW_AGENT,
-    "task": TASK_LIFECYCLE,
-}
+_MACHINES = {**{name.replace(" ", "-"): form.machine for name, form in FORMS.items()}, "task": TASK_LIFECYCLE}
 
 
 def plan(

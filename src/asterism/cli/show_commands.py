@@ -25,11 +25,10 @@ from asterism.engine.runtime import journal_stream
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.lookup import MAX_RUNS, find_run
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.views.text.history import RunHistory, log_line, unread_history
+from asterism.views.text.history import RunHistory, log_line, unread_history, why_lines
 from asterism.views.text.runs import run_lines
 from asterism.views.text.show import RunTree, read_tree, show_data, show_lines
 from asterism.views.text.styled_line import StyledLine
-from asterism.views.text.why import why_lines
 from asterism.views.words import plain
 
 

@@ -3,5 +3,5 @@
 - ``view`` (``rows``, ``words``, ``fan_out``, ``device_words``) makes the rows and the log; ``plan_history`` lists the decisions.
 - ``history`` reads a run for the commands: ``graph`` draws the DAG, ``task_lines`` adds the status of each task,
   ``task_details`` its log and ``item_lines`` its items; ``metrics`` measures the run.
-- ``proposals`` renders questions to people, and ``why`` the reasons behind one task. ``show`` joins all for the commands.
+- ``proposals`` renders questions to people, and ``show`` joins all for the commands, with the reasons behind each task.
 """

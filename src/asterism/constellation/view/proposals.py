@@ -12,9 +12,9 @@ from asterism.constellation.model.changes import Change
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.view.plan_history import change_words
 from asterism.constellation.view.task_lines import plan_lines
+from asterism.engine.ports.store import InquiryRow
 from asterism.views.text import questions
 from asterism.views.text.questions import MAX_SUBJECT, folded_subject, invalid_subject
-from asterism.views.text.rows import OpenQuestion
 from asterism.views.words import folded, plain, printable, whole
 
 MAX_LINES = 200
@@ -32,7 +32,7 @@ class _Proposal(msgspec.Struct):
     changes: list[Change] = []
 
 
-def subject_of(row: OpenQuestion) -> dict[str, Any]:
+def subject_of(row: InquiryRow) -> dict[str, Any]:
     """Return the subject of a question.
 
     Raises:
@@ -61,7 +61,7 @@ def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
     return lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more lines"]
 
 
-def subject_lines(row: OpenQuestion) -> list[str]:
+def subject_lines(row: InquiryRow) -> list[str]:
     """Return the subject of a question in full: a person approves exactly this. Two subjects never give the same lines."""
     subject = subject_of(row)
     if "kind" in subject:

@@ -28,9 +28,9 @@ class FlowHistory(RunHistory):
         memory: FlowMemory = self.run.memory
         return memory
 
-    def explains(self, it: HistoryLine) -> bool:
-        """Return True for events, and for what sets fields."""
-        return super().explains(it) or isinstance(it.entry.event, RunningEntered | HandlerEnded)
+    def reasons(self, it: HistoryLine) -> tuple[str, ...] | None:
+        """Return no reasons also for what sets fields."""
+        return () if isinstance(it.entry.event, RunningEntered | HandlerEnded) else super().reasons(it)
 
     # -- status ------------------------------------------------------------------------------------
 

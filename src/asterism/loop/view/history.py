@@ -81,13 +81,7 @@ class LoopHistory(RunHistory):
             "tokens": memory.tokens,
         }
 
-    def detail_lines(
-        self,
-        lines: Iterable[HistoryLine],
-        now: float,
-        local_time: TimeFormat,
-        below: PartLines,  # noqa: ARG002 - a step has one run
-    ) -> list[StyledLine]:
+    def detail_lines(self, lines: Iterable[HistoryLine], now: float, local_time: TimeFormat, _below: PartLines) -> list[StyledLine]:
         """Return the history of each step, and the metrics."""
         by_step: dict[str, list[HistoryLine]] = {}
         for it in lines:

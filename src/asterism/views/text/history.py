@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -15,11 +15,10 @@ from asterism.engine.control.run_control import Forked, OwnershipAcquired
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult
 from asterism.engine.kernel.run import Run
+from asterism.engine.ports.store import InquiryRow, RunRow
 from asterism.views.delta import LogLine
 from asterism.views.text.questions import folded_subject, subject_of
-from asterism.views.text.rows import OpenQuestion, RunSummary
 from asterism.views.text.styled_line import DAYTIME, StyledLine, TimeFormat
-from asterism.views.text.why import PartEvent
 from asterism.views.view import BaseView, RunView, Shown, unread_view
 from asterism.views.words import duration, plain, preview
 
@@ -35,6 +34,24 @@ class HistoryLine(LogLine, frozen=True, kw_only=True):
     """A log line with its journal entry."""
 
     entry: Entry
+
+
+class PartEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event in the life of a part of a run, such as a task.
+
+    Attributes:
+        seq, at, actor: number, time and actor of the journal entry.
+        generation: generation of the constellation.
+        text: the event in words.
+        because: the reasons, line by line.
+    """
+
+    seq: int
+    at: float
+    actor: str
+    text: str
+    generation: int = 0
+    because: tuple[str, ...] = ()
 
 
 class Span(msgspec.Struct):
@@ -133,34 +150,22 @@ class RunHistory:
         """Return the failed part that explains the end of the run best; empty for none."""
         return ""
 
-    def start_lines(self, row: RunSummary) -> Iterable[StyledLine]:  # noqa: ARG002 - for machines with more to say
+    def start_lines(self, row: RunRow) -> Iterable[StyledLine]:  # noqa: ARG002 - for machines with more to say
         """Return lines about what the run was started with."""
         return ()
 
-    def nested_lines(
-        self,
-        lines: Iterable[HistoryLine],  # noqa: ARG002 - for parts with log lines
-        now: float,
-        local_time: TimeFormat,  # noqa: ARG002 - as above
-        below: PartLines,  # noqa: ARG002 - as above
-    ) -> Iterable[StyledLine]:
+    def nested_lines(self, _lines: Iterable[HistoryLine], now: float, _local_time: TimeFormat, _below: PartLines) -> Iterable[StyledLine]:
         """Return the lines about the run below the part that has started it."""
         return self.status_lines(now, MAX_LISTED)
 
-    def detail_lines(
-        self,
-        lines: Iterable[HistoryLine],
-        now: float,
-        local_time: TimeFormat,
-        below: PartLines,  # noqa: ARG002 - for parts with runs below them
-    ) -> Iterable[StyledLine]:
+    def detail_lines(self, lines: Iterable[HistoryLine], now: float, local_time: TimeFormat, _below: PartLines) -> Iterable[StyledLine]:
         """Return the log lines of the run's events, and its metrics.
 
         Args:
             lines: the log lines.
             now: seconds since the epoch.
             local_time: format of times.
-            below: returns the lines about the child runs of a part.
+            _below: returns the lines about the child runs of a part.
         """
         found = [StyledLine(self.heading, "bold")]
         for it in lines:
@@ -169,7 +174,7 @@ class RunHistory:
                 found.append(StyledLine(f"  {local_time(it.entry.at, DAYTIME)}  ", "dim").append(what))
         return found + self._metric_lines(self.summary(), now)
 
-    def subject_lines(self, question: OpenQuestion) -> list[str]:
+    def subject_lines(self, question: InquiryRow) -> list[str]:
         """Return the subject of an open question in short."""
         return folded_subject(subject_of(question))
 
@@ -182,18 +187,14 @@ class RunHistory:
     def events_of(self, part: str, lines: Iterable[HistoryLine]) -> list[PartEvent]:
         """Return the events of a part in order, from the log lines of the run; empty if it never existed."""
         return [
-            PartEvent(seq=it.entry.seq, at=it.entry.at, actor=it.entry.actor, text=it.text, because=self.reasons(part, it.entry))
+            PartEvent(seq=it.entry.seq, at=it.entry.at, actor=it.entry.actor, text=it.text, because=because)
             for it in lines
-            if it.part == part and self.explains(it)
+            if it.part == part and (because := self.reasons(it)) is not None
         ]
 
-    def explains(self, it: HistoryLine) -> bool:
-        """Return True if a log line is one of the reasons behind its part."""
-        return it.weight == "event"
-
-    def reasons(self, part: str, entry: Entry) -> tuple[str, ...]:  # noqa: ARG002 - for entries with reasons
-        """Return the reasons behind an entry, line by line."""
-        return ()
+    def reasons(self, it: HistoryLine) -> tuple[str, ...] | None:
+        """Return the reasons behind what a log line says about its part; None if it is no event of the part."""
+        return () if it.weight == "event" else None
 
     def standing(self, part: str) -> str:
         """Return the current status of a part in words, with the reason."""
@@ -270,3 +271,16 @@ def log_line(history: RunHistory, it: HistoryLine, local_time: TimeFormat) -> St
         line.append(f"{plain(it.part)} ", "dim")
         line.append(f"{plain(name)}  " if name else " ", "bold")
     return line.append(it.text)
+
+
+def why_lines(task_id: str, status: str, reasons: list[PartEvent], local_time: TimeFormat) -> Iterator[StyledLine]:
+    """Yield the lines about a part: its status, and its events with their reasons."""
+    yield StyledLine(f"{plain(task_id)}: ", "bold").append(status)
+    generation = reasons[0].generation
+    for reason in reasons:
+        if reason.generation != generation:
+            generation = reason.generation
+            yield StyledLine(f"  plan {generation + 1} of this run", "bold")
+        line = StyledLine(f"  #{reason.seq} {local_time(reason.at, DAYTIME)}  ", "dim").append(reason.text)
+        yield line.append(f"  ({plain(reason.actor)})", "dim")
+        yield from (StyledLine(f"      {text}") for text in reason.because)

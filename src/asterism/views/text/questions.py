@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
+from asterism.engine.ports.store import InboxRow, InquiryRow
 from asterism.errors import InvalidInput
-from asterism.views.text.rows import OpenQuestion, PendingAnswer
 from asterism.views.words import folded, plain
 
 MAX_SUBJECT = 2000
 """Characters of each field of a subject in a list at most."""
 
 
-def subject_of(row: OpenQuestion) -> dict[str, Any]:
+def subject_of(row: InquiryRow) -> dict[str, Any]:
     """Return the subject of a question.
 
     Raises:
@@ -28,12 +28,12 @@ def subject_of(row: OpenQuestion) -> dict[str, Any]:
         raise invalid_subject(row, error) from None
 
 
-def invalid_subject(row: OpenQuestion, error: Exception) -> InvalidInput:
+def invalid_subject(row: InquiryRow, error: Exception) -> InvalidInput:
     """Return the error of a subject that was changed in the database."""
     return InvalidInput(f"question {row.inquiry_id}: its subject in the database is invalid: {error}")
 
 
-def answered_line(answer: PendingAnswer, resume_with: str) -> str:
+def answered_line(answer: InboxRow, resume_with: str) -> str:
     """Return a line about an answer that has not been delivered to its run.
 
     Args:
@@ -43,7 +43,7 @@ def answered_line(answer: PendingAnswer, resume_with: str) -> str:
     return f"answered by {plain(answer.actor)}; takes effect with: {plain(resume_with)}"
 
 
-def answer_line(row: OpenQuestion, root: str) -> str:
+def answer_line(row: InquiryRow, root: str) -> str:
     """Return the command that answers a question.
 
     Args:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asterism.views.text.rows import RunSummary
+from asterism.engine.ports.store import RunRow
 from asterism.views.text.styled_line import MOMENT, StyledLine, TimeFormat
 from asterism.views.words import plain
 
 MINUTE = "%Y-%m-%d %H:%M"
 
 
-def status_words(row: RunSummary) -> tuple[str, str]:
+def status_words(row: RunRow) -> tuple[str, str]:
     """Return the status of a run in words, and their style."""
     if row.status == "ended":
         return row.outcome, {"finished": "green", "failed": "red"}.get(row.outcome, "yellow")
@@ -22,7 +22,7 @@ def status_words(row: RunSummary) -> tuple[str, str]:
     return {"paused": ("paused", "yellow"), "waiting": ("waiting for a person", "magenta")}.get(row.status, ("interrupted", "yellow"))
 
 
-def stuck_words(row: RunSummary, local_time: TimeFormat) -> str:
+def stuck_words(row: RunRow, local_time: TimeFormat) -> str:
     """Return why a run that nobody drives is stuck, and when it is tried again; empty if it is not stuck."""
     if row.status == "ended" or row.owner or not row.problem:
         return ""
@@ -30,7 +30,7 @@ def stuck_words(row: RunSummary, local_time: TimeFormat) -> str:
     return f"{plain(row.problem, 1000)} (tried {row.tries} time{'s' * (row.tries > 1)}{again})"
 
 
-def run_lines(rows: Sequence[RunSummary], local_time: TimeFormat, *, header: bool = False) -> list[StyledLine]:
+def run_lines(rows: Sequence[RunRow], local_time: TimeFormat, *, header: bool = False) -> list[StyledLine]:
     """Return a line for each run, with its status, creation time and title, below a header if wanted.
 
     A stuck run has a second line with the reason.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,9 +11,9 @@ from asterism.engine.control.children import child_run_id
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.journal import Record, check_whole, state_history, time_per_state
 from asterism.engine.kernel.packing import packer
+from asterism.engine.ports.store import InboxRow, InquiryRow, RunRow
 from asterism.views.text.history import HistoryLine, RunHistory, differences, unread_history
 from asterism.views.text.questions import answer_line, answered_line
-from asterism.views.text.rows import OpenQuestion, PendingAnswer, RunSummary
 from asterism.views.text.runs import status_words, stuck_words
 from asterism.views.text.styled_line import DAYTIME, MOMENT, StyledLine, TimeFormat
 from asterism.views.view import Shown
@@ -21,7 +21,6 @@ from asterism.views.words import duration, plain
 
 MAX_DRAWN = 400
 """Lines of the drawing at most."""
-R = TypeVar("R", bound=RunSummary)
 
 
 class RunTree(NamedTuple):
@@ -35,7 +34,7 @@ class RunTree(NamedTuple):
         children: its child runs by part, oldest first.
     """
 
-    row: RunSummary
+    row: RunRow
     records: Sequence[Record]
     history: RunHistory
     lines: list[HistoryLine]
@@ -44,8 +43,8 @@ class RunTree(NamedTuple):
 
 def read_tree(
     run_id: str,
-    journals: Iterable[tuple[R, Sequence[Record]]],
-    form_of: Callable[[R], Shown],
+    journals: Iterable[tuple[RunRow, Sequence[Record]]],
+    form_of: Callable[[RunRow], Shown],
 ) -> RunTree:
     """Read a run and the runs below it.
 
@@ -85,8 +84,8 @@ def show_lines(
     now: float,
     local_time: TimeFormat,
     *,
-    asked: Sequence[OpenQuestion] = (),
-    inbox: Iterable[PendingAnswer] = (),
+    asked: Sequence[InquiryRow] = (),
+    inbox: Iterable[InboxRow] = (),
     previews: Mapping[str, Sequence[str]] = {},
     origin: RunHistory | None = None,
 ) -> Iterator[StyledLine]:
@@ -115,7 +114,7 @@ def show_lines(
     yield from _origin_lines(history, origin)
 
 
-def _is_interrupted(row: RunSummary) -> bool:
+def _is_interrupted(row: RunRow) -> bool:
     return row.status == "active" and not row.owner
 
 
@@ -181,7 +180,7 @@ def end_summary(result: Mapping[str, Any]) -> str:
     return plain(summary.partition("; ")[0] if result.get("reason") and "total_tasks" in result else summary, 2000)
 
 
-def _next_lines(tree: RunTree, asked: Sequence[OpenQuestion]) -> Iterator[StyledLine]:
+def _next_lines(tree: RunTree, asked: Sequence[InquiryRow]) -> Iterator[StyledLine]:
     """Yield the commands that continue a run, or explain its failure; none for a run that needs none."""
     row, history = tree.row, tree.history
     root, run = plain(row.root), plain(row.run_id)
@@ -232,13 +231,13 @@ def _below(tree: RunTree, now: float, local_time: TimeFormat) -> Callable[[str],
     return lines
 
 
-def pending_answers(inbox: Iterable[PendingAnswer]) -> dict[str, PendingAnswer]:
+def pending_answers(inbox: Iterable[InboxRow]) -> dict[str, InboxRow]:
     """Return the rows of an inbox by the id of the question that they answer."""
     return {str(row.key).partition("#")[0]: row for row in inbox}  # a key that was edited by hand may not be text
 
 
 def _question_lines(
-    tree: RunTree, asked: Sequence[OpenQuestion], answers: Mapping[str, PendingAnswer], previews: Mapping[str, Sequence[str]]
+    tree: RunTree, asked: Sequence[InquiryRow], answers: Mapping[str, InboxRow], previews: Mapping[str, Sequence[str]]
 ) -> Iterator[StyledLine]:
     histories, root = dict(_histories(tree)), tree.row.root
     for question in asked:
@@ -269,14 +268,14 @@ def _origin_lines(history: RunHistory, origin: RunHistory | None) -> Iterator[St
 # -- as data ---------------------------------------------------------------------------------------
 
 
-def result_data(history: RunHistory, row: RunSummary) -> dict[str, Any]:
+def result_data(history: RunHistory, row: RunRow) -> dict[str, Any]:
     """Return the result of a run as JSON data."""
     result = history.run.memory.result()
     run = {"run": row.run_id, "state": row.state, "outcome": row.outcome, "status": row.status, "result": result}
     return {**run, **history.result_fields()}
 
 
-def show_data(tree: RunTree, now: float, *, asked: Sequence[OpenQuestion] = (), origin: RunHistory | None = None) -> dict[str, Any]:
+def show_data(tree: RunTree, now: float, *, asked: Sequence[InquiryRow] = (), origin: RunHistory | None = None) -> dict[str, Any]:
     """Return the JSON data that ``asterism show --json`` prints; the arguments are those of ``show_lines``."""
     data = _tree_data(tree, _until(tree, now)) | {"questions": [question.inquiry_id for question in asked]}
     if forked := tree.history.forked:

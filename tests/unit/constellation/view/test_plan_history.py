@@ -6,12 +6,10 @@ from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import Edited
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.view.plan_history import PlanDecision, PlanHistory, decision_words, usage_words
-from asterism.constellation.view.show import ShownConstellation
-from asterism.constellation.view.why import task_status_words
+from asterism.constellation.view.show import ShownConstellation, task_status_words
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.run import Run
-from asterism.views.text.history import HistoryLine
-from asterism.views.text.why import PartEvent
+from asterism.views.text.history import HistoryLine, PartEvent
 from asterism.views.view import unread_view
 from tests.support.constellation_harness import Agent
 from tests.support.constellations import action as A  # noqa: N812 - as in the tests of the machine

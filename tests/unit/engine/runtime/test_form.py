@@ -235,9 +235,9 @@ def test_a_view_or_history_that_is_named_is_imported_when_a_run_is_shown() -> No
     assert (form.view_class, form.history_class) == (Manifest, RunHistory)
 
 
-@pytest.mark.parametrize("source", ["asterism.engine.control:Form", "asterism:FORM"])
+@pytest.mark.parametrize("source", ["asterism.engine.control:Event", "asterism:Form"])
 def test_a_setting_that_names_no_form_is_refused_in_one_line(source: str) -> None:
     environment = {**os.environ, "ASTERISM_FORMS": source}
     done = subprocess.run([sys.executable, "-m", "asterism.cli", "runs"], env=environment, capture_output=True, text=True, check=False)
-    words = f"asterism: ASTERISM_FORMS: {source} is no asterism.Form; name one as file.py:NAME or module:NAME\n"
+    words = f"asterism: ASTERISM_FORMS: {source} is no asterism.Form\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", words)

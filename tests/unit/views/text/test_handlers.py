@@ -13,18 +13,16 @@ from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.task import TaskError
 from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.constellation.view.metrics import measure
-from asterism.constellation.view.show import ShownConstellation
+from asterism.constellation.view.show import ShownConstellation, task_status_words
 from asterism.constellation.view.task_details import metric_lines
 from asterism.constellation.view.task_lines import plan_lines
-from asterism.constellation.view.why import task_status_words
 from asterism.engine.control.run_control import BatchEnded, OwnershipAcquired
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.profile import Skill
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import RunRow
-from asterism.views.text.history import HistoryLine
+from asterism.views.text.history import HistoryLine, why_lines
 from asterism.views.text.show import read_tree, show_data, show_lines
-from asterism.views.text.why import why_lines
 from tests.unit.views.text.test_history import WORK, Written, unread
 
 DESK = {"device": "desk", "skill": "work"}
