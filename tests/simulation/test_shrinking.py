@@ -1,4 +1,4 @@
-"""Shrinking, and planted defects: an edit of a running task, an effect before its entry, a second approval; and three of guards."""
+"""Shrinking, and planted defects: an edit of a running task, an effect before its entry, a second approval; and four of guards."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.machine import planning, questions, table
+from asterism.constellation.machine import planning, questions, table, tasks
 from asterism.constellation.machine.events import ConstellationAgentStatus
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.task_coupling import TaskSchedule
 from asterism.constellation.machine.tasks import take_answer
 from asterism.constellation.model.batch import _Batch
 from asterism.constellation.model.task import TaskStar
+from asterism.devices.dispatch import dispatcher
 from asterism.engine.control import inquiries
 from asterism.engine.control.run_control import Answered
 from asterism.engine.kernel.guards import digest_of
@@ -103,6 +104,13 @@ def fork_that_keeps_the_last_yes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(table, "void_approvals", lambda memory, **given: None)
 
 
+def results_of_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """Hand over the results that are there when the request is made again, and compare it with no approval."""
+    attempt = tasks._attempt
+    patch.setattr(tasks, "_attempt", lambda *given: msgspec.structs.replace(attempt(*given), sources=None))
+    patch.setattr(dispatcher, "guard_refusal", lambda profile, attempt: "")
+
+
 def test_only_the_parts_that_fail_together_remain() -> None:
     tried: list[Sequence[int]] = []
 
@@ -172,7 +180,15 @@ def test_a_planted_defect_is_found_within_a_thousand_seeds_and_reported_in_under
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("plant", [description_left_out_of_the_digest, guards_not_handed_to_a_new_generation, fork_that_keeps_the_last_yes])
+@pytest.mark.parametrize(
+    "plant",
+    [
+        description_left_out_of_the_digest,
+        guards_not_handed_to_a_new_generation,
+        fork_that_keeps_the_last_yes,
+        results_of_a_restart,
+    ],
+)
 def test_a_planted_defect_of_guards_is_found_by_what_a_device_receives(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     """A1, A3, A8; without the check that reads the flags of tasks and the subjects of their questions."""
     monkeypatch.setattr(ConstellationChecks, "_check_effects", lambda checks, entry: None)

@@ -17,6 +17,7 @@ from asterism.engine.kernel.packing import event_body
 from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission, Permissions
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.ports.store import InquiryRow
+from asterism.testing.device import Script
 from asterism.testing.people import Answer, Answerer
 from asterism.testing.planner import Reply
 from tests.simulation.search.gate_oracle import FOREIGN
@@ -199,4 +200,14 @@ def late_changes(rng: random.Random, ids: list[str]) -> list[ClientEvent]:
     """Return one edit for each task, which changes what its device gets."""
     change = rng.choice(({"description": "delete it"}, {"description": "delete it"}, {"inputs": {"x": 2}}, {"requires_approval": False}))
     edits = [Edited(actions=({"tool": "update_task", "parameters": {"task_id": task_id, **change}},)) for task_id in ids]
-    return [ClientEvent(at_s=0, what="inbox_row", kind=kind_of(it), body=event_body(it), permissions=OPERATOR) for it in edits]
+    return [by_operator(it, 0) for it in edits]
+
+
+def first_short(script: Script) -> Script:
+    """Return a script in which the first tasks of a plan take one second, and the others longer than a retry of those."""
+    return lambda attempt: msgspec.structs.replace(script(attempt), duration_s=1.0 if attempt.task_id in ("t0", "t1") else 40.0)
+
+
+def by_operator(event: Event, at_s: float) -> ClientEvent:
+    """Return an event of a client that may change a run."""
+    return ClientEvent(at_s=at_s, what="inbox_row", kind=kind_of(event), body=event_body(event), permissions=OPERATOR)

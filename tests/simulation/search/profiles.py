@@ -279,6 +279,11 @@ def _gates(rng: random.Random, setting: Setting) -> None:
         _schedule(setting, ScheduledEvent(at_s=at_s + 20.0, what="find", device=device))
     if likely(rng, 0.4):
         _crashes(rng, setting)
+    if likely(rng, 0.3):  # what has failed before an approved task completes in a retry during that, and then the process dies
+        setting.world["script"] = gate_shapes.first_short(setting.world["script"])
+        for at_s in range(2, 60, rng.choice((4, 8))):
+            _schedule(setting, gate_shapes.by_operator(Retry(), at_s))
+            _schedule(setting, ScheduledEvent(at_s=at_s + rng.choice((1.5, 3.0)), what="crash"))
 
 
 def _forks_of_gates(rng: random.Random, setting: Setting) -> None:

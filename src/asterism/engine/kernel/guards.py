@@ -29,23 +29,23 @@ _LOADING = (
     "RES_OPTIONS TMPDIR TZDIR",
     # compilers, linkers and what drives them, by the manuals of gcc, clang, cl, ccache, make, cmake, pkg-config, autoconf and bazel
     "*INCLUDE_PATH *LIBRARY_PATH ACLOCAL* AR AS AUTO* BAZEL* BISON_* CC CCACHE_* CCC_* CLANG* CMAKE_* COLLECT_* COMPILER_PATH",
-    "CONAN_* CPATH CPP CXX DEPENDENCIES_OUTPUT DISTCC_* FC GCC_* INCLUDE LD LIB LIBPATH M4* MAKE* MSBUILD* PKG_CONFIG* SDKROOT",
-    "SUNPRO_* VCPKG_* YACC",
+    "CONAN_* CPATH CPP CXX DEPENDENCIES_OUTPUT DEVELOPER_DIR DISTCC_* FC GCC_* INCLUDE LD LIB LIBPATH M4* MAKE* MSBUILD* PKG_CONFIG*",
+    "SDKROOT SUNPRO_* VCPKG_* YACC",
     # languages and their package managers
     "ANT_* BUNDLE_* BUNDLER_* BUN_* CABAL_* CAML* CARGO* CGO_* CLASSPATH CLJ_* COMPOSER_* CONDA_* COREPACK_* CORECLR_* COMPlus_*",
     "DENO_* DOTNET_* ELECTRON_* ELIXIR_* ERL_* GCCGO GEM_* GHC* GO[A-Z]* GRADLE_* GUILE_* HEX_* IPYTHON* JAVA_* JDK_* JULIA_*",
     "JUPYTER_* JVM_* KOTLIN_* LEIN_* LUAROCKS_* LUA_* MAVEN_* MIX_* MONO_* NODE_* NPM_* NUGET_* OCAML* OPAM* PERL* PHPRC PHP_*",
     "PIPENV_* PIP_* PNPM_* POETRY_* PYENV_* PYTEST_* PYTHON* RAKU* RBENV_* REBAR* RENV_* RUBY* RUSTC* RUSTDOC* RUSTUP_* R_* SBCL_*",
-    "SBT_* SCALA_* SETUPTOOLS_* STACK_* SWIPL* TCL* TK_* TOX_* UV_* VIRTUAL_ENV YARN_* _JAVA_OPTIONS npm_*",
+    "GROOVY_* M2_* SBT_* SCALA_* SETUPTOOLS_* STACK_* SWIFT_* SWIPL* TCL* TK_* TOX_* UV_* VIRTUAL_ENV YARN_* _JAVA_OPTIONS npm_*",
     # libraries that load modules, by their manuals
     "*LOAD_PATH *MODULE_PATH *PLUGIN_PATH ALSA_* CUDA_* DBUS_* EGL_* FONTCONFIG_* GDK_* GIO_* GI_* GSETTINGS_* GST_* GTK_* KRB5* LIBGL_*",
     "LIBVA_* MAGICK_* MESA_* NSS_* OCL_* ODBC* OMPI_* OPENSSL_* P11_* PULSE_* QML* QT_* SASL_* VK_* WINE*",
     # programs that start others, or read options and files from variables
-    "*_ASKPASS *_OPTIONS *_OPTS *_OPTIONS_* *FLAGS ANSIBLE_* BORG_* BROWSER BUILDKIT_* CONTAINERS_* CURL_HOME CVS* DOCKER_* EDITOR EXINIT",
+    "*_ASKPASS *_OPTIONS *_OPTS *_OPTIONS_* *FLAGS ANSIBLE_* BORG_* BROWSER BUILDKIT_* CONTAINERS_* CURL_HOME CVS* DOCKER_* EDITOR",
     "FZF_* GH_* GIT_* GNUPGHOME GPG_* GREP_* GS_* HELM_* HG* HOME KUBE* LIBMYSQL_* MYSQL_* NIX_* ORACLE_* P4* PACKER_* PARALLEL* PG*",
     "AWK* BZIP* EMACS* GZIP LYNX* MAILCAPS MAILRC NEXINIT PIGZ RCLONE_* RESTIC_* RIPGREP_* SCREENRC SVN_* TF_* TNS_ADMIN UNZIP XZ_*",
     "LESS* MAN* MORE NETRC PAGER POSIX* RSYNC_* SHELLCHECK* SSH_* SSLKEYLOGFILE SUDO_* SYSTEMD_* TAPE ZSTD_*",
-    "TERMCAP TERMINFO* VAGRANT_* VIM* VISUAL WGETRC XAUTHORITY XDG_* ZIP*",
+    "EXINIT FCEDIT GNUPLOT* MATLAB* OCTAVE* PSQL* SELECTED_EDITOR TERMCAP TERMINFO* VAGRANT_* VIM* VISUAL WGETRC XAUTHORITY XDG_* ZIP*",
     # trust and routes of a connection
     "*_PROXY *_proxy AWS_* AZURE_* BOTO_* CLOUDSDK_* CURL_CA_BUNDLE GOOGLE_* GRPC_* HF_* REQUESTS_CA_BUNDLE SSL_* TORCH_*",
     "ASTERISM_*",
@@ -102,8 +102,8 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             of theirs either.
         concerning: the skills and devices of the plan's part that concern the tasks of the submission:
             those that stood when what has started this run was written.
-        approve_plan, approve_edits: True if a person must approve the plan of each planner, or its edits; a
-            planner of a run below counts, too.
+        approve_plan, approve_edits: True if a person must approve the plan of each planner, or its edits; those
+            of constellations below it included.
         is_foreign: True if all that the submission wrote came over the network or from a model.
         submitter: who submitted the root of a tree of runs; empty in the root, whose first entry says
             it.
