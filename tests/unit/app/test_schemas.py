@@ -219,7 +219,7 @@ def test_every_plan_of_the_examples_is_valid(path: Path) -> None:
     SCHEMAS["plan"].validate(json.loads(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/*.toml")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/fleet.toml")), ids=lambda path: path.parent.name)
 def test_every_fleet_of_the_examples_is_valid(path: Path) -> None:
     SCHEMAS["fleet"].validate(tomllib.loads(path.read_text(encoding="utf-8")))
 

@@ -92,7 +92,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     Attributes:
         device_id: id, unique in the fleet.
-        kind: ``local``, ``agent``, ``flow``, ``mcp``, ``a2a`` or ``ssh``.
+        kind: ``local``, ``agent``, ``flow``, ``mcp``, ``a2a``, ``ssh``, or one of an installed package.
         description: one sentence.
         aliases: other names in requests.
         capabilities: words for its strengths.
