@@ -7,8 +7,9 @@ import time
 
 from asterism.constellation.model.batch import apply_edits
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.documents import LineSpec, TaskSpec
+from asterism.constellation.model.documents import LineSpec
 from asterism.constellation.model.edits import AddDependency, AddTask, BuildConstellation, Edit, RemoveDependency, RemoveTask, UpdateTask
+from asterism.constellation.model.task import TaskSpec
 from benchmarks.plans import layered
 
 EDITS = 10_000

@@ -20,7 +20,8 @@ from asterism.constellation.machine.events import AskPlanner, ConstellationSubmi
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.analysis import critical_path
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.model.documents import LineSpec, PlanDocument
+from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.planner.port import Planner, Proposal
 from asterism.constellation.python.performers import AttemptPerformer, PlannerPerformer
 from asterism.devices.dispatch.dispatcher import Dispatcher

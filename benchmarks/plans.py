@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.model.documents import LineSpec, PlanDocument
 from asterism.constellation.model.fan_out import ForEach
+from asterism.constellation.model.task import TaskSpec
 
 
 def chain(length: int) -> PlanDocument:

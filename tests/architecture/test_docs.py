@@ -21,9 +21,9 @@ import msgspec
 import pytest
 
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.documents import LineSpec, TaskSpec
+from asterism.constellation.model.documents import LineSpec
 from asterism.constellation.model.line import TRUTH_TABLE, DependencyType
-from asterism.constellation.model.task import RetryPolicy, TaskStatus
+from asterism.constellation.model.task import RetryPolicy, TaskSpec, TaskStatus
 from asterism.constellation.planner.model_choice import KEY_VARIABLES, MODEL_VARIABLES, ModelChoice
 from asterism.conversation.machine.events import HANDLERS, AgentStatus
 from asterism.conversation.python import InputField, StandardAgent

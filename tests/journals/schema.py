@@ -115,6 +115,8 @@ def _type(found: inspect.Type, within: tuple[type[Any], ...]) -> Any:
     match found:
         case inspect.StructType() if found.cls in within:
             described = {"enclosing": within[::-1].index(found.cls)}
+        case inspect.Metadata():  # a description
+            described = _type(found.type, within)
         case inspect.StructType():
             tag: Mapping[str, Any] = {} if found.tag is None else {"tag": found.tag}
             described = {**tag, "fields": _fields(found.cls, within), "closed": found.forbid_unknown_fields}

@@ -15,13 +15,12 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from asterism.app.bootstrap import device_kinds
-from asterism.constellation.model.documents import HANDLERS, MAX_TASKS, SCHEMA_KEY, LineSpec, TaskSpec
+from asterism.constellation.model.documents import HANDLERS, MAX_TASKS, SCHEMA_KEY, LineSpec
 from asterism.constellation.model.environment import MAX_FOLDER, MAX_VARIABLES
 from asterism.constellation.model.fan_out import MAX_ITEMS
-from asterism.constellation.model.line import TaskStarLine
 from asterism.constellation.model.parameters import Param, ParamType
 from asterism.constellation.model.references import INPUTS
-from asterism.constellation.model.task import TaskStar
+from asterism.constellation.model.task import TaskSpec
 from asterism.devices.kinds.local import LocalEntry
 from asterism.devices.kinds.ssh.device import SshEntry
 from asterism.engine.kernel.profile import HERE, AgentProfile
@@ -70,8 +69,6 @@ def schema_of(kind: FileKind, installed: Sequence[str] = ()) -> Json:
 
 def _plan() -> Json:
     defs = _definitions(TaskSpec, LineSpec, Param)
-    _describe(defs["TaskSpec"], TaskStar)
-    _describe(defs["LineSpec"], TaskStarLine)
     task = defs.pop("TaskSpec")
     _refine_task(task)
     named = {**task, "required": []}
@@ -269,7 +266,7 @@ def _reached(kinds: Iterable[type[msgspec.Struct]]) -> list[type[msgspec.Struct]
             waiting += [field.type for field in info.fields]
         for part in ("types", "item_types"):
             waiting += getattr(info, part, ())
-        waiting += [it for part in ("item_type", "key_type", "value_type") if (it := getattr(info, part, None))]
+        waiting += [it for part in ("type", "item_type", "key_type", "value_type") if (it := getattr(info, part, None))]
     return found
 
 

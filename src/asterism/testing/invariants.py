@@ -20,11 +20,10 @@ from asterism.constellation.machine.definition import ConstellationDefinition
 from asterism.constellation.machine.events import Dispatch, Retry
 from asterism.constellation.machine.memory import ConstellationMemory, NotPlanning
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.documents import TaskSpec
 from asterism.constellation.model.fan_out import ForEach, ItemCounts
 from asterism.constellation.model.line import TaskStarLine
 from asterism.constellation.model.resolution import predecessor_results
-from asterism.constellation.model.task import TaskStar
+from asterism.constellation.model.task import TaskSpec, TaskStar
 from asterism.engine.control.children import StartChild
 from asterism.engine.kernel.run import Run
 from asterism.errors import AsterismError

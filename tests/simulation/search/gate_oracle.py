@@ -14,8 +14,7 @@ import msgspec
 
 from asterism.constellation.machine.events import ConstellationSubmitted, Dispatch, Edited, Planned, Retry
 from asterism.constellation.machine.memory import ConstellationMemory
-from asterism.constellation.model.documents import TaskSpec
-from asterism.constellation.model.task import TaskStar
+from asterism.constellation.model.task import TaskSpec, TaskStar
 from asterism.devices.port import Attempt
 from asterism.engine.control.children import StartChild, child_run_id
 from asterism.engine.control.run_control import Answered, AskPerson, GuardLifted, Imported, OwnershipAcquired

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.events import RunOptions
-from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.model.documents import LineSpec, PlanDocument
 from asterism.constellation.model.parameters import Param
+from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.planner.port import Planner, PlannerRequest
 from asterism.devices.port import Attempt

@@ -13,11 +13,12 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.constellation.machine.events import BUDGET
-from asterism.constellation.model.documents import PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
+from asterism.constellation.model.documents import PlanDocument, parse_line, parse_plan, parse_task
 from asterism.constellation.model.fan_out import ForEach
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import parse_params
 from asterism.constellation.model.references import references
+from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.planner.port import PlannerRequest, Proposal
 from asterism.devices.port import Attempt
 from asterism.engine.control.run_control import Verb

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.documents import MAX_TASKS, LineSpec, PlanDocument, TaskSpec, parse_task
+from asterism.constellation.model.documents import MAX_TASKS, LineSpec, PlanDocument, parse_task
 from asterism.constellation.model.edits import (
     AddDependency,
     AddTask,
@@ -29,7 +29,7 @@ from asterism.constellation.model.edits import (
 from asterism.constellation.model.line import DependencyType, TaskStarLine
 from asterism.constellation.model.references import RESERVED
 from asterism.constellation.model.specs import line_of, task_of
-from asterism.constellation.model.task import EDITABLE, TaskStar
+from asterism.constellation.model.task import EDITABLE, TaskSpec, TaskStar
 from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.errors import InvalidInput
 

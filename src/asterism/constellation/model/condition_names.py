@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from asterism.constellation.model.condition import Condition, InputCondition, type_names
-from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.model.documents import LineSpec, PlanDocument
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.references import INPUTS, PARAMS
+from asterism.constellation.model.task import TaskSpec
 from asterism.errors import did_you_mean
 
 

@@ -18,7 +18,7 @@ from asterism.constellation.model.fan_out import FailedItems, ForEach, as_for_ea
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import Param, parse_params
 from asterism.constellation.model.references import INPUTS
-from asterism.constellation.model.task import ErrorCode, Join, RetryPolicy, Role
+from asterism.constellation.model.task import ErrorCode, Join, RetryPolicy, Role, TaskSpec
 from asterism.engine.kernel.data import check_encodable, check_json, round_trip
 from asterism.errors import InvalidInput
 
@@ -35,41 +35,21 @@ SCHEMA_KEY = "$schema"
 """Key that names the JSON Schema of the plan, for editors; its value is ignored."""
 _PLAN_FIELDS = ("tasks", "dependencies", "constellation_id", "name", "params", *HANDLERS)
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
-Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
-
-
-class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A task as in a plan or an edit; see ``TaskStar`` for the fields."""
-
-    task_id: str
-    name: str = ""
-    description: str = ""
-    device: str = ""
-    skill: str = ""
-    tips: tuple[str, ...] = ()
-    inputs: dict[str, Any] = msgspec.field(default_factory=dict)
-    priority: Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)] = 0
-    timeout_s: Positive | None = None
-    deadline_s: Positive | None = None
-    retry: RetryPolicy = RetryPolicy()
-    requires_approval: bool = False
-    constellation: dict[str, Any] | None = None
-    when: str = ""
-    join: Join = "all"
-    role: Role = "task"
-    for_each: ForEach | None = None
-    env: dict[str, str] = msgspec.field(default_factory=dict)
-    folder: str = ""
 
 
 class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A dependency as in a plan or an edit; see ``TaskStarLine`` for the fields."""
+    """A dependency as in a plan or an edit, as the schemas for editors and planners describe it."""
 
-    id: str = ""
-    source: str = msgspec.field(name="from")
-    target: str = msgspec.field(name="to")
-    type: DependencyType | None = None
-    condition: str = ""
+    id: Annotated[str, msgspec.Meta(description="Unique id; by default from->to.")] = ""
+    source: Annotated[str, msgspec.Meta(description="Id of the task waited for.")] = msgspec.field(name="from")
+    target: Annotated[str, msgspec.Meta(description="Id of the task that waits.")] = msgspec.field(name="to")
+    type: Annotated[
+        DependencyType | None,
+        msgspec.Meta(description="How the end of the task waited for is judged: SUCCESS_ONLY unless a condition is given."),
+    ] = None
+    condition: Annotated[
+        str, msgspec.Meta(description="CEL over the fields of its result, such as: accuracy > 0.95. Makes the dependency CONDITIONAL.")
+    ] = ""
 
     @property
     def line_id(self) -> str:
@@ -85,18 +65,16 @@ class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A whole plan, as a planner proposes it or a plan file holds it.
 
-    Attributes:
-        constellation_id, name: optional.
-        tasks, dependencies: in the order written; ``tasks`` includes those of ``on_failure`` and
-            ``finally``, by their role.
-        params: its parameters, by name.
+    Tasks and dependencies are in the order written; those of ``on_failure`` and ``finally`` are among the tasks, by their role.
     """
 
-    constellation_id: str = ""
-    name: str = ""
-    tasks: tuple[TaskSpec, ...] = ()
-    dependencies: tuple[LineSpec, ...] = ()
-    params: dict[str, Param] = msgspec.field(default_factory=dict)
+    constellation_id: Annotated[str, msgspec.Meta(description="Optional id.")] = ""
+    name: Annotated[str, msgspec.Meta(description="Optional name, for people.")] = ""
+    tasks: Annotated[tuple[TaskSpec, ...], msgspec.Meta(description="The tasks.")] = ()
+    dependencies: Annotated[tuple[LineSpec, ...], msgspec.Meta(description="Which task waits for which.")] = ()
+    params: Annotated[dict[str, Param], msgspec.Meta(description="Its parameters, of a plan that is submitted.")] = msgspec.field(
+        default_factory=dict
+    )
 
 
 def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
+from asterism.constellation.model.documents import LineSpec, PlanDocument, parse_line, parse_plan, parse_task
 from asterism.constellation.model.line import DependencyType
+from asterism.constellation.model.task import TaskSpec
 from asterism.engine.kernel.data import check_encodable
 from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.refusal import CodedRefusal

@@ -13,7 +13,6 @@ from typing import Any
 
 from asterism.constellation.model.condition import Condition, InputCondition
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.documents import TaskSpec
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.fan_out import item_id, with_items
 from asterism.constellation.model.line import TaskStarLine, admits_failure
@@ -34,7 +33,7 @@ from asterism.constellation.model.references import (
 )
 from asterism.constellation.model.secret_use import check_secrets
 from asterism.constellation.model.skill_ranker import clear_match, rank
-from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.constellation.model.task import TaskSpec, TaskStar, TaskStatus
 from asterism.engine.kernel.data import is_file
 from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import HERE, JSON_TYPES, AgentProfile, Fleet, Skill, skill_of

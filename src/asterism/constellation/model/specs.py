@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from asterism.constellation.model.condition import Condition
-from asterism.constellation.model.documents import LineSpec, TaskSpec
+from asterism.constellation.model.documents import LineSpec
 from asterism.constellation.model.line import DependencyType, TaskStarLine
-from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.constellation.model.task import TaskSpec, TaskStar, TaskStatus
 from asterism.errors import InvalidInput
 
 

@@ -83,6 +83,7 @@ Role = Literal["task", "on_failure", "finally"]
 Join = Literal["all", "any"]
 """Which dependencies a task waits for."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -108,36 +109,58 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         return code in (RETRIED_ALWAYS if not repeatable else RETRIED_IF_IDEMPOTENT)
 
 
-class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """One task: its plan and its progress.
+class TaskFields(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The fields of a task that a plan or an edit writes, as the schemas for editors and planners describe them."""
+
+    task_id: Annotated[str, msgspec.Meta(description="Unique id; letters, digits, _ and -.")]
+    name: Annotated[str, msgspec.Meta(description="Short name; also names the skill, where skill is not given.")] = ""
+    description: Annotated[str, msgspec.Meta(description="What is to be done, in words.")] = ""
+    device: Annotated[str, msgspec.Meta(description="Id of the device that does it.")] = ""
+    skill: Annotated[str, msgspec.Meta(description="Name of a skill of that device.")] = ""
+    tips: Annotated[tuple[str, ...], msgspec.Meta(description="Notes for people about the task; the device does not receive them.")] = ()
+    inputs: Annotated[
+        dict[str, Any],
+        msgspec.Meta(description="Arguments. A text may hold ${task_id.field}: that field of the result of a task upstream."),
+    ] = msgspec.field(default_factory=dict)
+    priority: Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31, description="Higher goes first on a busy device.")] = 0
+    timeout_s: Annotated[Positive | None, msgspec.Meta(description="Bound on one attempt, in seconds.")] = None
+    deadline_s: Annotated[Positive | None, msgspec.Meta(description="Bound on the whole task, in seconds from the start of the run.")] = (
+        None
+    )
+    retry: Annotated[RetryPolicy, msgspec.Meta(description="When a failed attempt is tried again.")] = RetryPolicy()
+    requires_approval: Annotated[bool, msgspec.Meta(description="A person must say yes before it runs.")] = False
+    constellation: Annotated[
+        dict[str, Any] | None,
+        msgspec.Meta(description="A plan of tasks and dependencies that carries it out, in place of device and skill."),
+    ] = None
+    when: Annotated[
+        str, msgspec.Meta(description="CEL over its own inputs by name, such as: size(parts) > 2. If it is not met, the task is skipped.")
+    ] = ""
+    join: Annotated[Join, msgspec.Meta(description="all: it starts when every dependency is satisfied. any: it starts with the first.")] = (
+        "all"
+    )
+    role: Annotated[
+        Role,
+        msgspec.Meta(description="task; on_failure: it runs if the run has failed, finally: in any case, each when the rest is settled."),
+    ] = "task"
+    for_each: Annotated[
+        ForEach | None,
+        msgspec.Meta(description="A list, or a reference to one: the task is performed for each item, which its inputs name ${item}."),
+    ] = None
+    env: Annotated[dict[str, str], msgspec.Meta(description="Environment variables of its process, by name; texts.")] = msgspec.field(
+        default_factory=dict
+    )
+    folder: Annotated[str, msgspec.Meta(description="Its working folder, relative to that of its device.")] = ""
+
+
+class TaskSpec(TaskFields, frozen=True, forbid_unknown_fields=True):  # type: ignore[misc] # a frozen form of the same fields
+    """A task as in a plan or an edit."""
+
+
+class TaskStar(TaskFields, gc=False):
+    """One task: the fields of its plan, which edits change, and its progress.
 
     Attributes:
-        task_id: id, unique in its constellation and never reused.
-        name: short name; also the name of the skill if ``skill`` is empty.
-        description: the task, in words.
-        device: id of its device.
-        skill: name of the device's skill; empty until resolved, and for agents.
-        tips: notes about it, for people; no device receives them.
-        inputs: arguments; a string may be a reference ``${task_id.field}``.
-        priority: on a busy device, tasks of the same run with a higher number start first.
-        timeout_s: time limit of one attempt; None for none.
-        deadline_s: time limit of the whole task, including time in a queue, in seconds from the
-            start of the run; None for none.
-        retry: its retry policy.
-        requires_approval: True if a person must approve it before it runs.
-        when: CEL over its own inputs by name, evaluated once when it could start; if it is not met,
-            the task is skipped. Empty for none.
-        role: ``task``; ``on_failure`` for a task that runs if the run has failed, and ``finally`` for
-            one that runs in any case, when the rest is settled.
-        join: ``all`` to start when every dependency is satisfied, ``any`` to start with the first.
-        constellation: nested plan, as ``parse_plan`` reads it, that carries the task out instead of
-            a device; None for none. Its tasks may refer to this task's inputs as
-            ``${inputs.name}``.
-        for_each: the list for whose items it is performed; None for a task that is performed once. It is
-            RUNNING, without an effect, until its items have settled. All other fields are those of each
-            item: approval, ``when``, retries and limits.
-        env: environment variables of its process, over those of its device.
-        folder: its working folder, relative to that of its device; empty for the same.
         status: its state.
         resolved_skill: the resolved skill; empty for agents.
         result: JSON value that it returned.
@@ -156,26 +179,6 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         concerned_by: the guards of a plan that stood when it was written; those that are set on other
             tasks later do not concern it until it is changed.
     """
-
-    task_id: str
-    name: str = ""
-    description: str = ""
-    device: str = ""
-    skill: str = ""
-    tips: tuple[str, ...] = ()
-    inputs: dict[str, Any] = msgspec.field(default_factory=dict)
-    priority: int = 0
-    timeout_s: float | None = None
-    deadline_s: float | None = None
-    retry: RetryPolicy = RetryPolicy()
-    requires_approval: bool = False
-    constellation: dict[str, Any] | None = None
-    when: str = ""
-    join: Join = "all"
-    role: Role = "task"
-    for_each: ForEach | None = None
-    env: dict[str, str] = msgspec.field(default_factory=dict)
-    folder: str = ""
 
     status: TaskStatus = TaskStatus.PENDING
     resolved_skill: str = ""

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.model.documents import LineSpec, PlanDocument
 from asterism.constellation.model.edits import MAX_EDITS
+from asterism.constellation.model.task import TaskSpec
 
 
 class EditTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,41 +43,6 @@ _BATCH_WORDS = (
 BATCH_TOOL = "apply_edits"
 """Tool that applies several edits as a whole."""
 
-_TASK = {
-    "task_id": "Unique id; letters, digits, _ and -.",
-    "name": "Short name; also names the skill, where skill is not given.",
-    "description": "What is to be done, in words.",
-    "device": "Id of the device that does it.",
-    "skill": "Name of a skill of that device.",
-    "tips": "Notes for people about the task; the device does not receive them.",
-    "inputs": "Arguments. A text may hold ${task_id.field}: that field of the result of a task upstream.",
-    "priority": "Higher goes first on a busy device.",
-    "timeout_s": "Bound on one attempt, in seconds.",
-    "deadline_s": "Bound on the whole task, in seconds from the start of the run.",
-    "retry": "When a failed attempt is tried again.",
-    "requires_approval": "A person must say yes before it runs.",
-    "constellation": "A plan of tasks and dependencies that carries it out, in place of device and skill.",
-    "when": "CEL over its own inputs by name, such as: size(parts) > 2. If it is not met, the task is skipped.",
-    "join": "all: it starts when every dependency is satisfied. any: it starts with the first.",
-    "env": "Environment variables of its process, by name; texts.",
-    "folder": "Its working folder, relative to that of its device.",
-    "role": "task; on_failure: it runs if the run has failed, finally: in any case, each when the rest is settled.",
-    "for_each": "A list, or a reference to one: the task is performed for each item, which its inputs name ${item}.",
-}
-_LINE = {
-    "id": "Unique id; by default from->to.",
-    "from": "Id of the task waited for.",
-    "to": "Id of the task that waits.",
-    "type": "How the end of the task waited for is judged: SUCCESS_ONLY unless a condition is given.",
-    "condition": "CEL over the fields of its result, such as: accuracy > 0.95. Makes the dependency CONDITIONAL.",
-}
-_PLAN = {
-    "constellation_id": "Optional id.",
-    "name": "Optional name, for people.",
-    "tasks": "The tasks.",
-    "dependencies": "Which task waits for which.",
-    "params": "Its parameters, of a plan that is submitted.",
-}
 _TASK_ID = {"type": "string", "description": "Id of the task."}
 _LINE_ID = {"type": "string", "description": "Id of the dependency; from->to unless it was given another."}
 
@@ -86,14 +52,12 @@ def edit_tools() -> tuple[EditTool, ...]:
     """Return the seven tools; built once and read-only."""
     kinds = (TaskSpec, LineSpec, PlanDocument)
     _, found = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
-    for name, words in (("TaskSpec", _TASK), ("LineSpec", _LINE), ("PlanDocument", _PLAN)):
-        for field, description in words.items():
-            shown = found[name]["properties"][field]
-            found[name]["properties"][field] = (
-                {"anyOf": [shown], "description": description} if "$ref" in shown else {**shown, "description": description}
-            )
-        found[name].pop("description", None)  # python -OO strips docstrings
-    found["RetryPolicy"]["description"] = _TASK["retry"]
+    for kind in kinds:
+        found[kind.__name__].pop("description", None)  # python -OO strips docstrings
+        for name, shown in found[kind.__name__]["properties"].items():
+            if "$ref" in shown:
+                description = found["RetryPolicy"]["description"] = shown.pop("description")
+                found[kind.__name__]["properties"][name] = {"anyOf": [shown], "description": description}
     task, line, plan = (found[kind.__name__]["properties"] for kind in kinds)
     clear = {"type": "boolean", "default": True, "description": "In place of what is there; false merges the plan into it."}
     unset = {name: {key: value for key, value in it.items() if key != "default"} for name, it in task.items()}

@@ -18,12 +18,12 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from asterism.constellation.model.documents import LineSpec, PlanDocument, TaskSpec, as_file, parse_line, parse_plan, parse_task
+from asterism.constellation.model.documents import LineSpec, PlanDocument, as_file, parse_line, parse_plan, parse_task
 from asterism.constellation.model.fan_out import FailedItems, with_items
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import parse_params
 from asterism.constellation.model.references import INPUTS, ITEM, RESERVED, references
-from asterism.constellation.model.task import Join, RetryPolicy
+from asterism.constellation.model.task import Join, RetryPolicy, TaskSpec
 from asterism.constellation.python.plans import plan_text
 from asterism.constellation.python.reference import Params, Reference, Task
 from asterism.devices.kinds.here import rebase_plan, rebase_task

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.constellation.model.documents import PlanDocument, TaskSpec
+from asterism.constellation.model.documents import PlanDocument
+from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.python.goal import Goal, rehearse_plan
 from asterism.constellation.python.plans import devices_of
 from asterism.devices.fleet.fleet_file import declared_kinds

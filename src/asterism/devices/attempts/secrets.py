@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.model.documents import PlanDocument, TaskSpec
+from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.references import SECRET, secrets_in, with_secrets
-from asterism.constellation.model.task import TaskStar
+from asterism.constellation.model.task import TaskSpec, TaskStar
 from asterism.devices.port import Attempt, Device
 from asterism.errors import InvalidInput, MissingExtra
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.constellation.model.documents import PlanDocument, TaskSpec
+from asterism.constellation.model.documents import PlanDocument
+from asterism.constellation.model.task import TaskSpec
 from asterism.devices.attempts.worker_protocol import FunctionJob
 from asterism.devices.fleet.fleet_file import DeviceEntry
 from asterism.devices.port import Attempt, AttemptResult, Device, Signs

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.model.documents import LineSpec, TaskSpec, as_file, parse_line, parse_plan, parse_task
+from asterism.constellation.model.documents import LineSpec, as_file, parse_line, parse_plan, parse_task
 from asterism.constellation.model.line import DependencyType
-from asterism.constellation.model.task import RetryPolicy
+from asterism.constellation.model.task import RetryPolicy, TaskSpec
 from asterism.engine.kernel.data import MAX_DEPTH
 from asterism.errors import InvalidInput
 from tests.support.constellations import plan, seed

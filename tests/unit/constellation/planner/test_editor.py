@@ -11,8 +11,9 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
-from asterism.constellation.model.documents import LineSpec, TaskSpec
+from asterism.constellation.model.documents import LineSpec
 from asterism.constellation.model.edits import MAX_EDITS, EditRefused
+from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.planner.draft import MemoryDraft
 from asterism.constellation.planner.editor import RESOURCE, editor_server, tools
 from asterism.constellation.planner.port import PlannerRequest

@@ -14,8 +14,9 @@ import pytest
 from asterism import Constellation, InvalidInput, Param, RetryPolicy, each, skill
 from asterism.constellation.machine.events import ConstellationSubmitted
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
-from asterism.constellation.model.documents import TaskSpec, parse_plan
+from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.fan_out import ForEach
+from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.python.plans import plan_of, plan_text
 from asterism.devices.kinds.here import rebase_plan
 from asterism.engine.kernel.permissions import ALL

@@ -18,8 +18,8 @@ from asterism.constellation.machine.events import (
     Planned,
     PlanningFailed,
 )
-from asterism.constellation.model.documents import PlanDocument, TaskSpec, parse_plan
-from asterism.constellation.model.task import TaskError
+from asterism.constellation.model.documents import PlanDocument, parse_plan
+from asterism.constellation.model.task import TaskError, TaskSpec
 from asterism.constellation.planner.port import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.constellation.python.performers import AttemptPerformer, PlannerPerformer
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns

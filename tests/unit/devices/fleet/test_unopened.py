@@ -11,7 +11,8 @@ import pytest
 
 from asterism.app.bootstrap import open_devices
 from asterism.constellation.machine.events import DeviceFound, DeviceLost
-from asterism.constellation.model.documents import PlanDocument, TaskSpec
+from asterism.constellation.model.documents import PlanDocument
+from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.python.availability import check_opened, check_usable, with_causes
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.fleet.fleet_file import UNNEEDED_S, DeviceEntry, UnopenedDevice, described
