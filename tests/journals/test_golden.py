@@ -148,8 +148,11 @@ def test_the_journal_of_a_model_has_what_was_said_and_used() -> None:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_packing_what_was_unpacked_changes_nothing(name: str) -> None:
+    def value_of(record: Record) -> dict[str, Any]:
+        return {**msgspec.structs.asdict(record), "body": msgspec.json.decode(record.body)}
+
     pack = packer(MACHINE_OF[name])
-    assert [pack.pack(pack.unpack(record)) for record in golden(name)] == golden(name)
+    assert [value_of(pack.pack(pack.unpack(it))) for it in golden(name)] == [value_of(it) for it in golden(name)]
 
 
 @pytest.mark.parametrize("name", GOLDEN)

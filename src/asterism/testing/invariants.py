@@ -245,8 +245,8 @@ def subject_of(attempt: Dispatch | StartChild, task: TaskStar, memory: Constella
     else:
         if attempt.sources is not None:
             found["results"] = {source: result for source, result in results.items() if source in attempt.sources}
-        names = ("device", "skill", "description", "arguments", "env", "folder")
-        found |= {name: getattr(attempt, name) for name in names}
+        found |= {"device": attempt.device_id, "skill": attempt.skill, "description": attempt.description}
+        found |= {"arguments": attempt.arguments, "env": attempt.env, "folder": attempt.task_folder}
     return {name: value for name, value in found.items() if value or name == "arguments"}
 
 

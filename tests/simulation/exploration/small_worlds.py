@@ -88,7 +88,7 @@ class AgentSpace(SmallRun[ConstellationMemory]):
     def name_of(self, effect: Effect) -> str:
         """The task and the attempt, the planner's question, or the task that a person is asked about."""
         if isinstance(effect, Dispatch):
-            return f"{effect.task_id}#{effect.attempt}"
+            return f"{effect.task_id}#{effect.number}"
         if isinstance(effect, AskPlanner):
             return f"planner, {effect.mode}"
         return f"question about {effect.subject.get('task_id', '')}" if isinstance(effect, AskPerson) else kind_of(effect)
@@ -131,7 +131,7 @@ class AgentSpace(SmallRun[ConstellationMemory]):
         """Begun, completed or failed, an answer of the planner, a yes or a no."""
         name, memory = self.name_of(effect), state.run.memory
         if isinstance(effect, Dispatch) and effect_id in memory.queued:
-            if memory.has_free_place(effect.device):
+            if memory.has_free_place(effect.device_id):
                 yield f"{name} begins", lambda: self.take(state, [AttemptBegun(of=effect_id)])
         elif isinstance(effect, Dispatch):
             yield f"{name} completes", lambda: self.take(state, [AttemptEnded(effect_id=effect_id, result={"value": 1})])

@@ -124,7 +124,7 @@ class GateOracle:
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, Dispatch) and effect.leg == 1:
                 task = memory.constellation.tasks[effect.task_id]
-                told.begun[effect_id] = Begun(told.identity(effect.task_id), self._asks(told, task, effect.device, effect.skill))
+                told.begun[effect_id] = Begun(told.identity(effect.task_id), self._asks(told, task, effect.device_id, effect.skill))
             elif isinstance(effect, StartChild):
                 concerning = told.concerning[_owner(memory.constellation.tasks[memory.attempts[effect_id].task_id])]
                 self._children[child_run_id(effect_id)] = Told(gates=set(told.gates), lifted=set(told.lifted), first=concerning)

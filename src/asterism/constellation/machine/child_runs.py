@@ -19,7 +19,7 @@ def is_child(memory: ConstellationMemory, attempt: Dispatch) -> bool:
 
     The child is a nested constellation, or a run of the device's machine.
     """
-    profile = memory.fleet.get(attempt.device)
+    profile = memory.fleet.get(attempt.device_id)
     return attempt.plan is not None or (profile is not None and profile.child is not None)
 
 
@@ -29,10 +29,10 @@ def child_for(memory: ConstellationMemory, task: TaskStar, attempt: Dispatch, co
     A nested constellation is not replanned. A child run has no more time than the task and this run
     have left.
     """
-    profile, title = memory.fleet.get(attempt.device), task.name or task.task_id
+    profile, title = memory.fleet.get(attempt.device_id), task.name or task.task_id
     left_s = [memory.started_at + memory.options.wall_limit_s - context.at]
     left_s += [attempt.timeout_s] if attempt.timeout_s is not None else []
-    left_s += [attempt.deadline_at - context.at] if attempt.deadline_at is not None else []
+    left_s += [attempt.deadline - context.at] if attempt.deadline is not None else []
     if attempt.plan is None and profile is not None and profile.child is not None:
         results = predecessor_results(task, memory.constellation)
         handed = {**attempt.arguments, **({"results": results} if results else {})}
@@ -62,7 +62,7 @@ def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> AttemptEnded
     elif event.code == "interrupted":
         error = TaskError(code="interrupted", message=event.reason)
     elif event.code == "wall_limit":
-        late = attempt.deadline_at is not None and attempt.deadline_at <= at
+        late = attempt.deadline is not None and attempt.deadline <= at
         error = TaskError(code="deadline" if late else "timeout", message=event.reason)
     else:
         error = TaskError(code="child_failed", message=event.reason)

@@ -334,7 +334,45 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
         return PlanningFailed(effect_id=effect_id, code="interrupted", reason=why)
 
 
-class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
+class AttemptFields(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of one attempt at one task: of its effect, and of the request that its device receives.
+
+    Attributes:
+        skill: the skill to perform; empty for a device that accepts natural language.
+        arguments: JSON object, with references resolved.
+        number: number of the attempt, from 1.
+        priority: higher goes first among the attempts of its run; the runs that wait for a device
+            take turns.
+        timeout_s: time limit from the moment the device starts it; None for no limit.
+        deadline: seconds since the epoch at which it must have ended, even if it still waits in a
+            queue; None for no deadline.
+        env: environment variables of the task.
+        task_folder: working folder of the task, relative to that of the device; empty for the same.
+        leg: number of the leg, from 1; each question of the device ends one. The key is the same for
+            every leg.
+        reply: a person's reply to the question that ended the last leg; None on the first leg.
+        state: the state of that question.
+        approval: digest of the request that a person has approved; empty for none.
+    """
+
+    task_id: str
+    device_id: str = msgspec.field(name="device")
+    skill: str = ""
+    description: str = ""
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    number: int = msgspec.field(default=1, name="attempt")
+    priority: int = 0
+    timeout_s: float | None = None
+    deadline: float | None = msgspec.field(default=None, name="deadline_at")
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    task_folder: str = msgspec.field(default="", name="folder")
+    leg: int = 1
+    reply: DeviceReply | None = None
+    state: dict[str, Any] = msgspec.field(default_factory=dict)
+    approval: str = ""
+
+
+class Dispatch(AttemptFields, Effect, tag="dispatch", frozen=True, kw_only=True):
     """Start an attempt on a device, or its next leg. The effect's id, of the first leg, is the idempotency key of the attempt.
 
     Attributes:
@@ -342,47 +380,26 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
             run carries out (a nested plan, or a device of kind ``agent`` or ``flow``) is never
             scheduled: it is the record of the attempt in the memory, and a ``StartChild`` is
             scheduled.
-        deadline_at: epoch second at which the attempt must have ended, even if it still waits in a
-            queue; None for none.
         recovery: recovery after a crash, from the skill.
         sources: ids of the predecessors that had completed when it was made, whose results it receives:
             the others may complete before a restart. None for all.
         queued: True if other attempts of this run have all places of the device, so that the attempt
             begins with an ``AttemptBegun``; False if it counts as begun now.
-        env, folder: variables and working folder of the task, as ``TaskStar`` has them.
-        leg: number of the leg, from 1; each question of the device ends one.
         first: id of the effect of the first leg; empty on the first leg.
-        reply, state: the answer to the question that ended the last leg, and the question's state.
-        approval: digest of the request that a person has approved, if the attempt needed that.
     """
 
     logged_as: ClassVar[Callable[[Any], tuple[str, int]] | None] = lambda attempt: (attempt.task_id, attempt.number)
 
-    task_id: str
-    device: str
-    skill: str = ""
-    description: str = ""
-    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
-    attempt: int = 1
-    priority: int = 0
-    timeout_s: float | None = None
-    deadline_at: float | None = None
     recovery: RecoveryPolicy = RecoveryPolicy.DO_NOT_RETRY
     plan: dict[str, Any] | None = None
     sources: tuple[str, ...] | None = None
     queued: bool = False
-    env: dict[str, str] = msgspec.field(default_factory=dict)
-    folder: str = ""
-    leg: int = 1
     first: str = ""
-    reply: DeviceReply | None = None
-    state: dict[str, Any] = msgspec.field(default_factory=dict)
-    approval: str = ""
 
     @property
     def actor(self) -> str:
         """Return the device."""
-        return f"device:{self.device}"
+        return f"device:{self.device_id}"
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:

@@ -255,7 +255,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         attempt = self.questions.get(given.effect_id)
         if attempt is None or self.asked_by_device(given.effect_id):
             return  # it is about a plan, or a device has asked and checks the answer; or it has just been closed
-        if skill := skill_of(self.fleet, attempt.device, attempt.skill):
+        if skill := skill_of(self.fleet, attempt.device_id, attempt.skill):
             check_types(attempt, skill, given)
 
     def asked_by_device(self, inquiry_id: str) -> Dispatch | None:
@@ -312,7 +312,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         return effect_id in self.queued and self.attempts[effect_id].leg == 1
 
     def _count_busy(self, effect_id: str, by: int) -> None:
-        device = self.attempts[effect_id].device
+        device = self.attempts[effect_id].device_id
         if busy := self.busy.get(device, 0) + by:
             self.busy[device] = busy
         else:

@@ -68,7 +68,13 @@ def put_device_question(
     memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, asked: DeviceQuestion, context: StepContext
 ) -> None:
     """Ask a person the question of a device. The attempt has the key of its first leg in ``first``."""
-    subject = {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "question": asked.prompt, "leg": attempt.leg}
+    subject = {
+        "task_id": attempt.task_id,
+        "device": attempt.device_id,
+        "skill": attempt.skill,
+        "question": asked.prompt,
+        "leg": attempt.leg,
+    }
     shape: dict[str, Any] = {"verbs": asked.verbs, "schema": asked.schema, "risk": asked.risk}
     inquiry = open_inquiry(memory, DEVICE, asked.prompt, subject, context, about=attempt.task_id, **shape)
     await_answer(memory, schedule, msgspec.structs.replace(attempt, reply=None, state=asked.state), inquiry, context)
@@ -115,7 +121,7 @@ def look_at_due(memory: ConstellationMemory, context: StepContext) -> None:
         if attempt is None or at <= context.at:
             del memory.looks[inquiry_id]
         if attempt is not None and at <= context.at:
-            context.schedule(LookAtAttempt(inquiry_id=inquiry_id, task_id=attempt.task_id, device=attempt.device, wait_s=wait_s))
+            context.schedule(LookAtAttempt(inquiry_id=inquiry_id, task_id=attempt.task_id, device=attempt.device_id, wait_s=wait_s))
 
 
 def note_looked(memory: ConstellationMemory, event: AttemptLooked, context: StepContext) -> StrEnum:
@@ -144,7 +150,7 @@ def checked_answer(memory: ConstellationMemory, event: Answered, context: StepCo
     inquiry = check_answer(memory, event, context)
     attempt = memory.questions[event.effect_id]
     if event.verb == "respond" and inquiry.kind == DEVICE:
-        _check_reply(inquiry.asked.schema, event.value, attempt.device)
+        _check_reply(inquiry.asked.schema, event.value, attempt.device_id)
     elif event.verb == "respond":
         _check_result(memory, attempt, event.value)
     return inquiry
@@ -158,7 +164,7 @@ def edited(memory: ConstellationMemory, attempt: Dispatch, value: dict[str, Any]
     """
     if next(references(value), None):
         raise Refused("an edit must give values, not references ${…}, because only the arguments shown are approved")
-    skill = skill_of(memory.fleet, attempt.device, attempt.skill)
+    skill = skill_of(memory.fleet, attempt.device_id, attempt.skill)
     if skill is not None and context.rules >= EDITS_CHECKED:
         try:
             check_inputs(attempt.task_id, value, skill)
@@ -181,7 +187,7 @@ def begin_leg(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Disp
     A pause of the run does not delay it: the attempt is under way.
     """
     reply = None if event is None else DeviceReply(verb=event.verb, value=event.value, reason=event.reason)
-    attempt = msgspec.structs.replace(attempt, leg=attempt.leg + 1, reply=reply, queued=not memory.has_free_place(attempt.device))
+    attempt = msgspec.structs.replace(attempt, leg=attempt.leg + 1, reply=reply, queued=not memory.has_free_place(attempt.device_id))
     effect = context.schedule(attempt)
     memory.add_attempt(effect, attempt)
     move_task(schedule, schedule.constellation.tasks[attempt.task_id], LegStarted(effect_id=effect), context)
@@ -203,7 +209,7 @@ def _check_reply(schema: dict[str, Any], value: Any, device: str) -> None:
 
 def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) -> None:
     """Check that a person's result has the fields of the skill's output, as later tasks expect."""
-    skill = skill_of(memory.fleet, attempt.device, attempt.skill)
+    skill = skill_of(memory.fleet, attempt.device_id, attempt.skill)
     fields = skill.output_fields() if skill else None
     if skill is None or skill.output is None or fields is None:
         return
@@ -239,13 +245,13 @@ def _shown_before(attempt: Dispatch) -> dict[str, Any]:
     """Return what questions of earlier rules show."""
     if attempt.plan is not None:
         return {"task_id": attempt.task_id, "constellation": attempt.plan, "arguments": attempt.arguments}
-    process = {name: it for name, it in (("env", attempt.env), ("folder", attempt.folder)) if it}
-    return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments, **process}
+    process = {name: it for name, it in (("env", attempt.env), ("folder", attempt.task_folder)) if it}
+    return {"task_id": attempt.task_id, "device": attempt.device_id, "skill": attempt.skill, "arguments": attempt.arguments, **process}
 
 
 def where(attempt: Dispatch) -> str:
     """Return the device of an attempt, to follow the name of its task."""
-    return f" on {attempt.device}" if attempt.device else ""
+    return f" on {attempt.device_id}" if attempt.device_id else ""
 
 
 def named(task: TaskStar) -> str:

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.machine.device_question import DeviceReply
-from asterism.constellation.machine.events import AskPlanner, Dispatch, LookAtAttempt, StopAttempt
+from asterism.constellation.machine.events import AskPlanner, AttemptFields, Dispatch, LookAtAttempt, StopAttempt
 from asterism.constellation.machine.items import stops_after_failure
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.references import SECRET, secret_paths
@@ -118,24 +117,16 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 1
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class Attempt(AttemptFields, frozen=True, kw_only=True):
     """One attempt at one task, as a device receives it.
 
     Attributes:
-        key: idempotency key, the id of the effect of its first leg; the same after a crash.
-        skill: the skill to perform; empty for a device that accepts natural language.
-        arguments: JSON object, with references resolved.
+        key: idempotency key, the id of the effect of its first leg; the same after a crash. A message
+            of a leg to the other side has ``message_key`` as its id.
         results: JSON results of the direct predecessors, by task id.
-        number: number of the attempt, from 1.
-        priority: higher goes first among the attempts of its run; the runs that wait for a device
-            take turns.
         issued: (seq, index) of the effect in its journal; of equal priorities, the lower goes first.
-        timeout_s: time limit from the moment the device starts it; None for no limit.
-        deadline: seconds since the epoch at which it must end; None for no deadline.
         folder: working folder of a device without one: where the run was started; empty for the
             driver's.
-        task_folder: working folder of the task, relative to that of the device; empty for the same.
-        env: environment variables of the task.
         queued: True if the journal does not say that the attempt has begun.
         repeatable: True if its work may happen twice: its skill is idempotent.
         begins_durably: True if its work may begin only when the journal says that it has begun.
@@ -145,45 +136,25 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         handle: what the device reported with ``attached``, by which it finds the attempt; empty if
             it has not.
         since: seconds since the epoch, before the device can have received the attempt.
-        leg: number of the leg, from 1; the key is the same for every leg. A message to the other
-            side has ``message_key`` as its id.
-        reply: a person's reply to the question that ended the last leg; None on the first leg.
-        state: the state of that question.
         secrets: paths of the arguments with references to secrets, which only the performing process
             resolves; other arguments may contain the same text as data.
         networked: True if a text in the arguments may come from another computer, so that it is no path.
-        approval: digest of the request that a person has approved; empty for none.
         is_foreign: True if something of the task came over the network or from a model.
     """
 
     key: str
     run_id: str
-    task_id: str
-    device_id: str
-    skill: str
-    description: str = ""
-    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
     results: dict[str, Any] = msgspec.field(default_factory=dict)
-    number: int = 1
-    priority: int = 0
     issued: tuple[int, int] = (0, 0)
-    timeout_s: float | None = None
-    deadline: float | None = None
-    folder: str = ""
-    task_folder: str = ""
-    env: dict[str, str] = msgspec.field(default_factory=dict)
+    folder: str = msgspec.field(default="", name="run_folder")
     queued: bool = False
     repeatable: bool = False
     begins_durably: bool = True
     again: bool = False
     handle: str = ""
     since: float = 0.0
-    leg: int = 1
-    reply: DeviceReply | None = None
-    state: dict[str, Any] = msgspec.field(default_factory=dict)
     secrets: tuple[tuple[str | int, ...], ...] = ()
     networked: bool = False
-    approval: str = ""
     is_foreign: bool = False
 
     @property
@@ -195,13 +166,13 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 _NOT_SHOWN = frozenset(
     {
         "key",
-        "folder",
+        "run_folder",
         "run_id",
-        "number",
+        "attempt",
         "priority",
         "issued",
         "timeout_s",
-        "deadline",
+        "deadline_at",
         "queued",
         "repeatable",
         "begins_durably",
@@ -217,19 +188,14 @@ _NOT_SHOWN = frozenset(
         "is_foreign",
     }
 )
-"""Fields of ``Attempt`` that identify and time it, or are the same for the whole run. Any other field is shown and approved."""
-_NAMES = {"device_id": "device", "task_folder": "folder"}
+"""Fields of ``Attempt``, by their names in JSON, that identify and time it, or are the same for the whole run. Any other is shown."""
 _EMPTY: tuple[Any, ...] = ("", {}, [], None)
 
 
 def request_shown(attempt: Attempt) -> dict[str, Any]:
     """Return what a person approves of an attempt: the request as the device gets it, but for what only identifies and times it."""
     request = msgspec.to_builtins(attempt)
-    return {
-        _NAMES.get(name, name): value
-        for name, value in request.items()
-        if name not in _NOT_SHOWN and (value not in _EMPTY or name == "arguments")
-    }
+    return {name: value for name, value in request.items() if name not in _NOT_SHOWN and (value not in _EMPTY or name == "arguments")}
 
 
 def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerRequest:
@@ -269,32 +235,18 @@ def attempt_request(memory: ConstellationMemory, run_id: str, effect_id: str, ef
     return Attempt(
         key=key,
         run_id=run_id,
-        task_id=effect.task_id,
-        device_id=effect.device,
-        skill=effect.skill,
-        description=effect.description,
-        arguments=effect.arguments,
+        **{name: getattr(effect, name) for name in AttemptFields.__struct_fields__},
         results=results,
-        number=effect.attempt,
-        priority=effect.priority,
         issued=(int(seq), int(index)),
-        timeout_s=effect.timeout_s,
-        deadline=effect.deadline_at,
         folder=memory.working_directory,
-        task_folder=effect.folder,
-        env=effect.env,
         queued=queued,
         repeatable=repeatable,
         begins_durably=not repeatable or stops_after_failure(task, constellation),
         # Only repeatable work may have begun before its begin was journaled.
         again=effect_id in memory.recovered and (repeatable or not queued),
         handle=memory.handles.get(key, ""),
-        leg=effect.leg,
-        reply=effect.reply,
-        state=effect.state,
         since=task.started_at,
         secrets=() if SECRET in constellation.tasks else tuple(secret_paths(task.inputs, effect.arguments)),
-        approval=effect.approval,
         is_foreign=task.is_foreign,
     )
 

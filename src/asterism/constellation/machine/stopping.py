@@ -46,13 +46,13 @@ def may_run_elsewhere(memory: ConstellationMemory, effect_id: str, attempt: Disp
     """Return True if an attempt may go on after this process has detached from it."""
     if not attempt.repeatable and memory.never_began(effect_id):
         return False
-    profile = memory.fleet.get(attempt.device)
+    profile = memory.fleet.get(attempt.device_id)
     return attempt.key(effect_id) in memory.handles or (profile is not None and profile.reattach)
 
 
 def outlives_cancel(memory: ConstellationMemory, effect_id: str, attempt: Dispatch) -> bool:
     """Return True if an attempt that has begun may go on after a cancel, on a device that does not find it again."""
-    profile = memory.fleet.get(attempt.device)
+    profile = memory.fleet.get(attempt.device_id)
     return profile is not None and profile.outlives_cancel and not memory.never_began(effect_id)
 
 
@@ -61,7 +61,7 @@ def stop_attempt(memory: ConstellationMemory, key: str, attempt: Dispatch, conte
     stop = StopAttempt(
         of=key,
         task_id=attempt.task_id,
-        device=attempt.device,
+        device=attempt.device_id,
         skill=attempt.skill,
         handle=memory.handles.get(key, ""),
         leg=attempt.leg,

@@ -141,7 +141,7 @@ def _begin(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         child = child_for(memory, task, attempt, context)
         effect = start_child(memory, child, context, concerned_by=task.concerned_by, is_foreign=task.is_foreign)
     else:
-        if context.rules >= QUEUES_KNOWN and not memory.has_free_place(attempt.device):
+        if context.rules >= QUEUES_KNOWN and not memory.has_free_place(attempt.device_id):
             attempt = msgspec.structs.replace(attempt, queued=True)
         effect = context.schedule(attempt)
     memory.add_attempt(effect, attempt)
@@ -207,19 +207,19 @@ def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, A
     have_completed = all(tasks[source].status is TaskStatus.COMPLETED for source in before)
     return Dispatch(
         task_id=task.task_id,
-        device=task.device,
+        device_id=task.device,
         skill=task.resolved_skill,
         description=task.description or task.name,
         arguments=arguments,
-        attempt=task.attempts + 1,
+        number=task.attempts + 1,
         priority=task.priority,
         timeout_s=task.timeout_s,
-        deadline_at=None if task.deadline_s is None else memory.started_at + task.deadline_s,
+        deadline=None if task.deadline_s is None else memory.started_at + task.deadline_s,
         recovery=_recovery(memory, task),
         plan=task.constellation,
         sources=None if have_completed else tuple(predecessor_results(task, memory.constellation)),
         env=task.env,
-        folder=task.folder,
+        task_folder=task.folder,
     )
 
 
@@ -273,7 +273,7 @@ def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: Attempt
             put_device_question(memory, schedule, msgspec.structs.replace(attempt, first=key), event.question, context)
             _wake_at_passed_deadline(memory, attempt, task, context)
             return
-        error = TaskError(code="bad_result", why=phrase("only_questions", device=attempt.device, count=MAX_LEGS))
+        error = TaskError(code="bad_result", why=phrase("only_questions", device=attempt.device_id, count=MAX_LEGS))
     if may_run and error is not None and (error.code in DETACHED_BY or event.question is not None):
         stop_attempt(memory, key, attempt, context)
     memory.handles.pop(key, None)
@@ -299,8 +299,8 @@ def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: Attempt
 
 def _wake_at_passed_deadline(memory: ConstellationMemory, attempt: Dispatch, task: TaskStar, context: StepContext) -> None:
     """Expire a task whose deadline passed during the attempt, when the dispatcher enforced it."""
-    if attempt.deadline_at is not None and attempt.deadline_at <= context.at and not task.settled:
-        memory.wake_up_at(attempt.deadline_at)
+    if attempt.deadline is not None and attempt.deadline <= context.at and not task.settled:
+        memory.wake_up_at(attempt.deadline)
 
 
 def _backoff_s(task: TaskStar, effect_id: str, context: StepContext) -> float:
@@ -382,7 +382,7 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
         if inquiry not in memory.questions:
             continue  # of an item, after another one has failed
         task = schedule.constellation.tasks[attempt.task_id]
-        late = attempt.deadline_at is not None and attempt.deadline_at <= context.at
+        late = attempt.deadline is not None and attempt.deadline <= context.at
         if late or is_expired(memory, inquiry, context):
             cancel_attempt(memory, inquiry, context)
             # Without the id of the question: a task can refer to these words, and a fork has other ids

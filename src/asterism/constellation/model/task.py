@@ -153,7 +153,7 @@ class TaskFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     folder: Annotated[str, msgspec.Meta(description="Its working folder, relative to that of its device.")] = ""
 
 
-class TaskSpec(TaskFields, frozen=True, forbid_unknown_fields=True):  # type: ignore[misc] # a frozen form of the same fields
+class TaskSpec(TaskFields, frozen=True, forbid_unknown_fields=True):  # type: ignore[misc] # msgspec allows it
     """A task as in a plan or an edit."""
 
 

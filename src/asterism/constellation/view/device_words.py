@@ -28,7 +28,7 @@ def device_words(event: DeviceLost | DeviceFound) -> str:
 
 def sign_words(event: AttemptBegun | AttemptQueued | AttemptAttached | AttemptStopped, effect: Effect | None) -> tuple[str, Weight]:
     """Return what an attempt has come to, in words, and the weight of its log line; ``effect`` is the attempt."""
-    device = plain(effect.device) if isinstance(effect, Dispatch) else ""
+    device = plain(effect.device_id) if isinstance(effect, Dispatch) else ""
     match event:
         case AttemptBegun():
             return f"started on {device}", "event"
@@ -43,7 +43,7 @@ def sign_words(event: AttemptBegun | AttemptQueued | AttemptAttached | AttemptSt
 def dispatch_words(effect: Dispatch, task_name: str) -> str:
     """Return the start of an attempt, or of a leg of it, in words."""
     if effect.leg > 1:
-        return f"continued on {plain(effect.device)} {'with' if effect.reply else 'without'} the answer"
+        return f"continued on {plain(effect.device_id)} {'with' if effect.reply else 'without'} the answer"
     skill = f" {plain(effect.skill)}" if effect.skill and task_name != effect.skill else ""
-    again = f", attempt {effect.attempt}" if effect.attempt > 1 else ""
-    return f"{'queued' if effect.queued else 'started'}{skill} on {plain(effect.device)}{again}"
+    again = f", attempt {effect.number}" if effect.number > 1 else ""
+    return f"{'queued' if effect.queued else 'started'}{skill} on {plain(effect.device_id)}{again}"

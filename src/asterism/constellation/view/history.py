@@ -152,7 +152,7 @@ class ConstellationHistory(RunHistory):
         span, part = self.spans[effect_id], self.part_of(effect_id)
         if isinstance(span.effect, Dispatch | StartChild) and span.begun is not None:
             self.began.setdefault(part, span.begun)
-        elif isinstance(span.effect, Dispatch) and span.effect.attempt == 1:
+        elif isinstance(span.effect, Dispatch) and span.effect.number == 1:
             self.began.pop(part, None)
 
     def _log_lines(self, entry: Entry) -> Iterable[LogLine]:

@@ -192,7 +192,7 @@ class ConstellationRunView(BaseView):
                 about, feedback = [*effect.batch[:NAMED]], brief(str(effect.feedback or ""), seq)
                 return "planning", {"number": effect.number, "mode": str(effect.mode), "about": about, "feedback": feedback}
             case Dispatch():
-                where = {"device": effect.device, "skill": effect.skill, "number": effect.attempt, "queued": effect.queued}
+                where = {"device": effect.device_id, "skill": effect.skill, "number": effect.number, "queued": effect.queued}
                 return "attempt", {"kind": kind_of(effect), "part": effect.task_id, **where, "arguments": brief(effect.arguments, seq)}
             case StopAttempt(task_id=task_id, device=device):
                 return "stop", {"part": task_id, "device": device, "of": effect.of, "handle": brief(effect.handle, seq)}
@@ -332,7 +332,7 @@ class ConstellationRunView(BaseView):
         yield LogLine(ownership_words(event), weight="detail" if event.epoch == 1 else "event")
         for effect_id in event.retried:
             if isinstance(effect := self.run.outstanding.get(effect_id), Dispatch):  # a child run logs its own resumption
-                again = "retried with the same key" if effect.repeatable else f"looked for on {plain(effect.device)}"
+                again = "retried with the same key" if effect.repeatable else f"looked for on {plain(effect.device_id)}"
                 yield LogLine("queued again" if effect_id in self.memory.queued else again, effect.task_id)
 
     def _edit_lines(self, entry: Entry, event: Edited) -> Iterator[LogLine]:

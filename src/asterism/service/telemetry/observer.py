@@ -196,11 +196,11 @@ class Telemetry:
     def _measure(self, under_way: UnderWay, event: EffectResult, entry: Entry) -> None:
         effect, begun_at = under_way.effect, under_way.begun_at
         if isinstance(effect, Dispatch):
-            kind = {"asterism.device": effect.device, "asterism.skill": effect.skill, "asterism.outcome": outcome_of(event)}
+            kind = {"asterism.device": effect.device_id, "asterism.skill": effect.skill, "asterism.outcome": outcome_of(event)}
             self._instruments.attempts.add(1, kind)
             if under_way.asked_here:
                 waited_s = (entry.at if begun_at is None else begun_at) - under_way.since
-                self._instruments.queue_s.record(max(0.0, waited_s), {"asterism.device": effect.device})
+                self._instruments.queue_s.record(max(0.0, waited_s), {"asterism.device": effect.device_id})
             if under_way.asked_here and begun_at is not None:
                 self._instruments.attempt_s.record(max(0.0, entry.at - begun_at), kind)
         elif isinstance(event, Answered) and under_way.asked_here:

@@ -130,9 +130,9 @@ class Spans:
         }
         if isinstance(effect, Dispatch):
             attributes["asterism.task"] = effect.task_id
-            attributes["asterism.device"] = effect.device
+            attributes["asterism.device"] = effect.device_id
             attributes["asterism.skill"] = effect.skill
-            attributes["asterism.attempt"] = effect.attempt
+            attributes["asterism.attempt"] = effect.number
         elif isinstance(effect, AskPerson):
             attributes["asterism.task"] = str(effect.subject.get("task_id", ""))
         elif isinstance(effect, StartChild):

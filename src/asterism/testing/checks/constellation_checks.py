@@ -102,7 +102,7 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
     def is_unrepeatable(self, effect: Effect) -> bool:
         if not isinstance(effect, Dispatch):
             return False
-        profile = self.replayed.memory.fleet.get(effect.device)
+        profile = self.replayed.memory.fleet.get(effect.device_id)
         return not any(skill.name == effect.skill and skill.idempotent for skill in (profile.skills if profile else ()))
 
     def is_ending(self) -> bool:
@@ -129,8 +129,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
             if not isinstance(effect, Dispatch) or key in gone:
                 continue
             since = self._started_at.get(key)
-            if (since is not None and effect.timeout_s is not None and since + effect.timeout_s < by) or (effect.deadline_at or by) < by:
-                return f"{key} still runs after its time (timeout {effect.timeout_s}, deadline {effect.deadline_at})"
+            if (since is not None and effect.timeout_s is not None and since + effect.timeout_s < by) or (effect.deadline or by) < by:
+                return f"{key} still runs after its time (timeout {effect.timeout_s}, deadline {effect.deadline})"
         return super().overdue()
 
     def performance_started(self, performance: Performance) -> None:
@@ -319,11 +319,11 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
                     raise self.fail(9, f"{effect_id} runs {task_id} of a plan without an approval")
                 nested = isinstance(effect, StartChild) and task.constellation is None
                 shown = subject_of(memory.attempts[effect_id] if nested else effect, task, memory)
-                is_lifted = isinstance(effect, Dispatch) and {effect.skill, effect.device} & {*memory.guards.lifted}
+                is_lifted = isinstance(effect, Dispatch) and {effect.skill, effect.device_id} & {*memory.guards.lifted}
                 if task.requires_approval and not is_lifted and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']} without an approval")
                 # A new task under the id of a removed one
-                is_new = memory.attempts[effect_id].attempt == 1 and task_id not in self._retried
+                is_new = memory.attempts[effect_id].number == 1 and task_id not in self._retried
                 if task_id in self._uncertain and not is_new and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} repeats {task_id}, which may have finished, without an approval")
                 self._uncertain.discard(task_id)

@@ -58,7 +58,7 @@ class RemoteChecks:
             if job.status in ("running", "asking") and job.key not in named:
                 return f"{job.key} is {job.status} on {job.attempt.device_id}, and the run does not name it"
         for key, end in self._ends.items():
-            if end.error is None and self._attempts[key].device in devices:
+            if end.error is None and self._attempts[key].device_id in devices:
                 done = [job for job in jobs if job.key == key and job.status == "ended"]
                 counted = [job for job in done if not job.is_forgotten]
                 if not done or (len(counted) > 1 and not self._attempts[key].repeatable):

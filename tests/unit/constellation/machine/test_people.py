@@ -218,7 +218,7 @@ def test_a_retry_of_what_was_approved_does_not_ask_again() -> None:
     agent = Agent(careful(retry={"max_attempts": 2, "backoff_s": 0}))
     agent.answers("edit", {"x": 5})
     agent.ends("a", error="raised")
-    assert agent.attempt("a").attempt == 2
+    assert agent.attempt("a").number == 2
     assert agent.attempt("a").arguments == {"x": 5}
 
 
@@ -254,7 +254,7 @@ def test_an_interrupted_task_that_may_not_be_repeated_asks() -> None:
 def test_a_person_may_have_it_run_again() -> None:
     agent = interrupted()
     agent.answers("approve")
-    assert (agent.attempt("a").attempt, agent.task("a").attempts) == (2, 2)
+    assert (agent.attempt("a").number, agent.task("a").attempts) == (2, 2)
 
 
 def test_running_it_again_does_not_ask_for_the_approval_it_had() -> None:
@@ -262,7 +262,7 @@ def test_running_it_again_does_not_ask_for_the_approval_it_had() -> None:
     agent.answers("approve")
     agent.ends("a", error="interrupted")
     agent.answers("approve")
-    assert agent.attempt("a").attempt == 2
+    assert agent.attempt("a").number == 2
 
 
 def test_a_person_may_say_what_it_returned() -> None:
@@ -333,7 +333,7 @@ def test_an_approved_retry_that_fails_by_itself_does_not_ask_again() -> None:
     agent = interrupted()
     agent.answers("approve")
     agent.ends("a", error="raised")
-    assert retried(agent).attempt("a").attempt == 1
+    assert retried(agent).attempt("a").number == 1
 
 
 def test_a_retry_by_earlier_rules_is_replayed() -> None:

@@ -76,7 +76,7 @@ def test_nobody_is_asked_about_an_attempt_that_never_began(code: str) -> None:
     assert [ask.subject["task_id"] for ask in it.outstanding(AskPerson).values()] == ["a"]
     assert it.statuses()["b"] == "PENDING"
     it.batch(DeviceFound(device="d"))
-    assert it.attempt("b").attempt == 2
+    assert it.attempt("b").number == 2
 
 
 def test_an_attempt_that_never_begins_is_given_up_in_the_end_and_not_asked_about() -> None:

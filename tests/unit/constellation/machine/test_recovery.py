@@ -13,7 +13,7 @@ def test_a_temporary_fault_of_a_device_is_tried_again_after_a_backoff() -> None:
     agent.ends("a", error="raised")
     assert (agent.statuses(), agent.running()) == ({"a": "PENDING"}, [])
     agent.wait_until(1008)
-    assert agent.attempt("a").attempt == 2
+    assert agent.attempt("a").number == 2
 
 
 def test_an_invalid_reply_is_asked_for_again_with_what_was_wrong() -> None:

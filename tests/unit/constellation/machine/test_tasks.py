@@ -27,14 +27,14 @@ def test_an_attempt_carries_all_that_a_device_needs() -> None:
     )
     assert agent.attempt("a") == Dispatch(
         task_id="a",
-        device="s",
+        device_id="s",
         skill="again",
         description="what",
         arguments={"x": 1},
-        attempt=1,
+        number=1,
         priority=4,
         timeout_s=9.0,
-        deadline_at=560.0,
+        deadline=560.0,
         recovery=RecoveryPolicy.RETRY_SAME_KEY,
     )
     assert agent.attempt("a").actor == "device:s"
@@ -247,13 +247,13 @@ def test_another_device_with_the_skill_stands_in() -> None:
                    "dependencies": [{"from": "a", "to": "b"}]})  # fmt: skip
     agent.take(DeviceLost(device="s"))
     agent.ends("a")
-    assert agent.attempt("b").device == "s2"
+    assert agent.attempt("b").device_id == "s2"
 
 
 def test_what_is_idempotent_is_retried_elsewhere_when_its_device_is_lost() -> None:
     agent = Agent(one(device="s", skill="again"))
     agent.batch(DeviceLost(device="s"), agent.end_of("a", error="device_lost"))
-    assert (agent.attempt("a").device, agent.attempt("a").attempt) == ("s2", 2)
+    assert (agent.attempt("a").device_id, agent.attempt("a").number) == ("s2", 2)
 
 
 def test_what_is_not_idempotent_asks_a_person_when_its_device_is_lost() -> None:
