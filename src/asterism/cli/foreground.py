@@ -13,6 +13,7 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.output import complain, console, put, put_line
@@ -34,6 +35,23 @@ from asterism.views.text.questions import answer_line
 from asterism.views.text.show import end_summary, result_data
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import duration, plain
+
+
+class Display(NamedTuple):
+    """How a run is shown while it is driven or followed, as the options of a command say.
+
+    Attributes:
+        as_json: print each event, and the result, as JSON.
+        every_item: in a pipe, also print each event of the items of a fan-out.
+        result_file: file to write the result to as well.
+    """
+
+    as_json: bool = False
+    every_item: bool = False
+    result_file: Path | None = None
+
+
+AS_LINES = Display()
 
 
 class Watch:
@@ -102,28 +120,28 @@ class JournalPrinter:
             news.clear()
 
 
-def reporter_for(*, as_json: bool, every_item: bool = False) -> Reporter:
-    """Return the reporter that fits the standard output; ``every_item`` counts in a pipe."""
-    if as_json:
+def reporter_for(how: Display) -> Reporter:
+    """Return the reporter that fits the standard output."""
+    if how.as_json:
         return JsonReporter()
     out = console()
-    return LiveReporter(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else LineReporter(out, every_item=every_item)
+    return (
+        LiveReporter(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else LineReporter(out, every_item=how.every_item)
+    )
 
 
-async def drive(runtime: Runtime, run_id: str, *, as_json: bool = False, result_file: Path | None = None, every_item: bool = False) -> int:
+async def drive(runtime: Runtime, run_id: str, how: Display = AS_LINES) -> int:
     """Drive a run as ``drive_shown`` does, and print its end; return the exit code.
 
     Raises:
         RunOwned: another process owns the run; nothing was changed.
     """
-    history, driven = await drive_shown(runtime, run_id, as_json=as_json, every_item=every_item)
-    await print_end(runtime.store, history, driven, as_json=as_json, result_file=result_file)
+    history, driven = await drive_shown(runtime, run_id, how)
+    await print_end(runtime.store, history, driven, how)
     return exit_code_of(driven) if driven else INTERRUPTED
 
 
-async def drive_shown(
-    runtime: Runtime, run_id: str, *, as_json: bool = False, every_item: bool = False
-) -> tuple[RunHistory, RunRow | None]:
+async def drive_shown(runtime: Runtime, run_id: str, how: Display = AS_LINES) -> tuple[RunHistory, RunRow | None]:
     """Show a run while it is driven until it ends, waits for a person, or is stopped by a signal.
 
     At a terminal, its questions are asked.
@@ -135,11 +153,11 @@ async def drive_shown(
         RunOwned: another process owns the run; nothing was changed.
     """
     row = await runtime.describe(run_id)
-    reporter = reporter_for(as_json=as_json, every_item=every_item)
+    reporter = reporter_for(how)
     printer = JournalPrinter(runtime.store, unread_history(runtime.form_of(row), run_id), reporter)
     await printer.read(silently=row.seq > 1)
     watch = Watch(reporter)
-    questions = Questions(runtime, run_id, watch.asked, printer.screen, printer.leave_screen) if can_ask() and not as_json else None
+    questions = Questions(runtime, run_id, watch.asked, printer.screen, printer.leave_screen) if can_ask() and not how.as_json else None
     runtime.driver.observe(watch)
     try:
         driven = await _Foreground(runtime, run_id, reporter, questions).drive(printer, watch)
@@ -225,16 +243,14 @@ def exit_code_of(row: RunRow) -> int:
     return WAITING if row.status == "waiting" else INTERRUPTED
 
 
-async def print_end(
-    store: Store, history: RunHistory, driven: RunRow | None, *, as_json: bool = False, result_file: Path | None = None
-) -> None:
+async def print_end(store: Store, history: RunHistory, driven: RunRow | None, how: Display = AS_LINES) -> None:
     """Print the result of the run and the commands that may follow."""
     row = driven or await store.run(history.run.id)
     result = result_data(history, row)
-    if result_file is not None:
-        write_atomically(result_file, json.dumps(result, indent=2) + "\n")
-    lines = await _end_lines(store, history, row, stopped=driven is None, was_asked=can_ask() and not as_json)
-    if as_json:
+    if how.result_file is not None:
+        write_atomically(how.result_file, json.dumps(result, indent=2) + "\n")
+    lines = await _end_lines(store, history, row, stopped=driven is None, was_asked=can_ask() and not how.as_json)
+    if how.as_json:
         put(json.dumps(result))
         if row.status != "ended":
             complain(lines[0])

@@ -14,6 +14,7 @@ from asterism.app.bootstrap import FORMS
 from asterism.app.settings import database_path, server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
+from asterism.cli.foreground import Display
 from asterism.cli.options import Database, Here, Json, JsonEvents, OtherFleet, ServerUrl
 from asterism.cli.output import local_time, message, put
 from asterism.cli.questions import AnswerVerb, TypedAnswer
@@ -162,7 +163,7 @@ async def _answer(
         if not drive_on:
             return await answers.report(f"recorded; it takes effect with: asterism resume {root.run_id}", delivered=False)
         try:
-            code = await drive_unowned(client, root, path, fleet, unpause=False, as_json=as_json, here=here)
+            code = await drive_unowned(client, root, path, fleet, Display(as_json), unpause=False, here=here)
         except RunOwned as owned:  # another process has started to drive it, and reads the answers
             return await answers.report(f"delivered to {owned.owner}")
         except InvalidInput as error:  # a definition or the fleet is missing

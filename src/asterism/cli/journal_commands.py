@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from asterism.app.bootstrap import connect, run_files
 from asterism.app.settings import database_path, files_url
 from asterism.cli.exit_codes import FINISHED
-from asterism.cli.foreground import write_atomically
+from asterism.cli.foreground import Display, write_atomically
 from asterism.cli.options import Database, EveryItem, Here, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import complain, local_time, put
 from asterism.cli.run_access import actor, connected, form_of, garbage_collection_off, reading
@@ -50,23 +50,21 @@ def fork(
     here: Here = False,
 ) -> int:
     """Start a new run as a copy of another, up to an entry, and drive it. The other run does not change."""
-    return asyncio.run(_fork(named, at, fleet, database, drive_on=not no_drive, as_json=json, every_item=every_item, here=here))
+    return asyncio.run(_fork(named, at, fleet, database, Display(json, every_item), drive_on=not no_drive, here=here))
 
 
-async def _fork(
-    named: str, at: int, fleet: Path | None, database: Path | None, *, drive_on: bool, as_json: bool, every_item: bool, here: bool
-) -> int:
+async def _fork(named: str, at: int, fleet: Path | None, database: Path | None, how: Display, *, drive_on: bool, here: bool) -> int:
     path = database_path(database)
     async with connected(database) as client:
         origin = await find_run(client.store, named)
         client.reserved_s = RESERVED_S if here or fleet else 0.0
         new = await client.fork(origin.run_id, at, actor=actor())
-        if not as_json:
+        if not how.as_json:
             put(f"run {new}  forked from {origin.run_id} at entry {at}\n")
         row = await client.describe(new)
         if not drive_on or row.status == "ended":
             return FINISHED
-        return await drive_unowned(client, row, path, fleet, as_json=as_json, every_item=every_item, here=here)
+        return await drive_unowned(client, row, path, fleet, how, here=here)
 
 
 def export(

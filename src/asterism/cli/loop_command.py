@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from asterism.app.bootstrap import open_devices, open_runtime, open_store
 from asterism.app.settings import database_path
+from asterism.cli.foreground import Display
 from asterism.cli.options import Database, Here, JsonEvents, ResultFile
 from asterism.cli.run_access import actor, check_database
 from asterism.cli.run_commands import begin
@@ -51,20 +52,10 @@ def run(
     except msgspec.ValidationError as error:
         raise InvalidInput(f"invalid limit of the loop: {error}") from None
     fleet = fleet.absolute() if fleet else None
-    return asyncio.run(_run(loop, named, request, fleet, database_path(database), as_json=json, result_file=result_file, here=here))
+    return asyncio.run(_run(loop, named, request, fleet, database_path(database), how=Display(json, result_file=result_file), here=here))
 
 
-async def _run(
-    loop: OrchestrationLoop,
-    named: str,
-    request: str,
-    fleet: Path | None,
-    database: Path,
-    *,
-    as_json: bool,
-    result_file: Path | None,
-    here: bool,
-) -> int:
+async def _run(loop: OrchestrationLoop, named: str, request: str, fleet: Path | None, database: Path, *, how: Display, here: bool) -> int:
     await check_database(database)
     first = loop.submitted(request, definition=named, fleet_file=str(fleet or ""))
     try:  # a rehearsal: a loop that cannot run writes nothing
@@ -81,4 +72,4 @@ async def _run(
     ):
         runtime.is_served = not here and await is_served(store, runtime.fleet_name)
         submitted = await runtime.submit(ORCHESTRATION_LOOP, first, title=plain(request), actor=actor())
-        return await begin(runtime, submitted, as_json=as_json, result_file=result_file)
+        return await begin(runtime, submitted, how)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
 from asterism.app.bootstrap import FORMS
 from asterism.cli.exit_codes import FINISHED
+from asterism.cli.foreground import Display
 from asterism.cli.output import put
 from asterism.cli.questions import TypedAnswer
 from asterism.cli.run_access import remote_runs
@@ -23,14 +22,14 @@ from asterism.errors import InvalidInput
 from asterism.views.words import plain
 
 
-async def run_remote(url: str, goal: Goal, options: RunOptions, *, as_json: bool, every_item: bool, result_file: Path | None) -> int:
+async def run_remote(url: str, goal: Goal, options: RunOptions, how: Display) -> int:
     """Submit a run to a server, and follow it; return the exit code."""
     async with remote_runs(url) as (app, store):
         submitted = await app.start(msgspec.structs.replace(goal, title=plain(goal.title)), options)
-        if not as_json:
+        if not how.as_json:
             put(f"run {submitted.run_id}\n")
         client = Client(store, SystemClock(), FORMS)
-        return await follow_served(client, submitted.run_id, as_json=as_json, every_item=every_item, result_file=result_file)
+        return await follow_served(client, submitted.run_id, how)
 
 
 async def answer_remote(url: str, named: str, said: TypedAnswer, *, every: bool) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -15,7 +15,7 @@ from asterism.app.bootstrap import open_devices, open_driver_for, open_planner, 
 from asterism.app.settings import database_path, model_choice, server_url
 from asterism.cli.completion_command import run_ids
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
-from asterism.cli.foreground import drive
+from asterism.cli.foreground import AS_LINES, Display, drive
 from asterism.cli.options import (
     BackupModel,
     Database,
@@ -91,10 +91,11 @@ def run(
     if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
         problem = "it is a folder" if result_file.is_dir() else f"there is no folder {result_file.parent}"
         raise InvalidInput(f"--result-file {result_file}: {problem}")
+    how = Display(json, every_item, result_file)
     if url := server_url(server, database):
         refuse_with_server(fleet=fleet, model=model, backup_model=backup_model, record=record, here=here)
         goal, options = with_values(goal_of(what), values, asks=True), behaviour.options("never")
-        return asyncio.run(run_remote(url, goal, options, as_json=json, every_item=every_item, result_file=result_file))
+        return asyncio.run(run_remote(url, goal, options, how))
     choice = model_choice(model, backup_model, record)
     if choice is None and behaviour.replan not in (None, "never"):
         raise InvalidInput(f"--replan {behaviour.replan} needs a model; choose one with --model")
@@ -105,21 +106,11 @@ def run(
     check_fleet_given(goal, fleet, "run", what)
     check_channels(fleet, behaviour.notify)
     check_before_opening(goal, fleet)
-    how = {"as_json": json, "every_item": every_item, "here": here}
-    return asyncio.run(_run(goal, fleet, database_path(database), options, choice, result_file=result_file, **how))
+    return asyncio.run(_run(goal, fleet, database_path(database), options, choice, how=how, here=here))
 
 
 async def _run(
-    goal: Goal,
-    fleet_file: Path | None,
-    database: Path,
-    options: RunOptions,
-    choice: ModelChoice | None,
-    *,
-    as_json: bool,
-    every_item: bool,
-    result_file: Path | None,
-    here: bool,
+    goal: Goal, fleet_file: Path | None, database: Path, options: RunOptions, choice: ModelChoice | None, *, how: Display, here: bool
 ) -> int:
     if goal.plan is not None and options.replan == "never":
         choice = None  # the run never asks it
@@ -138,24 +129,14 @@ async def _run(
             if plan is not None and not runtime.is_served:  # a server has secrets of its own
                 check_secrets_set(plan, devices)
             submitted = await submit(runtime, goal, options=options, model=choice, here=runtime.here, actor=actor())
-            return await begin(runtime, submitted, as_json=as_json, result_file=result_file, every_item=every_item)
+            return await begin(runtime, submitted, how)
 
 
-async def begin(runtime: Runtime, submitted: str, *, as_json: bool, result_file: Path | None, every_item: bool = False) -> int:
+async def begin(runtime: Runtime, submitted: str, how: Display) -> int:
     """Print the id of a new run, and drive it, or follow it if a server does."""
-    if not as_json:
+    if not how.as_json:
         put(f"run {submitted}\n")
-    if runtime.is_served:
-        return await follow_served(runtime, submitted, as_json=as_json, result_file=result_file, every_item=every_item)
-    return await drive(runtime, submitted, as_json=as_json, result_file=result_file, every_item=every_item)
-
-
-class _Shown(NamedTuple):
-    """How a run is shown while it is driven, as the options of the command say."""
-
-    as_json: bool
-    result_file: Path | None
-    every_item: bool
+    return await (follow_served if runtime.is_served else drive)(runtime, submitted, how)
 
 
 def follow(
@@ -175,10 +156,10 @@ def follow(
 ) -> int:
     """Run the next round of a session, with the fleet, model and options of an ended run. The planner knows the earlier rounds."""
     goal = with_values(goal_of(what), values, asks=True)
-    return asyncio.run(_follow(named, goal, fleet, database, how=_Shown(json, result_file, every_item), here=here))
+    return asyncio.run(_follow(named, goal, fleet, database, how=Display(json, every_item, result_file), here=here))
 
 
-async def _follow(named: str, goal: Goal, fleet_file: Path | None, database: Path | None, *, how: _Shown, here: bool) -> int:
+async def _follow(named: str, goal: Goal, fleet_file: Path | None, database: Path | None, *, how: Display, here: bool) -> int:
     path = database_path(database)
     async with connected(database) as client:
         row = await find_run(client.store, named)
@@ -194,7 +175,7 @@ async def _follow(named: str, goal: Goal, fleet_file: Path | None, database: Pat
                 if plan is not None and not runtime.is_served:
                     check_secrets_set(plan, devices)
                 submitted = await submit(runtime, goal, after=after, here=runtime.here, actor=actor())
-                return await begin(runtime, submitted, **how._asdict())
+                return await begin(runtime, submitted, how)
 
 
 def resume(
@@ -225,7 +206,7 @@ def resume(
     """
     limits = raised_limits(max_tokens, max_cost)
     choice = model_choice(model) if model else None
-    how = _Shown(as_json=json, result_file=result_file, every_item=every_item)
+    how = Display(json, every_item, result_file)
     if limits == RaiseLimits():
         if named is None and not (path := database_path(database)).exists():  # a scheduled resume may come before the first run
             put(f"nothing to resume: there is no database {path}")
@@ -243,7 +224,7 @@ async def _resume_with(
     database: Path | None,
     choice: ModelChoice | None,
     *,
-    how: _Shown,
+    how: Display,
     here: bool,
 ) -> int:
     """Raise the limits of a run, and drive it here if no other process does."""
@@ -261,7 +242,7 @@ async def _resume_with(
 
 
 async def _resume(
-    named: str | None, fleet: Path | None, database: Path | None, choice: ModelChoice | None, *, how: _Shown, here: bool
+    named: str | None, fleet: Path | None, database: Path | None, choice: ModelChoice | None, *, how: Display, here: bool
 ) -> int:
     async with connected(database) as client:
         rows = [await find_run(client.store, named)] if named is not None else await _interrupted(client)
@@ -275,18 +256,8 @@ async def _resume(
             if not how.as_json:
                 put(f"run {row.run_id}  {plain(row.title, 100)}")
                 put(f"this run is part of run {row.root}, which is resumed\n" if row.parent else "")
-            code = await drive_unowned(
-                client,
-                row,
-                database_path(database),
-                fleet,
-                choice=choice,
-                unpause=named is not None,
-                as_json=how.as_json,
-                result_file=how.result_file,
-                every_item=how.every_item,
-                here=here,
-            )
+            unpause, path = named is not None, database_path(database)
+            code = await drive_unowned(client, row, path, fleet, how, choice=choice, unpause=unpause, here=here)
             codes.append(code)
             if code == INTERRUPTED:
                 break
@@ -317,12 +288,10 @@ async def drive_unowned(
     row: RunRow,
     database: Path,
     fleet: Path | None,
+    how: Display = AS_LINES,
     *,
     choice: ModelChoice | None = None,
     unpause: bool = True,
-    as_json: bool = False,
-    result_file: Path | None = None,
-    every_item: bool = False,
     here: bool = False,
 ) -> int:
     """Drive a run that no process owns, or follow it if a server drives its runs; for a child run, its root.
@@ -332,11 +301,9 @@ async def drive_unowned(
         row: row of the run.
         database: path of the database.
         fleet: fleet file; None for the one the run was started with.
+        how: how it is shown.
         choice: model that plans; None for the one the run was started with.
         unpause: also unpause a run that a person has paused.
-        as_json: print JSON.
-        result_file: file to write the result to.
-        every_item: in a pipe, print each event of the items of a fan-out.
         here: drive it here, also if a server could; so does another fleet or model.
 
     Raises:
@@ -352,10 +319,10 @@ async def drive_unowned(
     if served:
         await _unpause_all(client, paused)
         await make_due(client, row)
-        return await follow_served(client, row.run_id, as_json=as_json, result_file=result_file, every_item=every_item)
+        return await follow_served(client, row.run_id, how)
     async with open_driver_for(client, row, database, fleet_file=fleet, model=choice) as runtime:
         await _unpause_all(runtime, paused)
-        return await drive(runtime, row.run_id, as_json=as_json, result_file=result_file, every_item=every_item)
+        return await drive(runtime, row.run_id, how)
 
 
 async def _unpause_all(client: Client, runs: list[str]) -> None:
@@ -418,7 +385,7 @@ async def _unpause(named: str, fleet: Path | None, database: Path | None, *, as_
     async with connected(database) as client:
         row = await unfinished_run(client, named)
         if not row.owner:
-            return await drive_unowned(client, row, database_path(database), fleet, as_json=as_json)
+            return await drive_unowned(client, row, database_path(database), fleet, Display(as_json))
         await client.send(row.run_id, Unpause(), actor=actor())
         put(f"run {row.run_id} continues")
         return FINISHED
@@ -453,26 +420,18 @@ def retry(
 
     A run that has ended does not change: a copy of it, with the results of its completed tasks, goes on.
     """
-    return asyncio.run(_retry(named, tasks, fleet, database, drive_on=not no_drive, as_json=json, every_item=every_item, here=here))
+    return asyncio.run(_retry(named, tasks, fleet, database, Display(json, every_item), drive_on=not no_drive, here=here))
 
 
 async def _retry(
-    named: str,
-    tasks: tuple[str, ...],
-    fleet: Path | None,
-    database: Path | None,
-    *,
-    drive_on: bool,
-    as_json: bool,
-    every_item: bool,
-    here: bool,
+    named: str, tasks: tuple[str, ...], fleet: Path | None, database: Path | None, how: Display, *, drive_on: bool, here: bool
 ) -> int:
     async with connected(database) as client:
         row = await find_run(client.store, named)
         if row.status == "ended":
             client.reserved_s = RESERVED_S if here or fleet else 0.0
             new = await retry_ended(client, row.run_id, tasks, actor=actor())
-            if not as_json:
+            if not how.as_json:
                 above = f"run {row.parent}, which started {row.run_id}, does not get the new result\n" if row.parent else ""
                 put(f"run {new}  retries {row.run_id}\n{above}")
             row = await client.describe(new)
@@ -482,7 +441,7 @@ async def _retry(
         root = await client.describe(row.root)
         if not drive_on or (root.owner and not await is_served(client.store, root.fleet)):
             return FINISHED
-        return await drive_unowned(client, row, database_path(database), fleet, as_json=as_json, every_item=every_item, here=here)
+        return await drive_unowned(client, row, database_path(database), fleet, how, here=here)
 
 
 def cancel(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from asterism.app.bootstrap import open_store
 from asterism.cli.exit_codes import INTERRUPTED, WAITING
-from asterism.cli.foreground import JournalPrinter, exit_code_of, print_end, reporter_for
+from asterism.cli.foreground import AS_LINES, Display, JournalPrinter, exit_code_of, print_end, reporter_for
 from asterism.cli.output import local_time, message, put
 from asterism.cli.questions import Questions, can_ask
 from asterism.engine.kernel.journal import version_of
@@ -69,18 +69,16 @@ async def reserved(client: Client, root: RunRow, *, here: bool) -> AsyncIterator
         await client.store.release(root.run_id, epoch, force=True, due_at=client.clock.now() + RESERVED_S)
 
 
-async def follow_served(
-    client: Client, root: str, *, as_json: bool = False, result_file: Path | None = None, every_item: bool = False
-) -> int:
+async def follow_served(client: Client, root: str, how: Display = AS_LINES) -> int:
     """Show a run until it ends, or waits for a person or a repair; return the exit code.
 
     At a terminal, its questions are asked.
     """
     row = await client.describe(root)
-    reporter = reporter_for(as_json=as_json, every_item=every_item)
+    reporter = reporter_for(how)
     printer = JournalPrinter(client.store, unread_history(client.form_of(row), root), reporter)
     await printer.read(silently=row.seq > 1)
-    asks = can_ask() and not as_json and isinstance(client, Runtime)
+    asks = can_ask() and not how.as_json and isinstance(client, Runtime)
     questions = (
         Questions(client, root, asyncio.Event(), printer.screen, printer.leave_screen) if asks and isinstance(client, Runtime) else None
     )
@@ -97,7 +95,7 @@ async def follow_served(
         put(message(f"stuck: {stuck}"))
         put(f"the server tries again by itself; to try now: asterism resume {root}")
         return WAITING
-    await print_end(client.store, printer.history, row, as_json=as_json, result_file=result_file)
+    await print_end(client.store, printer.history, row, how)
     return exit_code_of(row)
 
 
