@@ -29,8 +29,8 @@ from asterism.conversation.python.slot_filling import approval_prompt
 from asterism.engine.control.children import StartChild
 from asterism.engine.kernel.machine import run_id_of
 from asterism.engine.kernel.profile import AgentProfile
-from asterism.engine.runtime.daemon_threads import DAEMON_THREADS
 from asterism.engine.runtime.runtime import Runtime
+from asterism.engine.runtime.task_group import DAEMON_THREADS
 from asterism.errors import InvalidInput, did_you_mean
 
 A = TypeVar("A", bound="type[StandardAgent]")

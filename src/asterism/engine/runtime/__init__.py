@@ -13,5 +13,5 @@
   fingerprint of the code of a machine. ``entry_points``: parts of installed packages.
 - ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids.
   ``private_files``: file modes.
-  ``database_status``: the servers and the work of a database. ``daemon_threads``: calls that may block for ever.
+  ``database_status``: the servers and the work of a database.
 """

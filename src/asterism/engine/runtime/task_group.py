@@ -1,11 +1,16 @@
-"""Tasks: groups of them, one that raises the own error of its body and one that works through items; and how no cancel is lost."""
+"""Groups of tasks, one that raises the own error of its body and one that works through items; and how no cancel is lost.
+
+Also an executor for calls of foreign code that may block for ever.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from asterism.errors import StoreUnavailable
 
@@ -78,3 +83,24 @@ async def in_own_task(work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: 
     if failures:
         raise failures[0]
     return cast("T", task.result())
+
+
+class DaemonThreads(concurrent.futures.Executor):
+    """An executor that starts a daemon thread for each call: one that hangs keeps neither others nor the end of the process waiting."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> concurrent.futures.Future[Any]:
+        """Start a call."""
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        future.set_running_or_notify_cancel()  # it cannot be cancelled from now on
+
+        def run() -> None:
+            try:
+                future.set_result(function(*args, **more))
+            except BaseException as error:  # boundary: the future has it, as in a thread pool
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+
+DAEMON_THREADS = DaemonThreads()

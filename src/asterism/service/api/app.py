@@ -20,7 +20,6 @@ from asterism.service.api import (
     journals,
     logins,
     pages,
-    plans,
     problems,
     runs,
     schedules,
@@ -32,7 +31,7 @@ from asterism.service.api.context import ApiContext
 from asterism.service.api.guard import Guard
 
 TITLE = "Asterism"
-_RESOURCES = (runs, journals, streams, commands, inquiries, conversations, files, plans, schedules, fleet, attempts, status, tokens, logins)
+_RESOURCES = (runs, journals, streams, commands, inquiries, conversations, files, schedules, fleet, attempts, status, tokens, logins)
 
 
 class DocumentedApi(FastAPI):

@@ -1,4 +1,4 @@
-"""The resource /runs: submit, search, one run with its tree."""
+"""The resource /runs: submit, search, one run with its tree, and the check of a plan."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 from fastapi import APIRouter, Header, Query, Response
 
 from asterism.constellation.machine.events import ConstellationSubmitted, Retry, RunOptions
-from asterism.constellation.model.documents import parse_plan
-from asterism.constellation.python.goal import Goal, params_of
+from asterism.constellation.model.documents import as_file, parse_plan
+from asterism.constellation.python.goal import Goal, params_of, rehearse
 from asterism.constellation.python.handle import result_of
 from asterism.constellation.python.rounds import submit
 from asterism.devices.kinds.here import sources_of
@@ -18,12 +18,14 @@ from asterism.engine.control.run_control import Cancel, Forked
 from asterism.engine.kernel.machine import kind_of
 from asterism.engine.ports.store import RunQuery, RunRow, RunStatus, Store, run_cursor
 from asterism.engine.ports.tokens import TokenRow
-from asterism.errors import InvalidInput, RunNotFound
+from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.files import MAX_TREE, add_files, files_for
 from asterism.service.api.identity import Reader, Submitter, actor_of, owner_of
 from asterism.service.api.models import (
+    CheckedPlan,
     OriginModel,
+    PlanCheck,
     ResultModel,
     RunDetails,
     RunList,
@@ -79,6 +81,19 @@ async def submit_run(
         response.status_code = 200
         return run_model(row)
     return run_model(await context.store.run(run_id))
+
+
+@router.post("/plans/check", responses=documented(413, 422))
+async def check_plan(given: PlanCheck, context: Context, sender: Submitter) -> CheckedPlan:  # noqa: ARG001 - the sender may submit
+    """Return the plan with which a run would start, with its skills; nothing is written."""
+    goal = goal_from(given.request, given.plan, given.params)
+    if context.planner is None:
+        raise Problem(501, "this server has no planner that works without a run")
+    try:
+        plan, _ = await rehearse(goal, context.client.fleet, context.planner)
+    except Refused as refused:
+        raise InvalidInput(str(refused)) from None
+    return CheckedPlan(plan=as_file(plan))
 
 
 @router.get("/runs", responses=documented(422))

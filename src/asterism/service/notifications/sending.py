@@ -13,7 +13,7 @@ import msgspec
 
 from asterism.constellation.model.references import with_secrets
 from asterism.engine.ports.notices import Channel
-from asterism.engine.runtime.daemon_threads import DAEMON_THREADS
+from asterism.engine.runtime.task_group import DAEMON_THREADS
 from asterism.errors import AsterismError, InvalidInput, MissingExtra
 from asterism.service.notifications.message import SENDING_S, NoticeMessage
 
