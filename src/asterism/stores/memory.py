@@ -22,7 +22,7 @@ from asterism.engine.kernel.journal import Record
 from asterism.engine.ports.store import InboxRow, InquiryRow, ProcessRow, RunRow
 from asterism.stores.database import open_in_memory
 from asterism.stores.sqlite import SqliteStore
-from asterism.stores.sqlite_rows import columns_of, inbox_rows, inquiry_rows, rows_of
+from asterism.stores.sqlite_rows import columns_of, inbox_rows, rows_of
 from asterism.stores.writer import InlineWriter
 
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -66,7 +66,7 @@ class MemoryDatabase:
     @property
     def inquiries(self) -> Mapping[str, InquiryRow]:
         """Return all questions by id."""
-        return {row.inquiry_id: row for row in self._rows("inquiries", InquiryRow, inquiry_rows)}
+        return {row.inquiry_id: row for row in self._rows("inquiries", InquiryRow, functools.partial(rows_of, InquiryRow))}
 
     @property
     def inbox(self) -> Mapping[tuple[str, str], InboxRow]:

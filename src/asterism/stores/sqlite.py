@@ -30,7 +30,7 @@ from asterism.stores.sqlite_files import SqliteFiles
 from asterism.stores.sqlite_logs import SqliteLogs
 from asterism.stores.sqlite_notices import SqliteNotices, has_ended, note_failure, note_questions, note_stuck
 from asterism.stores.sqlite_pruning import SqlitePruning
-from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, inbox_rows, json_of, marks_of, packed_inquiry, rows_of
+from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, inbox_rows, json_of, marks_of, rows_of, values_of
 from asterism.stores.sqlite_schedules import SqliteSchedules
 from asterism.stores.sqlite_search import SELECT_RECORDS
 from asterism.stores.sqlite_tokens import SqliteTokens
@@ -106,7 +106,7 @@ class SqliteStore(SqliteDue, SqliteLogs, SqliteFiles, SqliteTokens, SqliteSchedu
         if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
             raise InvalidInput(f"a run {row.run_id!r} already exists; choose another id")
         connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), 0) for record in records])
-        connection.executemany(INSERT_INQUIRY, [packed_inquiry(inquiry) for inquiry in opened])
+        connection.executemany(INSERT_INQUIRY, [values_of(inquiry) for inquiry in opened])
         note_questions(connection, opened)
 
     @writes
@@ -171,7 +171,7 @@ class SqliteStore(SqliteDue, SqliteLogs, SqliteFiles, SqliteTokens, SqliteSchedu
             raise StaleOwner(run, epoch)
         connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), epoch) for record in commit.records])
         if commit.opened:
-            connection.executemany(INSERT_INQUIRY, [packed_inquiry(inquiry) for inquiry in commit.opened])
+            connection.executemany(INSERT_INQUIRY, [values_of(inquiry) for inquiry in commit.opened])
             note_questions(connection, commit.opened)
         if commit.closed:
             connection.executemany(CLOSE_INQUIRY, [(answer, inquiry, run) for inquiry, answer in commit.closed])

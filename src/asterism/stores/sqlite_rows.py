@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from asterism.engine.kernel.journal import Record
-from asterism.engine.ports.store import InboxRow, InquiryRow
+from asterism.engine.ports.store import InboxRow
 from asterism.errors import StoreUnavailable
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
+_ENCODED = frozenset({"options", "params", "permissions", "verbs"})
+"""The columns with texts in JSON."""
 MAX_INTEGER = 2**63 - 1
 """The largest integer in SQLite; no row has a greater number."""
 
@@ -36,9 +38,9 @@ def where_of(conditions: Mapping[str, bool]) -> str:
     return " AND ".join(text for text, is_used in conditions.items() if is_used) or "1"
 
 
-def packed_inquiry(inquiry: InquiryRow) -> tuple[Any, ...]:
-    """Return the columns of an inquiry."""
-    return msgspec.structs.astuple(msgspec.structs.replace(inquiry, verbs=json_of(inquiry.verbs)))
+def values_of(row: msgspec.Struct) -> tuple[Any, ...]:
+    """Return the columns of a row."""
+    return tuple(json_of(value) if isinstance(value, dict | tuple) else value for value in msgspec.structs.astuple(row))
 
 
 def rows_of(of: type[Row], cursor: sqlite3.Cursor) -> list[Row]:
@@ -63,21 +65,20 @@ def inbox_rows(cursor: sqlite3.Cursor) -> list[InboxRow]:
     found = []
     for fields in fields_of(cursor):
         try:
-            found.append(msgspec.convert({**fields, "permissions": of_json(fields["permissions"])}, InboxRow))
+            found.append(msgspec.convert(fields, InboxRow))
         except msgspec.ValidationError:
             found.append(InboxRow(run_id=fields["run"], key=fields["key"], actor="", kind="", body="", at=0.0, verdict=fields["verdict"]))
     return found
 
 
-def inquiry_rows(cursor: sqlite3.Cursor) -> list[InquiryRow]:
-    """Return all inquiries of a query."""
-    return [row_of(InquiryRow, {**fields, "verbs": of_json(fields["verbs"])}) for fields in fields_of(cursor)]
-
-
 def fields_of(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
-    """Return the rows of a query by the names of their columns."""
+    """Return the rows of a query by the names of their columns, with what ``values_of`` has encoded."""
     names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    for name in _ENCODED.intersection(names):
+        for row in rows:
+            row[name] = _of_json(row[name])
+    return rows
 
 
 def json_of(value: Any) -> str:
@@ -85,7 +86,7 @@ def json_of(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def of_json(text: Any) -> Any:
+def _of_json(text: Any) -> Any:
     """Return the value of a text in JSON; of an invalid one the text, which ``row_of`` then refuses."""
     try:
         return msgspec.json.decode(text)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from asterism.engine.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
 from asterism.errors import InvalidInput
-from asterism.stores.sqlite_rows import columns_of, fields_of, json_of, marks_of, of_json, row_of, rows_of
+from asterism.stores.sqlite_rows import columns_of, fields_of, marks_of, row_of, rows_of, values_of
 from asterism.stores.writer import Writer, reads, writes
 
 _COLUMNS = columns_of(Schedule)
@@ -47,14 +46,14 @@ class SqliteSchedules:
 
     @writes
     def add_schedule(self, connection: sqlite3.Connection, row: Schedule) -> None:
-        if not connection.execute(_INSERT, _fields(row)).rowcount:
+        if not connection.execute(_INSERT, values_of(row)).rowcount:
             raise InvalidInput(f"there is a schedule {row.name!r} already; remove it first, or choose another name")
 
     @writes
     def replace_schedule(self, connection: sqlite3.Connection, row: Schedule, *, before: Schedule, firings: Sequence[Firing] = ()) -> bool:
         if _rows(connection, before.tenant, before.name, None) != [before]:
             return False
-        connection.execute(_REPLACE, _fields(row))
+        connection.execute(_REPLACE, values_of(row))
         connection.executemany(_INSERT_FIRING, [msgspec.structs.astuple(it) for it in firings])
         connection.execute(_THIN, (row.tenant, row.name, MAX_FIRINGS))
         return True
@@ -94,10 +93,4 @@ class SqliteSchedules:
 
 def _rows(connection: sqlite3.Connection, tenant: str | None, name: str | None, due_by: float | None) -> list[Schedule]:
     rows = fields_of(connection.execute(_SELECT, (tenant, name, due_by)))
-    json = dict.fromkeys(("params", "options", "permissions"), of_json) | {"paused": bool}
-    return [row_of(Schedule, {key: json[key](value) if key in json else value for key, value in row.items()}) for row in rows]
-
-
-def _fields(row: Schedule) -> tuple[Any, ...]:
-    values = msgspec.structs.astuple(row)
-    return tuple(json_of(value) if isinstance(value, dict | tuple) else value for value in values)
+    return [row_of(Schedule, {**row, "paused": bool(row["paused"])}) for row in rows]

@@ -16,7 +16,7 @@ from asterism.engine.kernel.journal import Record
 from asterism.engine.ports.store import InquiryRow, RunQuery, RunRow, RunStatus, WorkSummary, read_inquiry_cursor, read_run_cursor
 from asterism.stores.database import open_reader
 from asterism.stores.owners import Owners
-from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, inquiry_rows, json_of, rows_of, where_of
+from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, json_of, rows_of, where_of
 from asterism.stores.writer import GroupWriter, Writer, reads
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class SqliteSearch:
     ) -> list[InquiryRow]:
         where = _conditions(run_id=run_id, root=root, tenant=tenant, open_only=open_only)
         query = f"SELECT {columns_of(InquiryRow)} FROM inquiries WHERE {where} ORDER BY rowid"
-        return inquiry_rows(connection.execute(query, {"run": run_id, "root": root, "tenant": tenant}))
+        return rows_of(InquiryRow, connection.execute(query, {"run": run_id, "root": root, "tenant": tenant}))
 
     async def _search(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._searcher is None:
@@ -170,7 +170,7 @@ def _page_of_inquiries(connection: sqlite3.Connection, root: str | None, tenant:
     by = "" if root is not None else f"INDEXED BY {index}"  # SQLite would else sort all open questions
     query = f"SELECT {columns_of(InquiryRow)} FROM inquiries {by} WHERE {where} ORDER BY asked_at, inquiry LIMIT :limit"
     values = {"root": root, "tenant": tenant, "at": at, "after": inquiry_id, "limit": min(limit, MAX_INTEGER)}
-    return inquiry_rows(connection.execute(query, values))
+    return rows_of(InquiryRow, connection.execute(query, values))
 
 
 def _conditions(*, run_id: str | None = None, root: str | None, tenant: str | None, open_only: bool) -> str:
