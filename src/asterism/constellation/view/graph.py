@@ -12,8 +12,7 @@ import msgspec
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.line import DependencyType, TaskStarLine
 from asterism.constellation.model.task import TaskStar
-from asterism.constellation.view.fan_out import task_items_words
-from asterism.constellation.view.words import ROLE_WORDS, place_of
+from asterism.constellation.view.words import ROLE_WORDS, place_of, task_items_words
 from asterism.views.words import plain, preview
 
 MAX_NOTES = 3

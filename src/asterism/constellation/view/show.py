@@ -10,12 +10,12 @@ import msgspec
 from asterism.constellation.machine.events import Dispatch, Edited
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.task import TaskStar, TaskStatus
-from asterism.constellation.view.fan_out import task_items_words
 from asterism.constellation.view.history import ConstellationHistory
 from asterism.constellation.view.metrics import measure
 from asterism.constellation.view.plan_history import PlanDecision, change_words, decision_words, usage_words
 from asterism.constellation.view.proposals import proposal_lines, subject_of
 from asterism.constellation.view.task_details import metric_lines, task_lines
+from asterism.constellation.view.words import task_items_words
 from asterism.engine.control.run_control import AskPerson
 from asterism.engine.ports.store import InquiryRow, RunRow
 from asterism.views.text.history import MAX_LISTED, HistoryLine, PartEvent, PartLines

@@ -13,9 +13,8 @@ import msgspec
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.fan_out import ItemCounts, items_words
 from asterism.constellation.model.task import TaskStar, TaskStatus
-from asterism.constellation.view.fan_out import result_words
 from asterism.constellation.view.graph import NODE, GraphRow, draw, process_words, start_words
-from asterism.constellation.view.words import ROLE_WORDS, place_of
+from asterism.constellation.view.words import ROLE_WORDS, place_of, result_words
 from asterism.views.text.styled_line import StyledLine, cell_width
 from asterism.views.words import count, duration, plain, preview
 

@@ -28,14 +28,24 @@ from asterism.constellation.machine.events import (
     Retry,
     StopAttempt,
 )
-from asterism.constellation.machine.memory import NAMED, ConstellationMemory
+from asterism.constellation.machine.memory import NAMED, AwaitingApproval, AwaitingPlanner, ConstellationMemory, Deferred
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import parse_action
+from asterism.constellation.model.line import TaskStarLine
 from asterism.constellation.model.task import SETTLED, TaskStar, TaskStatus
-from asterism.constellation.view.device_words import device_words, dispatch_words, sign_words
-from asterism.constellation.view.fan_out import item_fields, moved_line
-from asterism.constellation.view.rows import deciding, line_row
-from asterism.constellation.view.words import attempt_end_words, command_words, count_tasks, edit_words, feedback_words, planned_words
+from asterism.constellation.view.words import (
+    attempt_end_words,
+    command_words,
+    count_tasks,
+    device_words,
+    dispatch_words,
+    edit_words,
+    feedback_words,
+    item_fields,
+    moved_line,
+    planned_words,
+    sign_words,
+)
 from asterism.engine.control.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
 from asterism.engine.control.run_control import (
     Answered,
@@ -383,3 +393,34 @@ class ConstellationRunView(BaseView):
                 yield LogLine(f"started as run {plain(child_run_id(effect_id))}", task_id)
             case _:
                 yield from super().effect_lines(effect_id, effect)
+
+
+def line_row(line: TaskStarLine) -> dict[str, Any]:
+    """Return the row of a dependency."""
+    verdict = line.verdict
+    return {
+        "from": line.source,
+        "to": line.target,
+        "type": str(line.type),
+        "condition": line.condition or None,
+        "satisfied": verdict.satisfied if verdict else None,
+        "reason": (str(verdict.reason) or None) if verdict else None,
+    }
+
+
+def deciding(memory: ConstellationMemory) -> dict[str, Any] | None:
+    """Return the pending decision about the constellation: who decides, and the first of the tasks it is about."""
+    planning = memory.planning
+    match planning:
+        case AwaitingPlanner() | AwaitingApproval():
+            by = "planner" if isinstance(planning, AwaitingPlanner) else "person"
+            return {
+                "by": by,
+                "effect": planning.effect_id,
+                "about": [*planning.request.batch[:NAMED]],
+                "tasks": len(planning.request.batch),
+            }
+        case Deferred(request=request):
+            return {"by": "nobody yet", "effect": None, "about": [*request.batch[:NAMED]], "tasks": len(request.batch)}
+        case _:
+            return None

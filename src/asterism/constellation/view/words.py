@@ -1,10 +1,28 @@
-"""Tasks, edits, answers of the planner and ends of attempts in words."""
+"""Tasks, their items, edits, answers of the planner, devices and attempts in words, for the log and the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any, TypeGuard
 
-from asterism.constellation.machine.events import AskPlanner, AttemptEnded, Planned, PlanningFailed, RaiseLimits, Retry, WeavingMode
+import msgspec
+
+from asterism.constellation.machine.events import (
+    AskPlanner,
+    AttemptAttached,
+    AttemptBegun,
+    AttemptEnded,
+    AttemptQueued,
+    AttemptStopped,
+    DeviceFound,
+    DeviceLost,
+    Dispatch,
+    Planned,
+    PlanningFailed,
+    RaiseLimits,
+    Retry,
+    WeavingMode,
+)
 from asterism.constellation.model.edits import (
     AddDependency,
     AddTask,
@@ -15,10 +33,12 @@ from asterism.constellation.model.edits import (
     UpdateDependency,
     UpdateTask,
 )
+from asterism.constellation.model.fan_out import ForEach, ItemCounts, items_words
 from asterism.constellation.model.task import Role, TaskStar, TaskStatus
 from asterism.engine.control.children import ChildEnded
 from asterism.engine.kernel.machine import Effect
 from asterism.engine.kernel.phrase import Phrase
+from asterism.views.delta import LogLine, Weight, brief
 from asterism.views.words import count, duration, plain, preview
 
 
@@ -97,3 +117,87 @@ def attempt_end_words(event: AttemptEnded | ChildEnded, task: TaskStar | None, a
         wait_s = task.not_before - at
         return f"{said}; retry{f' in {duration(wait_s)}' if wait_s > 0 else ''}"
     return f"{str(task.status).lower()}: {said}" if task is not None and task.settled else said
+
+
+def device_words(event: DeviceLost | DeviceFound) -> str:
+    """Return what has become of a device, in words."""
+    if isinstance(event, DeviceLost):
+        state = "removed" if event.removed else "lost"
+        return f"device {plain(event.device)} {state}: {plain(event.reason)}"
+    if event.profile is None:
+        return f"device {plain(event.device)} available again"
+    return f"device {plain(event.device)} available, with {count(len(event.profile.skills), 'skill')}"
+
+
+def sign_words(event: AttemptBegun | AttemptQueued | AttemptAttached | AttemptStopped, effect: Effect | None) -> tuple[str, Weight]:
+    """Return what an attempt has come to, in words, and the weight of its log line; ``effect`` is the attempt."""
+    device = plain(effect.device_id) if isinstance(effect, Dispatch) else ""
+    match event:
+        case AttemptBegun():
+            return f"started on {device}", "event"
+        case AttemptQueued(reason=reason):
+            return f"queued: {plain(reason) if reason else f'{device} performs other attempts'}", "event"
+        case AttemptAttached(handle=handle):
+            return f"known on {device} as {plain(handle)}", "detail"
+        case AttemptStopped(error=error):
+            return (plain(error), "event") if error else ("stopped on its device", "detail")
+
+
+def dispatch_words(effect: Dispatch, task_name: str) -> str:
+    """Return the start of an attempt, or of a leg of it, in words."""
+    if effect.leg > 1:
+        return f"continued on {plain(effect.device_id)} {'with' if effect.reply else 'without'} the answer"
+    skill = f" {plain(effect.skill)}" if effect.skill and task_name != effect.skill else ""
+    again = f", attempt {effect.number}" if effect.number > 1 else ""
+    return f"{'queued' if effect.queued else 'started'}{skill} on {plain(effect.device_id)}{again}"
+
+
+def item_fields(task: TaskStar) -> dict[str, Any]:
+    """Return the fields of a task's row about its fan-out, or about it as an item."""
+    return {
+        "items": msgspec.structs.asdict(task.items) if task.items else None,
+        "item": {"of": task.item_of, "index": task.index, "value": brief(task.item)} if task.item_of else None,
+    }
+
+
+def for_each_words(each: ForEach) -> str:
+    """Return a fan-out that has not started, in words."""
+    of = plain(each.items) if isinstance(each.items, str) else count(len(each.items), "item")
+    parts = [f"for each of {of}"] + ([f"{each.max_concurrent} at once"] if each.max_concurrent else [])
+    return ", ".join(parts + (["without failed ones"] if each.failed == "omit" else []))
+
+
+def task_items_words(task: TaskStar) -> str:
+    """Return the fan-out of a task in words, with its progress once it has started; empty for another task."""
+    if task.items is not None:
+        return items_words(task.items)
+    return for_each_words(task.for_each) if task.for_each else ""
+
+
+def moved_line(task: TaskStar, before: str) -> LogLine | None:
+    """Return the line of a task that an entry has moved although its event is not about it.
+
+    Args:
+        task: the task.
+        before: its status before the entry.
+
+    Returns:
+        The line; None if it has neither settled nor fanned out.
+    """
+    if task.items is not None and task.status is TaskStatus.RUNNING and before != task.status:
+        return LogLine(f"performed for {count(task.items.total, 'item')}", task.task_id)
+    if not task.settled:
+        return None
+    counted = f": {items_words(task.items)}" if _is_partial(task.items) and not task.error else ""
+    why = f": {plain(task.error.words)}" if task.error else counted
+    never_began = task.item_of and not task.attempts and task.status is not TaskStatus.FAILED
+    return LogLine(f"{str(task.status).lower()}{why}", task.task_id, "detail" if never_began else "event")
+
+
+def _is_partial(items: ItemCounts | None) -> TypeGuard[ItemCounts]:
+    return items is not None and items.completed < items.total
+
+
+def result_words(task: TaskStar) -> str:
+    """Return the result of a completed task in short, after the counts of a fan-out that lacks some."""
+    return (f"{items_words(task.items)}  " if _is_partial(task.items) else "") + preview(task.result)

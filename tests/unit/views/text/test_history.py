@@ -24,9 +24,9 @@ from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.task import TaskError, TaskStatus
 from asterism.constellation.view.graph import mermaid_flowchart
-from asterism.constellation.view.item_lines import item_lines
 from asterism.constellation.view.metrics import measure
 from asterism.constellation.view.show import ShownConstellation, task_status_words
+from asterism.constellation.view.task_details import item_lines
 from asterism.constellation.view.task_lines import plan_lines
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
 from asterism.engine.kernel.journal import Entry
