@@ -63,7 +63,7 @@ async def _fill(store: SqliteStore, runs: int) -> None:
         )
         first = Record(run_id=run, seq=1, at=now, actor="ada", kind="k", state="CONTINUE", body="{}", key="", note="", version=1)
         asked = InquiryRow(
-            inquiry_id=f"{run}:1.0", run_id=run, prompt="Approve it?", verbs=("approve", "reject"), subject="{}", asked_at=now
+            inquiry_id=f"{run}:1.0", run_id=run, question="Approve it?", verbs=("approve", "reject"), subject="{}", asked_at=now
         )
         await store.submit(row, first, opened=[asked])
 

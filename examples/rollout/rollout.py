@@ -98,7 +98,7 @@ def deployed(memory: Memory, event: Deployed, context: StepContext) -> State:
     if not event.problem:
         memory.bakes_until = context.at + 600
         return State.BAKING
-    context.schedule(AskPerson(prompt=f"{memory.hosts[0]}: {event.problem}. Deploy to it again?"))
+    context.schedule(AskPerson(question=f"{memory.hosts[0]}: {event.problem}. Deploy to it again?"))
     return State.ASKING
 
 

@@ -53,7 +53,7 @@ def test_the_program_of_the_readme_runs_functions_until_a_person_must_approve(tm
     program = block("import asterism", "python")
     assert len(program.splitlines()) <= 30
     waiting, loaded = printed(program, tmp_path)
-    assert (waiting.split(maxsplit=1)[1], loaded) == ("waiting Run publish on here?", "")
+    assert (waiting.split(maxsplit=1)[1], loaded) == ("waiting Run publish on this computer?", "")
 
 
 def test_a_client_submits_waits_and_follows_while_a_worker_drives(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def inquiry(name: str = "r1:2.0", run_id: str = "r1") -> InquiryRow:
     return InquiryRow(
         inquiry_id=name,
         run_id=run_id,
-        prompt="Deploy?",
+        question="Deploy?",
         verbs=("approve", "reject"),
         subject='{"a": 1}',
         schema="{}",

@@ -70,7 +70,7 @@ def test_a_newer_run_is_listed_and_exported_and_its_file_is_refused_in_one_line(
     assert not other.exists()
 
 
-def test_a_database_from_before_versions_is_refused_in_one_line(desk: Desk) -> None:
+def test_a_database_of_an_earlier_format_is_refused_in_one_line(desk: Desk) -> None:
     path = desk.folder / "old.db"
     with closing(sqlite3.connect(path)) as connection:
         for script in sorted(MIGRATIONS.glob("*.sql"))[:3]:
@@ -82,6 +82,6 @@ def test_a_database_from_before_versions_is_refused_in_one_line(desk: Desk) -> N
         connection.execute("PRAGMA journal_mode = WAL")
     before = path.read_bytes()
     refused = desk.do("runs", "--database", path, code=2)
-    assert refused.stderr.startswith(f"asterism: database {path}: its runs were written by a development version")
+    assert refused.stderr.startswith(f"asterism: database {path}: an earlier development version wrote it")
     assert len(refused.stderr.splitlines()) == 1
     assert path.read_bytes() == before

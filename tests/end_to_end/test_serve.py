@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -23,7 +22,6 @@ import pytest
 import asterism
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
-from asterism.stores import database
 from tests.end_to_end import command
 from tests.support.small_disk import fill, mounted
 
@@ -258,44 +256,6 @@ def test_a_backup_of_a_live_database_continues_and_repeats_what_came_after_it(pl
         (row,) = place.until(ended)
     assert row.outcome == "finished"
     assert {key.split()[0]: count for key, count in place.done().items()} == {"prepare": 1, "ship": 2}, "under the same key"
-
-
-def as_of_an_older_program(path: Path, schema: int) -> None:
-    """Rewrite a database as a program with an earlier schema and the format 2 of journals would have written it."""
-    new = path.with_suffix(".new")
-    path.rename(new)
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as older:
-        older.execute("PRAGMA journal_mode = WAL")
-        for number, script in database._migrations():
-            if number <= schema:
-                older.executescript(script.read_text(encoding="utf-8"))
-        older.execute(f"PRAGMA user_version = {schema}")
-        older.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
-        older.execute("ATTACH ? AS new", (str(new),))
-        for (table,) in older.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'").fetchall():
-            columns = ", ".join(column[1] for column in older.execute(f"PRAGMA main.table_info({table})"))
-            older.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")  # noqa: S608 - names of our tables
-        older.execute("UPDATE entries SET version = 2")
-        older.execute("UPDATE runs SET version = 2001")
-        older.execute("DELETE FROM snapshots")
-    new.unlink()
-
-
-def test_a_server_takes_over_the_parked_runs_of_an_older_program_and_its_database(place: Place) -> None:
-    (place.folder / "ops.py").write_text(
-        "from asterism import Constellation, skill\n\n\n@skill\ndef ship() -> None:\n    open('shipped', 'w').close()\n\n\n"
-        "ops = Constellation('ops')\nops.task(ship, requires_approval=True)\n"
-    )
-    assert [place.command("run", "ops.py").returncode for _ in range(2)] == [3, 3]
-    as_of_an_older_program(place.database, database.FIRST_VERSIONED)
-    with place.server("--no-api"):
-        assert place.approve_all() == 2
-        rows = place.until(ended)
-    assert [row.outcome for row in rows] == ["finished"] * 2
-    assert (place.folder / "shipped").exists()
-    with contextlib.closing(sqlite3.connect(place.database)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (database.newest_version(),)
-        assert connection.execute("SELECT DISTINCT version FROM entries WHERE seq = 1").fetchall() == [(2,)], "nothing is rewritten"
 
 
 def test_a_command_follows_a_run_that_a_server_drives_and_its_question_expires_by_itself(place: Place) -> None:

@@ -256,7 +256,7 @@ def test_a_move_that_looks_at_something_outside_is_found(monkeypatch: pytest.Mon
 def test_a_question_that_is_asked_past_its_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def asks(memory: ferry.Hold, event: BatchEnded, context: StepContext) -> ferry.State | None:
         if not context.outstanding:
-            context.schedule(AskPerson(prompt="?", expires_at=context.at + 10))
+            context.schedule(AskPerson(question="?", expires_at=context.at + 10))
             memory.rests_until = context.at + 100
             return ferry.State.SAILING
         return None

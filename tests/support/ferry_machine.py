@@ -100,7 +100,7 @@ def depart(memory: Hold, event: Depart, context: StepContext) -> State:
     memory.left, memory.tows, memory.rest_s = list(event.parcels), list(event.tows), event.rest_s
     if not event.asks:
         return State.SAILING
-    context.schedule(AskPerson(prompt="May it leave?"))
+    context.schedule(AskPerson(question="May it leave?"))
     return State.ASKING
 
 

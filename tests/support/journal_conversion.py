@@ -30,9 +30,13 @@ def _feedback(asked: dict[str, Any]) -> None:
     asked.pop("refusal", None)  # the feedback has it
 
 
+def _question(asked: dict[str, Any]) -> None:
+    asked["question"] = asked.pop("prompt")
+
+
 EVENTS: Mapping[str, Callable[[dict[str, Any]], None]] = {}
-EFFECTS: Mapping[str, Callable[[dict[str, Any]], None]] = {"ask_planner": _feedback}
-ADDED: Mapping[str, frozenset[str]] = {}
+EFFECTS: Mapping[str, Callable[[dict[str, Any]], None]] = {"ask_person": _question, "ask_planner": _feedback}
+ADDED: Mapping[str, frozenset[str]] = {"ask_person": frozenset({"kind", "about"})}
 """Fields that effects had not, and take from the replay."""
 
 

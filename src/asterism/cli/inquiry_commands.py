@@ -74,11 +74,12 @@ def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None, f
 
 def _as_data(row: InquiryRow) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(row)
+    del data["question"]
     try:
         schema = msgspec.json.decode(row.schema or "null")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInput(f"question {row.inquiry_id}: its schema in the database is invalid: {error}") from None
-    return {**data, "subject": subject_of(row), "digest": row.digest, "schema": schema}
+    return {**data, "prompt": row.prompt, "subject": subject_of(row), "digest": row.digest, "schema": schema}
 
 
 def answer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from asterism.engine.kernel.phrase import Text, Wording, declare, joined
+from asterism.engine.kernel.profile import HERE
 from asterism.errors import did_you_mean
 
 NAMED = 10
@@ -68,6 +69,42 @@ def _items_failed(failed: int, total: int, named: Sequence[Text], left: int) -> 
 def _task_ended(task: str, name: str, status: str, why: Text, left: int) -> str:
     more = f" (and {left} more)" if left else ""
     return f"{task}{f' ({name})' if name else ''} is {status}: {why}{more}"
+
+
+_PROPOSALS = {
+    "plan": "Run this plan?",
+    "edits": "Change the plan so, while it runs?",
+    "restart": "Throw the plan away, cancel what runs, and plan anew?",
+}
+
+
+def _task(task: str, name: str = "", device: str = "") -> str:
+    where = "" if not device else " on this computer" if device == HERE else f" on {device}"
+    return (f"{task} ({name})" if name else task) + where
+
+
+def _run_task(task: str, name: str, device: str) -> str:
+    return f"Run {_task(task, name, device)}?"
+
+
+def _repeat_before_retry(task: str, name: str, device: str) -> str:
+    return f"{_task(task, name, device)} was interrupted before this retry and may have finished. Run it again?"
+
+
+def _repeat_task(task: str, name: str, device: str, why: str) -> str:
+    return f"{_task(task, name, device)} was interrupted and may have finished ({why}). Run it again?"
+
+
+def _forked_in_task(task: str, device: str, origin: str) -> str:
+    return f"{_task(task, device=device)} was under way when {origin} was forked, and may have finished. Run it here?"
+
+
+def _forked_in_question(task: str, device: str, origin: str) -> str:
+    return f"{_task(task, device=device)} was waiting for an answer when {origin} was forked, and has begun there. Run it here?"
+
+
+def _approve_proposal(kind: str, is_edited: bool) -> str:  # noqa: FBT001 - by name
+    return ("The plan was edited after this was asked. " if is_edited else "") + _PROPOSALS[kind]
 
 
 PHRASES: Mapping[str, Wording] = {
@@ -181,6 +218,13 @@ PHRASES: Mapping[str, Wording] = {
     "task_ended": _task_ended,
     "tokens_used": "planning has used {used} tokens, and may use {most}",
     "too_many_restarts": "the planner wanted more than {most} restarts",
+    # questions to people
+    "run_task": _run_task,
+    "repeat_before_retry": _repeat_before_retry,
+    "repeat_task": _repeat_task,
+    "forked_in_task": _forked_in_task,
+    "forked_in_question": _forked_in_question,
+    "approve_proposal": _approve_proposal,
     # what people have decided
     "cancelled": "{by} cancelled it{because:+: }",
     "said_no": "{by} said no{because:+: }",

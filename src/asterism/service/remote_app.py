@@ -316,7 +316,7 @@ def _inquiry_row(data: Mapping[str, Any]) -> InquiryRow:
         name: msgspec.json.encode(it).decode() if it is not None else ""
         for name, it in (("subject", data["subject"]), ("schema", data["form"]))
     }
-    return InquiryRow(**{**known, **text, "verbs": tuple(data["verbs"])})
+    return InquiryRow(**{**known, **text, "question": data["prompt"], "verbs": tuple(data["verbs"])})
 
 
 def _followed(event: ServerEvent) -> Sequence[Followed]:

@@ -35,8 +35,8 @@ CHECKPOINT_TIMEOUT_S = 0.2
 DRAFT_TRIES = 5
 """Attempts to lock a new folder before another process removes it as abandoned."""
 
-FIRST_VERSIONED = 4
-"""The first schema whose journals name the version of the rules they were written under."""
+FIRST_READABLE = 20
+"""The first schema whose journals this program reads: they have phrases and no sentences."""
 
 _IN_MEMORY = Path(":memory:")
 MIGRATIONS = Path(__file__).with_name("migrations")
@@ -260,10 +260,10 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     # Read again: another process may have migrated it meanwhile.
     version = _number(connection, "PRAGMA user_version")
-    if 0 < version < FIRST_VERSIONED and _number(connection, "SELECT EXISTS (SELECT 1 FROM runs)"):
+    if 0 < version < FIRST_READABLE:
         raise StoreUnavailable(
-            f"database {path}: its runs were written by a development version, and this version cannot continue them;"
-            " finish them with the program that made them, or name another database"
+            f"database {path}: an earlier development version wrote it, and this version cannot read it;"
+            " finish its runs with the program that made them, or name another database"
         )
     for number, script in _migrations():
         if number > version:

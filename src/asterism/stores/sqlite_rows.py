@@ -14,7 +14,7 @@ from asterism.errors import StoreUnavailable
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
-_ENCODED = frozenset({"options", "params", "permissions", "verbs"})
+_ENCODED = frozenset({"options", "params", "permissions", "question", "verbs"})
 """The columns with texts in JSON."""
 MAX_INTEGER = 2**63 - 1
 """The largest integer in SQLite; no row has a greater number."""
@@ -40,7 +40,7 @@ def where_of(conditions: Mapping[str, bool]) -> str:
 
 def values_of(row: msgspec.Struct) -> tuple[Any, ...]:
     """Return the columns of a row."""
-    return tuple(json_of(value) if isinstance(value, dict | tuple) else value for value in msgspec.structs.astuple(row))
+    return tuple(json_of(value) if name in _ENCODED else value for name, value in msgspec.structs.asdict(row).items())
 
 
 def rows_of(of: type[Row], cursor: sqlite3.Cursor) -> list[Row]:

@@ -10,7 +10,7 @@ from asterism.engine.ports.store import InquiryRow
 
 
 def question(*verbs: Verb) -> InquiryRow:
-    return InquiryRow(inquiry_id="run:1.0", run_id="run", prompt="Is it so? (yes/no)", verbs=verbs)
+    return InquiryRow(inquiry_id="run:1.0", run_id="run", question="Is it so? (yes/no)", verbs=verbs)
 
 
 @pytest.mark.parametrize(

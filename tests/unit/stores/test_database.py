@@ -14,12 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission
 from asterism.errors import StoreUnavailable
 from asterism.stores import database, sqlite_search
 from asterism.stores.database import newest_version, open_database
-from asterism.stores.sqlite_rows import inbox_rows
-from asterism.stores.sqlite_tokens import token_rows
 
 
 def made(path: Path) -> Path:
@@ -181,87 +178,19 @@ def before_versions(path: Path, *, runs: int) -> Path:
     return path
 
 
-def test_a_database_whose_runs_have_no_version_is_rejected_and_not_changed(tmp_path: Path) -> None:
+def test_a_database_of_an_earlier_format_is_rejected_and_not_changed(tmp_path: Path) -> None:
     path = before_versions(tmp_path / "runs.db", runs=2)
     before = path.read_bytes()
-    with pytest.raises(StoreUnavailable, match="written by a development version"):
+    with pytest.raises(StoreUnavailable, match="an earlier development version wrote it"):
         open_database(path, create=True)
     with pytest.raises(StoreUnavailable) as raised:
         open_database(path, create=False)
     assert str(raised.value) == (
-        f"database {path}: its runs were written by a development version, and this version cannot continue them;"
-        " finish them with the program that made them, or name another database"
+        f"database {path}: an earlier development version wrote it, and this version cannot read it;"
+        " finish its runs with the program that made them, or name another database"
     )
     assert path.read_bytes() == before
     assert [it.name for it in tmp_path.iterdir()] == ["runs.db"]
-
-
-def test_a_database_without_runs_is_brought_up_to_date_however_old_it_is(tmp_path: Path) -> None:
-    path = before_versions(tmp_path / "runs.db", runs=0)
-    with closing(open_database(path, create=False)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (newest_version(),)
-        assert connection.execute("SELECT version FROM runs").fetchall() == []
-
-
-OF_ADA = """
-INSERT INTO runs (run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at)
-VALUES ('r', 'm', 't', 'S', 'waiting', '', '', '', 'ada', 'a', 1, 1, '', 0.0, 0.0)"""
-
-
-def test_the_questions_of_an_older_database_and_of_a_program_that_still_writes_to_it_get_their_tenants(tmp_path: Path) -> None:
-    path, ask = tmp_path / "runs.db", "INSERT INTO inquiries (inquiry, run, {}) VALUES ('{}', 'r', '', '[]', '', '', '', 0.0, 0.0, '')"
-    columns = "prompt, verbs, subject, schema, risk, asked_at, expires_at, answer"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for script in sorted(database.MIGRATIONS.glob("00*.sql"))[:12]:
-            connection.executescript(script.read_text())
-        connection.execute(OF_ADA)
-        connection.execute(ask.format(columns, "before"))
-        connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 12")
-        connection.execute("PRAGMA journal_mode = WAL")
-    with closing(open_database(path, create=False)) as connection:
-        connection.execute(ask.format(columns, "after"))
-        assert connection.execute("SELECT inquiry, tenant FROM inquiries").fetchall() == [("before", "ada"), ("after", "ada")]
-
-
-def test_a_command_that_was_pending_before_permissions_has_those_that_the_former_doors_asked_for(tmp_path: Path) -> None:
-    """A6: it may still be refused nothing; what a program of an earlier version writes later, or what was processed, has the lowest."""
-    path, send = (
-        tmp_path / "runs.db",
-        "INSERT INTO inbox (run, key, actor, kind, body, at, verdict) VALUES ('r', '{}', '', '', '', 0, '{}')",
-    )
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for script in sorted(database.MIGRATIONS.glob("00*.sql"))[:13]:
-            connection.executescript(script.read_text())
-        connection.execute(OF_ADA)
-        connection.execute(send.format("done", "accepted"))
-        connection.execute(send.format("pending", ""))
-        connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 13")
-        connection.execute("PRAGMA journal_mode = WAL")
-    with closing(open_database(path, create=False)) as connection:
-        connection.execute(send.format("later", ""))
-        found = {row.key: row.permissions for row in inbox_rows(connection.execute("SELECT * FROM inbox"))}
-    assert found == {"done": LOWEST, "pending": tuple(it for it in ALL_BUT_LOCAL if it is not Permission.ADMIN), "later": LOWEST}
-
-
-def test_a_stored_approver_may_do_what_it_could_and_other_tokens_stay_as_they_are(tmp_path: Path) -> None:
-    """A6: an approver could submit and command, and now only answers."""
-    path, add = tmp_path / "runs.db", "INSERT INTO tokens VALUES ('{0}', '{1}', '', '{0}', '{2}', '', '', 0, 0, 0)"
-    stored = [("a", "token", "approver"), ("s", "session", "approver"), ("o", "token", "operator"), ("v", "link", "viewer")]
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for script in sorted(database.MIGRATIONS.glob("00*.sql"))[:15]:
-            connection.executescript(script.read_text())
-        for token in stored:
-            connection.execute(add.format(*token))
-        connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 15")
-        connection.execute("PRAGMA journal_mode = WAL")
-    with closing(open_database(path, create=False)) as connection:
-        found = {row.token_id: row for row in token_rows(connection.execute("SELECT * FROM tokens"))}
-    both = ("operator", "approver")
-    assert {name: row.roles for name, row in found.items()} == {"a": both, "s": both, "o": ("operator",), "v": ("viewer",)}
-    assert found["a"].permissions == tuple(it for it in ALL_BUT_LOCAL if it is not Permission.ADMIN)
 
 
 def test_the_log_of_a_removed_database_is_not_applied_to_a_new_one(tmp_path: Path) -> None:
@@ -450,33 +379,6 @@ def read_only(folder: Path) -> Iterator[Callable[[], object]]:
         return
     with mounted(folder, "1m"):
         yield lambda: subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
-
-
-def older(path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, version: int) -> Path:
-    """A database as the program with that schema version would have made it."""
-    for number, script in database._migrations():
-        if number <= version:
-            (folder / script.name).write_text(script.read_text())
-    with monkeypatch.context() as patch:
-        patch.setattr(database, "MIGRATIONS", folder)
-        return made(path)
-
-
-def test_the_unfinished_roots_of_a_database_without_due_times_are_due_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (scripts := tmp_path / "scripts").mkdir()
-    path = older(tmp_path / "runs.db", monkeypatch, scripts, 6)
-    with closing(sqlite3.connect(path, isolation_level=None)) as before:
-        for run, root, status in (("a", "a", "waiting"), ("a.1.0", "a", "active"), ("b", "b", "ended"), ("c", "c", "paused")):
-            before.execute(
-                "INSERT INTO runs VALUES (?, 'm', 't', 'S', ?, '', 's', '', '', 'ada', 1, 2, '', 1.0, 2.0, ?, 1001)", (run, status, root)
-            )
-    with closing(open_database(path, create=False)) as connection:
-        assert connection.execute("SELECT run, due_at FROM runs ORDER BY run").fetchall() == [
-            ("a", 0.0),
-            ("a.1.0", None),
-            ("b", None),
-            ("c", 0.0),
-        ]
 
 
 def test_a_search_reads_only_the_index_of_all_runs_until_its_page_is_full(tmp_path: Path) -> None:

@@ -26,12 +26,6 @@ from asterism.errors import InvalidInput, Refused
 
 Kind = Literal["plan", "edits", "restart"]
 
-_PROMPTS: dict[Kind, str] = {
-    "plan": "Run this plan?",
-    "edits": "Change the plan so, while it runs?",
-    "restart": "Throw the plan away, cancel what runs, and plan anew?",
-}
-_EDITED = "The plan was edited after this was asked. "
 _SHOWN = 500
 """Number of characters of a rejected proposal in the feedback to the planner."""
 
@@ -39,7 +33,7 @@ _SHOWN = 500
 def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepContext, changed: list[Change] | None = None) -> None:
     """Ask a person to approve a plan, or edits with the changes that they would make."""
     kind = kind_of(proposed)
-    prompt = f"{_EDITED}{_PROMPTS[kind]}" if isinstance(memory.planning, AwaitingApproval) else _PROMPTS[kind]
+    prompt = phrase("approve_proposal", kind=kind, is_edited=isinstance(memory.planning, AwaitingApproval))
     subject: dict[str, Any] = {"kind": kind, "status": str(proposed.status), "thought": proposed.thought}
     if changed is None:
         subject["plan"] = round_trip(proposed.plan)

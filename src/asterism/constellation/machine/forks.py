@@ -7,7 +7,7 @@ from collections.abc import Collection
 from asterism.constellation.machine.events import Dispatch, LookAtAttempt, StopAttempt
 from asterism.constellation.machine.guarding import INTERRUPTED, VOID
 from asterism.constellation.machine.memory import DEVICE, AwaitingApproval, ConstellationMemory
-from asterism.constellation.machine.questions import await_answer, may_have_happened, where
+from asterism.constellation.machine.questions import await_answer, may_have_happened
 from asterism.constellation.machine.stopping import drop_effect
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Retried
@@ -16,7 +16,7 @@ from asterism.engine.control.common_rows import cancel_effect, is_child
 from asterism.engine.control.inquiries import ask_again
 from asterism.engine.control.run_control import Forked
 from asterism.engine.kernel.machine import StepContext
-from asterism.engine.kernel.phrase import phrase
+from asterism.engine.kernel.phrase import Phrase, phrase
 
 
 def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None:
@@ -83,17 +83,17 @@ def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: For
         task = schedule.constellation.tasks[attempt.task_id]
         error = TaskError(code="interrupted", why=phrase("under_way_at_fork", origin=event.origin))
         if not attempt.repeatable and not never_began:
-            _ask_about(memory, schedule, attempt, f"was under way when {event.origin} was forked, and may have finished", context)
+            may_have_happened(memory, schedule, attempt, _forked_in("forked_in_task", attempt, event), context)
         else:
             move_task(schedule, task, Retried(error=error, not_before=context.at), context)
     for inquiry, attempt in open_there:
         if memory.inquiries[inquiry].kind == DEVICE:
             drop_effect(memory, inquiry, context)
-            _ask_about(memory, schedule, attempt, f"was waiting for an answer when {event.origin} was forked, and has begun there", context)
+            may_have_happened(memory, schedule, attempt, _forked_in("forked_in_question", attempt, event), context)
         else:
             del memory.questions[inquiry]
             await_answer(memory, schedule, attempt, ask_again(memory, inquiry, context), context)
 
 
-def _ask_about(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, happened: str, context: StepContext) -> None:
-    may_have_happened(memory, schedule, attempt, f"{attempt.task_id}{where(attempt)} {happened}. Run it here?", context)
+def _forked_in(code: str, attempt: Dispatch, event: Forked) -> Phrase:
+    return phrase(code, task=attempt.task_id, device=attempt.device_id, origin=event.origin)

@@ -23,9 +23,10 @@ from asterism.constellation.model.references import references
 from asterism.constellation.model.resolution import check_inputs
 from asterism.constellation.model.task import TaskStar
 from asterism.engine.control.inquiries import INTERRUPTION, check_answer, open_inquiry
-from asterism.engine.control.run_control import Answered, OpenInquiry
+from asterism.engine.control.run_control import Answered, AskPerson
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.engine.kernel.profile import Skill, skill_of
 from asterism.errors import Refused
 
@@ -48,17 +49,17 @@ def ask_to_start(memory: ConstellationMemory, schedule: TaskSchedule, task: Task
 
     A task whose last question about an interrupted attempt was not approved is asked about again.
     """
-    kind, prompt = "approval", f"Run {named(task)}{where(attempt)}?"
+    kind, code = "approval", "run_task"
     if task.approved == INTERRUPTED:
-        kind = INTERRUPTION
-        prompt = f"{named(task)}{where(attempt)} was interrupted before this retry and may have finished. Run it again?"
+        kind, code = INTERRUPTION, "repeat_before_retry"
     elif task.approved and context.rules >= GUARDED:
         task.approved = VOID  # it was for another request; a no to this one leaves nothing approved, also for a retry
+    prompt = phrase(code, **named(task), device=attempt.device_id)
     inquiry = open_inquiry(memory, kind, prompt, shown(memory, attempt, context), context, about=task.task_id)
     await_answer(memory, schedule, attempt, inquiry, context, by=Started)
 
 
-def may_have_happened(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, prompt: str, context: StepContext) -> None:
+def may_have_happened(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Dispatch, prompt: Phrase, context: StepContext) -> None:
     """Ask a person whether an attempt that may have finished is to run again."""
     inquiry = open_inquiry(memory, INTERRUPTION, prompt, shown(memory, attempt, context), context, about=attempt.task_id)
     await_answer(memory, schedule, attempt, inquiry, context)
@@ -141,7 +142,7 @@ def note_looked(memory: ConstellationMemory, event: AttemptLooked, context: Step
 # -- answers ---------------------------------------------------------------------------------------
 
 
-def checked_answer(memory: ConstellationMemory, event: Answered, context: StepContext) -> OpenInquiry:
+def checked_answer(memory: ConstellationMemory, event: Answered, context: StepContext) -> AskPerson:
     """Return the question that an answer is for.
 
     Raises:
@@ -150,7 +151,7 @@ def checked_answer(memory: ConstellationMemory, event: Answered, context: StepCo
     inquiry = check_answer(memory, event, context)
     attempt = memory.questions[event.effect_id]
     if event.verb == "respond" and inquiry.kind == DEVICE:
-        _check_reply(inquiry.asked.schema, event.value, attempt.device_id)
+        _check_reply(inquiry.schema, event.value, attempt.device_id)
     elif event.verb == "respond":
         _check_result(memory, attempt, event.value)
     return inquiry
@@ -226,11 +227,11 @@ def approved(memory: ConstellationMemory, attempt: Dispatch, context: StepContex
     return digest_of(subject) if context.rules >= GUARDED else msgspec.json.encode(subject, order="deterministic").decode()
 
 
-def approved_by(inquiry: OpenInquiry, attempt: Dispatch, context: StepContext) -> str:
+def approved_by(inquiry: AskPerson, attempt: Dispatch, context: StepContext) -> str:
     """Return it after a yes to a question: to what that showed, since a task before it may have run again meanwhile."""
     if context.rules < GUARDED:
         return msgspec.json.encode(_shown_before(attempt), order="deterministic").decode()
-    return digest_of({**inquiry.asked.subject, "arguments": attempt.arguments})
+    return digest_of({**inquiry.subject, "arguments": attempt.arguments})
 
 
 def shown(memory: ConstellationMemory, attempt: Dispatch, context: StepContext) -> dict[str, Any]:
@@ -249,11 +250,6 @@ def _shown_before(attempt: Dispatch) -> dict[str, Any]:
     return {"task_id": attempt.task_id, "device": attempt.device_id, "skill": attempt.skill, "arguments": attempt.arguments, **process}
 
 
-def where(attempt: Dispatch) -> str:
-    """Return the device of an attempt, to follow the name of its task."""
-    return f" on {attempt.device_id}" if attempt.device_id else ""
-
-
-def named(task: TaskStar) -> str:
-    """Return id and name of a task."""
-    return f"{task.task_id} ({task.name})" if task.name else task.task_id
+def named(task: TaskStar) -> dict[str, str]:
+    """Return id and name of a task, for a phrase."""
+    return {"task": task.task_id, "name": task.name}

@@ -30,7 +30,6 @@ from asterism.constellation.machine.questions import (
     may_have_happened,
     named,
     put_device_question,
-    where,
 )
 from asterism.constellation.machine.stopping import DETACHED_BY, cancel_attempt, may_run_elsewhere, stop_attempt
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
@@ -41,7 +40,7 @@ from asterism.constellation.model.nesting import nested_plan
 from asterism.constellation.model.parameters import values_of
 from asterism.constellation.model.references import INDEX, ITEM, PARAMS, RUN, MissingReference
 from asterism.constellation.model.resolution import arguments_of, fallback_devices, names_errors, predecessor_results
-from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus, task_error
+from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus, task_error, text_of
 from asterism.engine.control.guarding import start_child
 from asterism.engine.control.inquiries import INTERRUPTION, is_expired
 from asterism.engine.control.run_control import Answered
@@ -290,7 +289,7 @@ def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: Attempt
         memory.wake_up_at(not_before)
         move_task(schedule, task, Retried(error=error, not_before=not_before), context)
     elif error.code in ("interrupted", "device_lost") and not never_began:
-        prompt = f"{named(task)}{where(attempt)} was interrupted and may have finished ({error.words}). Run it again?"
+        prompt = phrase("repeat_task", **named(task), device=attempt.device_id, why=text_of(error))
         may_have_happened(memory, schedule, attempt, prompt, context)
     else:
         settle_task(memory, schedule, task, Failed(error=error), context)

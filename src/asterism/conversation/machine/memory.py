@@ -21,7 +21,7 @@ class Utterance(msgspec.Struct, frozen=True):
     """A message of a person, or of the agent (``by`` is ``agent``)."""
 
     by: str
-    text: str
+    text: Text
 
 
 class NoHandler(msgspec.Struct, frozen=True, tag=True):
@@ -124,10 +124,10 @@ class FlowMemory(RunMemory, kw_only=True):
     requested_action: Literal["", "pause", "resume", "cancel"] = ""
     requested_by: Text = ""
     before: AgentStatus = AgentStatus.INITIALIZING
-    before_prompt: str = ""
+    before_prompt: Text = ""
     children: dict[str, ChildRun] = msgspec.field(default_factory=dict)
     error_reported: bool = False
-    prompt: str = ""
+    prompt: Text = ""
     data: dict[str, Any] = msgspec.field(default_factory=dict)
     ends_at: float | None = None
 
@@ -148,7 +148,7 @@ class FlowMemory(RunMemory, kw_only=True):
 
     def wake_at(self) -> float | None:
         """Return the epoch seconds of the next expiry or limit; 0 with pending transitions."""
-        expiries = [it.asked.expires_at for it in self.inquiries.values() if it.asked.expires_at]
+        expiries = [it.expires_at for it in self.inquiries.values() if it.expires_at]
         return 0.0 if self.transitions else min((*expiries, *(() if self.ends_at is None else (self.ends_at,))), default=None)
 
     def inquiry_limit_s(self, kind: str) -> float | None:
@@ -180,7 +180,7 @@ class FlowMemory(RunMemory, kw_only=True):
         """Return the child that an effect started; None if there is none."""
         return next((child for child in self.children.values() if child.effect_id == effect_id), None)
 
-    def remember(self, by: str, text: str) -> None:
+    def remember(self, by: str, text: Text) -> None:
         """Add a message to the history."""
         if text:
             self.history = [*self.history, Utterance(by, text)][-HISTORY:]

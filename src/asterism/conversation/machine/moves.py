@@ -45,18 +45,18 @@ from asterism.engine.control.inquiries import INTERRUPTION, check_answer, check_
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, CancelEffect, Verb
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
-from asterism.engine.kernel.phrase import Text
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.errors import IllegalTransition, Refused
 
-INTERRUPTED_PROMPT = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
+INTERRUPTED_PROMPT = phrase("conversation.interrupted")
 VERBS_CHECKED = 2
 """Rules from which on a question accepts only the answers that it names."""
 GUARDED = 2
 """Rules from which on a conversation has guards, and a fork asks again for an approval that was not used."""
 HOLDS_MESSAGES = 2
 """Rules from which on a message that came before a pause is handled after it."""
-CANCELLED_PROMPT = "Cancelled."
-TOO_LONG_PROMPT = "It has been too long; this is cancelled."
+CANCELLED_PROMPT = phrase("conversation.cancelled")
+TOO_LONG_PROMPT = phrase("conversation.too_late")
 
 ASIDE: tuple[Handler, ...] = ("pause", "resume", "on_interrupted")
 """Handlers that run outside the course of the conversation; their message does not replace
@@ -354,7 +354,7 @@ def _ask(memory: FlowMemory, state: AgentStatus, context: StepContext) -> None:
     memory.last_question = open_inquiry(
         memory,
         "approval" if approval else INTERRUPTION if memory.interrupted else "question",
-        memory.prompt or f"{memory.agent.rpartition(':')[2]} waits for you.",
+        memory.prompt or phrase("conversation.waits", agent=memory.agent.rpartition(":")[2]),
         {"agent": memory.agent, "fields": memory.view.shown, **ends},
         context,
         verbs=verbs,

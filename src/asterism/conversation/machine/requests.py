@@ -11,6 +11,7 @@ from asterism.conversation.machine.events import RUNNING, AgentStatus, AgentView
 from asterism.conversation.machine.memory import FlowMemory, HandlerRunning
 from asterism.engine.control.children import ChildEnded, StartChild
 from asterism.engine.kernel.machine import Effect, RequestFactory
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.run import Run
 
 
@@ -38,9 +39,9 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
     message: Message = Message()
     status: AgentStatus = AgentStatus.INITIALIZING
     view: AgentView = AgentView()
-    prompt: str = ""
+    prompt: Text = ""
     before: AgentStatus = AgentStatus.INITIALIZING
-    before_prompt: str = ""
+    before_prompt: Text = ""
     approved: dict[str, Any] | None = None
     entered: bool = False
     entering: bool = False

@@ -14,9 +14,11 @@ from asterism.conversation.machine.events import STATE_TRANSITIONS, AgentStatus,
 from asterism.conversation.python.fields import Field, Output, fields_of
 from asterism.engine.control.children import ChildEnded, StartChild
 from asterism.engine.kernel.data import as_json, round_trip
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import IllegalTransition
 from asterism.words.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, Setting
+from asterism.words.reading.words import Words
 
 HIDDEN = "•••"
 """Shown in place of a secret."""
@@ -155,6 +157,11 @@ class AgentState:
         """Return the transitions since the last call, and clear them."""
         taken, self.transitions = tuple(self.transitions), []
         return taken
+
+
+def worded(text: Text, words: Words) -> str:
+    """Return a text as it is; a phrase of the machine in the language of the words."""
+    return text if isinstance(text, str) else words.text(text.code.rpartition(".")[2])
 
 
 def checked(agent: Any, handler: str, result: Any) -> AgentResult | None:

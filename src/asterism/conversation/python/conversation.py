@@ -21,9 +21,8 @@ from asterism.conversation.machine.events import (
     MessageReceived,
 )
 from asterism.conversation.machine.memory import FlowMemory, Utterance
-from asterism.conversation.machine.moves import CANCELLED_PROMPT, INTERRUPTED_PROMPT, TOO_LONG_PROMPT
 from asterism.conversation.machine.table import FLOW_AGENT
-from asterism.conversation.python.agent_state import HIDDEN, AgentResult, in_order, setting_of
+from asterism.conversation.python.agent_state import HIDDEN, AgentResult, in_order, setting_of, worded
 from asterism.conversation.python.children import question_of
 from asterism.conversation.python.registry import agent_class, name_of
 from asterism.conversation.python.resumption import class_of, declared_fields
@@ -33,6 +32,7 @@ from asterism.engine.kernel.data import as_json
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import ACCEPTED, InquiryRow, RunRow
 from asterism.engine.runtime.client import Client
@@ -42,8 +42,6 @@ from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.words.reading import replies
 from asterism.words.reading.words import words_of
 
-_PROMPTS = {INTERRUPTED_PROMPT: "interrupted", CANCELLED_PROMPT: "cancelled", TOO_LONG_PROMPT: "too_late"}
-"""The sentences of the machine; journals have them in English."""
 STREAMED = 1000
 """Events buffered for a slow reader; older ones are dropped."""
 POLL_S = 0.05
@@ -51,11 +49,9 @@ MAX_POLLS = 20 * 86_400 * 7
 """Bound on waiting for an answer from another owner: a week. Handlers have bounds of their own."""
 
 
-def in_language(memory: FlowMemory, text: str) -> str:
-    """Return a text with the sentences of the machine in the language of the conversation."""
-    if text not in _PROMPTS:
-        return text
-    return words_of(memory.language or agent_class(memory.agent).language).text(_PROMPTS[text])
+def in_language(memory: FlowMemory, text: Text) -> str:
+    """Return a text; a phrase of the machine in the language of the conversation."""
+    return text if isinstance(text, str) else worded(text, words_of(memory.language or agent_class(memory.agent).language))
 
 
 def history_of(memory: FlowMemory) -> list[Utterance]:

@@ -41,6 +41,7 @@ from asterism.conversation.python.agent_state import (
     restore_state,
     secrets_of,
     setting_of,
+    worded,
 )
 from asterism.conversation.python.children import ChildFailed, check_same_child
 from asterism.conversation.python.dialogue_policy import ask, resume, take_interruption
@@ -258,10 +259,11 @@ class HandlerPerformer(msgspec.Struct, eq=False):
     async def _execute(self, agent: Any, execution: HandlerExecution) -> EffectResult:
         call, state, run = execution.call, agent._state, run_id_of(execution.key)
         restore_state(agent, call.view, self.vault.of(run))
-        state.status, state.prompt, state.host = call.status, call.prompt, execution
+        words = _words_for(call)
+        state.status, state.prompt, state.host = call.status, worded(call.prompt, words), execution
         state.approval_required = agent.requires_approval and is_before_approval(call.handler, call.status, call.before)
         state.approved = call.approved
-        state.before, state.before_prompt = call.before, call.before_prompt
+        state.before, state.before_prompt = call.before, worded(call.before_prompt, words)
         message = self.vault.original(call.message) if call.message.secret else call.message
         handled: HandlerEnded
         try:
@@ -395,5 +397,6 @@ def _words_for(call: HandlerCall) -> Words:
 def _failed(effect_id: str, code: str, reason: str, call: HandlerCall) -> HandlerEnded:
     """Return a failure as a result: the agent moves to ERROR, unless it is there already."""
     path = () if call.status is AgentStatus.ERROR else (AgentStatus.ERROR,)
-    text = _words_for(call).text("failed", reason=reason.rstrip(".")) if path else call.prompt
+    words = _words_for(call)
+    text = words.text("failed", reason=reason.rstrip(".")) if path else worded(call.prompt, words)
     return HandlerEnded(effect_id=effect_id, transitions=path, text=text, code=code if path else "", reason=reason if path else "")

@@ -14,7 +14,6 @@ from asterism.engine.control.run_control import (
     Answered,
     AskPerson,
     CancelEffect,
-    OpenInquiry,
     Risk,
     RunMemory,
     Verb,
@@ -28,6 +27,7 @@ from asterism.engine.kernel.data import MAX_BYTES
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.phrase import Text
 from asterism.errors import Refused
 
 INTERRUPTION = "interruption"
@@ -45,7 +45,7 @@ _APPROVAL: tuple[Verb, ...] = ("approve", "edit", "reject")
 def open_inquiry(
     memory: RunMemory,
     kind: str,
-    prompt: str,
+    question: Text,
     subject: dict[str, Any],
     context: StepContext,
     *,
@@ -55,10 +55,9 @@ def open_inquiry(
     risk: Risk = "high",
 ) -> str:
     """Ask a person; return the id of the question. ``subject`` is exactly what an approval holds for."""
-    asked = AskPerson(
-        prompt=prompt, subject=subject, verbs=_VERBS.get(kind, _APPROVAL) if verbs is None else verbs, schema=schema or {}, risk=risk
-    )
-    return _ask(memory, OpenInquiry(kind=kind, about=about, asked=asked), context)
+    verbs = _VERBS.get(kind, _APPROVAL) if verbs is None else verbs
+    asked = AskPerson(question=question, kind=kind, about=about, subject=subject, verbs=verbs, schema=schema or {}, risk=risk)
+    return _ask(memory, asked, context)
 
 
 def ask_again(memory: RunMemory, inquiry_id: str, context: StepContext) -> str:
@@ -68,17 +67,17 @@ def ask_again(memory: RunMemory, inquiry_id: str, context: StepContext) -> str:
     return _ask(memory, inquiry, context)
 
 
-def _ask(memory: RunMemory, inquiry: OpenInquiry, context: StepContext) -> str:
+def _ask(memory: RunMemory, inquiry: AskPerson, context: StepContext) -> str:
     limit_s = memory.inquiry_limit_s(inquiry.kind)
-    asked = msgspec.structs.replace(inquiry.asked, expires_at=0.0 if limit_s is None else context.at + limit_s)
-    inquiry_id = context.schedule(asked)
-    memory.inquiries[inquiry_id] = msgspec.structs.replace(inquiry, asked=asked)
-    if asked.expires_at:
-        memory.wake_up_at(asked.expires_at)
+    inquiry = msgspec.structs.replace(inquiry, expires_at=0.0 if limit_s is None else context.at + limit_s)
+    inquiry_id = context.schedule(inquiry)
+    memory.inquiries[inquiry_id] = inquiry
+    if inquiry.expires_at:
+        memory.wake_up_at(inquiry.expires_at)
     return inquiry_id
 
 
-def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, verbs: bool = True, kind: str = "") -> OpenInquiry:
+def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, verbs: bool = True, kind: str = "") -> AskPerson:
     """Return the question that an answer is for, which stays open.
 
     ``verbs`` as False accepts every kind of answer; ``kind`` is the question's for ``check_sender``, if that is another.
@@ -91,7 +90,7 @@ def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, ve
     if inquiry is None:
         raise no_longer_open(event)
     if verbs:
-        check_verb(event, inquiry.asked.verbs)
+        check_verb(event, inquiry.verbs)
     guards = memory.guards
     if guards.submitter and not event.cancelled:  # else the run has begun under earlier rules, or nobody has sent it
         who = (guards.submitter, *guards.submitters)
@@ -108,7 +107,7 @@ def check_digest(memory: RunMemory, inquiry_id: str, verb: Verb, digest: str, co
     Raises:
         Refused: it names nothing, or another request, or one that is too large to be shown; the question stays open.
     """
-    asked = memory.inquiries[inquiry_id].asked
+    asked = memory.inquiries[inquiry_id]
     is_bound = needs_digest(verb, asked.verbs) and (verb != "respond" or Permission.LOCAL not in context.permissions)
     if memory.guards.submitter and is_bound and digest != digest_of(asked.subject):
         raise other_request(inquiry_id)
@@ -122,7 +121,7 @@ def check_digest(memory: RunMemory, inquiry_id: str, verb: Verb, digest: str, co
 def is_expired(memory: RunMemory, inquiry_id: str, context: StepContext) -> bool:
     """Return True if a question is open and its time is over."""
     inquiry = memory.inquiries.get(inquiry_id)
-    return inquiry is not None and 0 < inquiry.asked.expires_at <= context.at
+    return inquiry is not None and 0 < inquiry.expires_at <= context.at
 
 
 def close_inquiry(memory: RunMemory, inquiry_id: str, context: StepContext) -> None:
@@ -135,6 +134,5 @@ def close_inquiry(memory: RunMemory, inquiry_id: str, context: StepContext) -> N
 def postpone(memory: RunMemory, by_s: float) -> None:
     """Let all open questions expire later."""
     for inquiry_id, inquiry in memory.inquiries.items():
-        if inquiry.asked.expires_at:
-            asked = msgspec.structs.replace(inquiry.asked, expires_at=inquiry.asked.expires_at + by_s)
-            memory.inquiries[inquiry_id] = msgspec.structs.replace(inquiry, asked=asked)
+        if inquiry.expires_at:
+            memory.inquiries[inquiry_id] = msgspec.structs.replace(inquiry, expires_at=inquiry.expires_at + by_s)

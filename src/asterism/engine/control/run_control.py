@@ -162,6 +162,9 @@ class AskPerson(Effect, tag="ask_person", frozen=True, kw_only=True):
     """A durable question to a person. Answers come through the inbox: the first under the effect's id, later ones under ``ID#2`` and so on.
 
     Attributes:
+        question: what is asked; a text if somebody else wrote it, such as a device.
+        kind: what an answer decides, such as ``approval``; a word of the machine.
+        about: id of the task or step that it is about; empty for none.
         subject: the exact action to approve, as JSON; an approval holds for this subject only.
         schema: JSON Schema of a ``respond`` or ``edit`` value, for user interfaces; the moves check
             the value themselves. Empty for any value.
@@ -170,30 +173,23 @@ class AskPerson(Effect, tag="ask_person", frozen=True, kw_only=True):
 
     performed_outside: ClassVar[bool] = False
 
-    prompt: str
+    question: Text
+    kind: str = ""
+    about: str = ""
     subject: dict[str, Any] = msgspec.field(default_factory=dict)
     verbs: tuple[Verb, ...] = ("approve", "reject")
     schema: dict[str, Any] = msgspec.field(default_factory=dict)
     risk: Risk = "low"
     expires_at: float = 0.0
 
+    @property
+    def prompt(self) -> str:
+        """Return the question in words."""
+        return str(self.question)
+
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return an answer marked as cancelled, which never counts as an approval."""
         return Answered(effect_id=effect_id, reason=why, cancelled=True)
-
-
-class OpenInquiry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A question to a person that is open; ``inquiries`` has the functions for it.
-
-    Attributes:
-        kind: what is asked, such as ``approval``; a word of the machine.
-        about: id of the task or step that it is about; empty for none.
-        asked: the question as shown.
-    """
-
-    kind: str
-    about: str = ""
-    asked: AskPerson
 
 
 class CancelEffect(Effect, tag="cancel_effect", frozen=True, kw_only=True):
@@ -290,7 +286,7 @@ class RunMemory(msgspec.Struct, kw_only=True):
     """
 
     paused: bool = False
-    inquiries: dict[str, OpenInquiry] = {}
+    inquiries: dict[str, AskPerson] = {}
     blocked_children: set[str] = set()
     code: str = ""
     why: Text = ""

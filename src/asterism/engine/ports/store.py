@@ -12,6 +12,7 @@ from asterism.engine.control.run_control import Verb
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.journal import Record
 from asterism.engine.kernel.permissions import LOWEST, Permissions
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.snapshot import Snapshot
 from asterism.engine.ports.files import FileRows
 from asterism.engine.ports.logs import LogStore
@@ -151,6 +152,7 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         inquiry_id: id of the effect that asked it, and the inbox key of the first answer to it; later
             answers have the keys ``ID#2``, ``ID#3`` and so on.
+        question: the prompt as in ``AskPerson``; the views have the words of a phrase.
         subject: JSON text of exactly what needs the answer.
         schema: JSON Schema, as text, of a ``respond`` or ``edit`` value; its ``false`` properties
             are refused. Empty for any value.
@@ -161,7 +163,7 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
 
     inquiry_id: str = msgspec.field(name="inquiry")
     run_id: str = msgspec.field(name="run")
-    prompt: str
+    question: Text
     verbs: tuple[Verb, ...]
     subject: str = ""
     schema: str = ""
@@ -169,6 +171,11 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
     asked_at: float = 0.0
     expires_at: float = 0.0
     answer: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """Return the question in words."""
+        return str(self.question)
 
     @property
     def digest(self) -> str:

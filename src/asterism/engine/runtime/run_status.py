@@ -47,7 +47,7 @@ def opened_inquiries(entry: Entry) -> list[InquiryRow]:
         InquiryRow(
             inquiry_id=effect_id,
             run_id=entry.run_id,
-            prompt=effect.prompt,
+            question=effect.question,
             verbs=effect.verbs,
             subject=msgspec.json.encode(effect.subject).decode(),
             schema=msgspec.json.encode(effect.schema).decode() if effect.schema else "",

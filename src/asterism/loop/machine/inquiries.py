@@ -13,12 +13,13 @@ from asterism.engine.kernel.conformance import mismatch
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.phrase import Text
 from asterism.errors import Refused
 from asterism.loop.machine.memory import GUARDED, Activity, Call, LoopMemory
 from asterism.loop.machine.model import Finding, Step, ToolCall
 
 
-def ask_about(memory: LoopMemory, activity: Activity, kind: str, prompt: str, context: StepContext, *, awaits: str = "") -> None:
+def ask_about(memory: LoopMemory, activity: Activity, kind: str, prompt: Text, context: StepContext, *, awaits: str = "") -> None:
     """Ask a person about a step, or wait for a program: ``awaits`` is the key of a result that comes later.
 
     The approved subject is everything that the worker will see.
@@ -42,7 +43,7 @@ def approved(memory: LoopMemory, activity: Activity, context: StepContext) -> st
     return digest_of(shown(memory, activity, "approval", context)) if context.rules >= GUARDED else "approved"
 
 
-def ask_about_call(memory: LoopMemory, activity: Activity, call: Call, prompt: str, context: StepContext, *, kind: str) -> None:
+def ask_about_call(memory: LoopMemory, activity: Activity, call: Call, prompt: Text, context: StepContext, *, kind: str) -> None:
     """Ask a person about a tool call; the subject is exactly the call."""
     subject = {"tool": call.asked.tool, "arguments": call.asked.arguments}
     call.inquiry_id = open_inquiry(memory, kind, prompt, subject, context, about=activity.step.step_id)

@@ -247,7 +247,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
             return None
         if not (self.paused or self.open_call or any(any(activity.effects()) for activity in self.active.values())):
             return 0.0
-        expiries = [it.asked.expires_at for it in self.inquiries.values() if it.asked.expires_at]
+        expiries = [it.expires_at for it in self.inquiries.values() if it.expires_at]
         return min([self.started_at + self.options.wall_limit_s, *expiries])
 
     def result(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from asterism.engine.control.children import ChildEnded, child_start_of
 from asterism.engine.control.guarding import permit_work, start_child
 from asterism.engine.kernel.guards import Permit
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.loop.machine.effects import AskModel, CallTool, RunWorker
 from asterism.loop.machine.events import ModelReplied, ToolReturned, WorkerEnded
 from asterism.loop.machine.inquiries import approved, ask_about, ask_about_call, denied, note_edited
@@ -16,7 +17,6 @@ MAX_TITLE = 200
 """Characters of a child run's title."""
 USER = "user"
 """Worker of a step that is a question to the user."""
-_WHY = {"destructive": "it may destroy something", "external": "it reaches outside", "first_time": "it is its first call in this run"}
 
 
 def begin_steps(memory: LoopMemory, context: StepContext) -> State | None:
@@ -85,7 +85,7 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
         return True
     asks = (permitted.approval or activity.approved) and not activity.rounds
     if asks and activity.approved != approved(memory, activity, context):
-        prompt = f"Let {activity.worker} do {activity.step.step_id} ({activity.step.intent})?"
+        prompt = phrase("loop.do_step", worker=activity.worker, step=activity.step.step_id, intent=activity.step.intent)
         ask_about(memory, activity, "approval", prompt, context)
         return True
     if profile.converses:
@@ -148,10 +148,11 @@ def handle_result(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolRe
 def _take_end(memory: LoopMemory, activity: Activity, event: WorkerEnded, context: StepContext) -> None:
     activity.effect_id = ""
     if event.later is not None:
-        ask_about(memory, activity, "later", event.later.prompt or f"the result of {event.later.key}", context, awaits=event.later.key)
+        prompt: Text = event.later.prompt or phrase("loop.await_result", key=event.later.key)
+        ask_about(memory, activity, "later", prompt, context, awaits=event.later.key)
     elif event.interrupted:
-        named = f"{activity.step.step_id} ({activity.step.intent})"
-        prompt = f"{activity.worker} was interrupted in {named} and may have finished. Run it again?"
+        step = activity.step
+        prompt = phrase("loop.repeat_step", worker=activity.worker, step=step.step_id, intent=step.intent)
         ask_about(memory, activity, "interruption", prompt, context)
     else:
         activity.settle(event.finding)
@@ -228,8 +229,8 @@ def make_calls(memory: LoopMemory, activity: Activity, context: StepContext) -> 
         permitted = permit_work(memory, activity.worker, asked.tool, asked.arguments, approval=False)
         if asked.denied or permitted.refusal:
             call.done, call.result = True, denied(asked.denied or permitted.refusal)
-        elif (why := _gate(memory, activity, call, permitted)) and not call.confirmed:
-            prompt = f"Let {activity.worker} call {asked.tool}? ({why})"
+        elif (gate := _gate(memory, activity, call, permitted)) and not call.confirmed:
+            prompt = phrase("loop.make_call", worker=activity.worker, tool=asked.tool, why=gate)
             ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
         else:
             memory.used[activity.tool(call)] = None
@@ -248,12 +249,13 @@ def make_calls(memory: LoopMemory, activity: Activity, context: StepContext) -> 
 
 
 def _gate(memory: LoopMemory, activity: Activity, call: Call, permitted: Permit) -> str:
+    """Return why a person must approve a call; empty if nobody must."""
     gate, tool = call.asked.gate, activity.tool(call)
     if permitted.approval:
-        return "it is guarded"
+        return "guarded"
     if not gate or tool in memory.trusted or (gate == "first_time" and tool in memory.used):
         return ""
-    return _WHY[gate]
+    return gate
 
 
 def take_return(memory: LoopMemory, activity: Activity, event: ToolReturned, context: StepContext) -> None:
@@ -261,7 +263,7 @@ def take_return(memory: LoopMemory, activity: Activity, event: ToolReturned, con
     call = next(call for call in activity.calls if call.effect_id == event.effect_id)
     call.effect_id = ""
     if event.interrupted:
-        prompt = f"{activity.worker} was interrupted while it called {call.asked.tool}, which may have been carried out. Call it again?"
+        prompt = phrase("loop.repeat_call", worker=activity.worker, tool=call.asked.tool)
         ask_about_call(memory, activity, call, prompt, context, kind="interruption")
     else:
         call.done, call.result = True, event.result

@@ -16,6 +16,7 @@ from asterism.engine.control.guarding import begun
 from asterism.engine.control.inquiries import ask_again
 from asterism.engine.control.run_control import Answered, BatchEnded, Forked, Imported, Unpause
 from asterism.engine.kernel.machine import Event, Machine, Row, StepContext, row
+from asterism.engine.kernel.phrase import phrase
 from asterism.errors import Refused
 from asterism.loop.machine.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.loop.machine.events import (
@@ -194,15 +195,15 @@ def _decide_step_again(memory: LoopMemory, activity: Activity, event: Forked, co
         activity.effect_id = ""
         profile = memory.workers[activity.worker]
         if activity.rounds and context.rules >= GUARDED:  # a step that has begun does not ask by itself
-            _approve_step_again(memory, activity, f"when {event.origin} was forked", context)
+            _approve_step_again(memory, activity, event.origin, context)
         activity.approved = ""
         if not profile.idempotent and not profile.converses:
-            prompt = f"{activity.step.step_id} was under way when {event.origin} was forked, and may have finished. Run it here?"
+            prompt = phrase("loop.forked_in_step", step=activity.step.step_id, origin=event.origin)
             ask_about(memory, activity, "interruption", prompt, context)
     elif activity.inquiry_id:
         activity.inquiry_id = ask_again(memory, activity.inquiry_id, context)
     elif context.rules >= GUARDED:
-        _approve_step_again(memory, activity, f"when {event.origin} was forked", context)
+        _approve_step_again(memory, activity, event.origin, context)
 
 
 def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event: Forked, context: StepContext) -> None:
@@ -210,29 +211,30 @@ def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event
         cancel_effect(call.effect_id, context)
         was_confirmed, call.effect_id, call.confirmed = call.confirmed, "", False
         if not call.asked.idempotent:
-            prompt = f"{call.asked.tool} was under way when {event.origin} was forked, and may have been carried out. Call it here?"
+            prompt = phrase("loop.forked_in_call", tool=call.asked.tool, origin=event.origin)
             ask_about_call(memory, activity, call, prompt, context, kind="interruption")
         elif was_confirmed:
-            prompt = f"Let {activity.worker} call {call.asked.tool}? (it is a fork's own call)"
+            prompt = phrase("loop.make_call", worker=activity.worker, tool=call.asked.tool, why="forked")
             ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
     elif call.inquiry_id:
         call.inquiry_id = ask_again(memory, call.inquiry_id, context)
     elif context.rules >= GUARDED:
-        _approve_call_again(memory, activity, call, f"when {event.origin} was forked", context)
+        _approve_call_again(memory, activity, call, event.origin, context)
 
 
-def _approve_step_again(memory: LoopMemory, activity: Activity, when: str, context: StepContext) -> None:
-    """Void the approval of a step of which nothing is under way, and ask again."""
+def _approve_step_again(memory: LoopMemory, activity: Activity, origin: str, context: StepContext) -> None:
+    """Void the approval of a step of which nothing is under way, and ask again; ``origin`` is what a fork has copied."""
     if activity.approved and not (activity.settled or activity.effect_id or activity.inquiry_id):
         activity.approved = ""
-        ask_about(memory, activity, "approval", f"{activity.step.step_id} was approved {when}. Run it here?", context)
+        ask_about(memory, activity, "approval", phrase("loop.approve_step_again", step=activity.step.step_id, origin=origin), context)
 
 
-def _approve_call_again(memory: LoopMemory, activity: Activity, call: Call, when: str, context: StepContext) -> None:
+def _approve_call_again(memory: LoopMemory, activity: Activity, call: Call, origin: str, context: StepContext) -> None:
     """Do as ``_approve_step_again`` for a call of a tool."""
     if call.confirmed and not (call.done or call.effect_id or call.inquiry_id):
         call.confirmed = False
-        ask_about_call(memory, activity, call, f"{call.asked.tool} was approved {when}. Call it here?", context, kind="confirmation")
+        prompt = phrase("loop.approve_call_again", tool=call.asked.tool, origin=origin)
+        ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
 
 
 def _imported(memory: LoopMemory, event: Imported, context: StepContext) -> None:
@@ -240,8 +242,8 @@ def _imported(memory: LoopMemory, event: Imported, context: StepContext) -> None
     context.touch("task", *memory.active)
     for activity in memory.active.values():
         for call in activity.calls:
-            _approve_call_again(memory, activity, call, "before this run was imported", context)
-        _approve_step_again(memory, activity, "before this run was imported", context)
+            _approve_call_again(memory, activity, call, "", context)
+        _approve_step_again(memory, activity, "", context)
 
 
 # -- in more than one state ------------------------------------------------------------------------

@@ -245,7 +245,7 @@ class OrchestrationLoop:
         async with current_runtime(self._runtime) as runtime:
             memory = await memory_of(runtime, run_id)
             for inquiry_id, inquiry in memory.inquiries.items():
-                if inquiry.kind == "later" and inquiry.asked.subject["awaits"] == key:
+                if inquiry.kind == "later" and inquiry.subject["awaits"] == key:
                     await runtime.post_answer(inquiry_id, "respond", actor=actor, value=value)
                     return
         raise Refused(f"run {run_id} waits for no result {key!r}")

@@ -280,6 +280,6 @@ async def _shown(context: ApiContext, row: RunRow) -> ConversationModel:
             "waits": await _waits(context, row),
             "inquiry_id": asked.inquiry_id if asked else "",
             "question": inquiry_model(asked) if asked else None,
-            "messages": [UtteranceModel(by=it.by, text=it.text) for it in history_of(live.memory)],
+            "messages": [UtteranceModel(by=it.by, text=str(it.text)) for it in history_of(live.memory)],
         }
     )

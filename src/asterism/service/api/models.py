@@ -306,7 +306,13 @@ def run_model(row: RunRow) -> RunModel:
 def inquiry_model(row: InquiryRow) -> InquiryModel:
     """Return a question as JSON."""
     data = msgspec.structs.asdict(row)
-    shown = {"verbs": list(row.verbs), "subject": json_of(row.subject), "digest": row.digest, "form": json_of(row.schema)}
+    shown = {
+        "prompt": row.prompt,
+        "verbs": list(row.verbs),
+        "subject": json_of(row.subject),
+        "digest": row.digest,
+        "form": json_of(row.schema),
+    }
     return InquiryModel.model_validate({**data, **shown})
 
 

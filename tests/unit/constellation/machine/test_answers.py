@@ -31,7 +31,7 @@ PARAMETERS = {
 
 def question(arguments: Any, **more: Any) -> InquiryRow:
     subject = {"task_id": "publish", "arguments": arguments, **more}
-    return InquiryRow(inquiry_id="run:1.0", run_id="run", prompt="Run publish?", verbs=("approve", "edit"), subject=json.dumps(subject))
+    return InquiryRow(inquiry_id="run:1.0", run_id="run", question="Run publish?", verbs=("approve", "edit"), subject=json.dumps(subject))
 
 
 def test_a_secret_that_an_edit_leaves_as_shown_stays_as_it_is() -> None:
@@ -54,7 +54,7 @@ def test_an_edit_of_other_things_than_the_arguments_of_a_task_is_not_changed() -
     asked = InquiryRow(
         inquiry_id="run:1.0",
         run_id="run",
-        prompt="Call it?",
+        question="Call it?",
         verbs=("edit",),
         subject='{"tool": "pay", "arguments": {"token": "${secret.X}"}}',
     )

@@ -84,8 +84,12 @@ def test_a_run_that_waits_for_a_person_goes_on_from_its_handle(tmp_path: Path) -
     async def scene(app: App) -> None:
         handle = await app.start(plan)
         waiting = await handle.result()
-        assert (waiting.outcome, waiting.exit_code, [it.prompt for it in waiting.inquiries]) == ("waiting", 3, ["Run publish on here?"])
-        with pytest.raises(RunFailed, match=r"is waiting: Run publish on here\?"):
+        assert (waiting.outcome, waiting.exit_code, [it.prompt for it in waiting.inquiries]) == (
+            "waiting",
+            3,
+            ["Run publish on this computer?"],
+        )
+        with pytest.raises(RunFailed, match=r"is waiting: Run publish on this computer\?"):
             waiting.raise_for_outcome()
         fork = await handle.fork(1)
         assert (await fork.result()).outcome == "waiting"

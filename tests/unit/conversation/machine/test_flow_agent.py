@@ -620,7 +620,7 @@ def test_a_yes_in_words_from_another_computer_names_what_was_shown(has_words: bo
     talk = Talk()
     talk.handled(S.WAITING_FOR_APPROVAL)
     asked = talk.memory.open_question
-    shown = digest_of(talk.memory.inquiries[asked].asked.subject)
+    shown = digest_of(talk.memory.inquiries[asked].subject)
 
     def yes(digest: str) -> Event:
         said = MessageReceived(text="yes", inquiry_id=asked, digest=digest)

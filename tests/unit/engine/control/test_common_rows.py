@@ -68,7 +68,7 @@ class Parcel(RunMemory, kw_only=True):
 def order(memory: Parcel, event: Ordered, context: StepContext) -> State:
     context.schedule(Carry())
     context.schedule(StartChild(machine="courier", start=StartRequest(definition={})))
-    context.schedule(AskPerson(prompt="Leave it at the door?"))
+    context.schedule(AskPerson(question="Leave it at the door?"))
     return State.CARRYING
 
 

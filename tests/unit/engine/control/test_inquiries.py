@@ -37,8 +37,8 @@ def test_a_question_is_open_with_its_subject_and_wakes_the_run_at_its_expiry() -
     memory, step = Patient(), context()
     inquiry = open_inquiry(memory, "approval", "Do it?", {"what": "it"}, step, about="a")
     assert (memory.inquiries[inquiry].kind, memory.inquiries[inquiry].about) == ("approval", "a")
-    assert step.effects == [memory.inquiries[inquiry].asked]
-    assert memory.inquiries[inquiry].asked.expires_at == 160.0
+    assert step.effects == [memory.inquiries[inquiry]]
+    assert memory.inquiries[inquiry].expires_at == 160.0
     assert memory.woken == [160.0]
     assert not is_expired(memory, inquiry, context(159.9))
     assert is_expired(memory, inquiry, context(160.0))
@@ -90,7 +90,13 @@ def test_a_fork_closes_the_copied_question_and_asks_exactly_the_same_with_its_ow
     cancelled, repeated = step.effects
     assert cancelled == CancelEffect(effect_id=inquiry)
     assert repeated == AskPerson(
-        prompt="Do it?", subject={"what": "it"}, verbs=("approve", "edit", "reject"), risk="high", expires_at=560.0
+        question="Do it?",
+        kind="approval",
+        about="a",
+        subject={"what": "it"},
+        verbs=("approve", "edit", "reject"),
+        risk="high",
+        expires_at=560.0,
     )
 
 
@@ -98,8 +104,8 @@ def test_open_questions_can_be_postponed() -> None:
     memory = Patient()
     limited, endless = asked(memory), asked(memory, "question", 3)
     postpone(memory, 10.0)
-    assert memory.inquiries[limited].asked.expires_at == 170.0
-    assert memory.inquiries[endless].asked.expires_at == 0.0
+    assert memory.inquiries[limited].expires_at == 170.0
+    assert memory.inquiries[endless].expires_at == 0.0
 
 
 def test_who_counts_as_a_submitter_may_be_barred_from_approving() -> None:

@@ -196,7 +196,7 @@ def test_another_refusal_is_its_words() -> None:
 
 
 def test_an_answer_has_no_value_for_a_secret_field() -> None:
-    asked = InquiryRow(inquiry_id="run:1.0", run_id="run", prompt="PIN?", verbs=("edit",), schema='{"properties": {"pin": false}}')
+    asked = InquiryRow(inquiry_id="run:1.0", run_id="run", question="PIN?", verbs=("edit",), schema='{"properties": {"pin": false}}')
     with pytest.raises(InvalidInput, match=r"asks for a secret \(pin\)"):
         check_no_secret(asked, {"pin": "1234"})
     check_no_secret(asked, {"amount": 40})

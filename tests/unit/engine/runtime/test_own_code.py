@@ -32,7 +32,7 @@ def run(folder: Path, machine: Machine[Any], sells: Any = None, first: Leave | N
 
 
 def asks_for_the_price(memory: Basket, event: Bought, context: StepContext) -> State:
-    context.schedule(AskPerson(prompt=f"Is {event.price} all right?", subject={"tags": event.tags}))
+    context.schedule(AskPerson(question=f"Is {event.price} all right?", subject={"tags": event.tags}))
     return State.BACK
 
 

@@ -72,7 +72,7 @@ def test_a_message_names_the_run_the_question_and_what_to_do() -> None:
 
 
 def asked(prompt: str, *verbs: Verb) -> InquiryRow:
-    return InquiryRow(inquiry_id="r1:2.0", run_id="r1", prompt=prompt, verbs=verbs, risk="low", asked_at=100.0)
+    return InquiryRow(inquiry_id="r1:2.0", run_id="r1", question=prompt, verbs=verbs, risk="low", asked_at=100.0)
 
 
 def test_a_message_that_may_have_arrived_says_so_under_the_same_id() -> None:

@@ -1,0 +1,16 @@
+"""The words of a conversation's phrases. What a person reads in the conversation itself is in the language of that person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from asterism.engine.kernel.phrase import Wording, declare
+
+PHRASES: Mapping[str, Wording] = {
+    # messages of the agent, and questions to the person; ``words.reading`` has the first three in each language
+    "conversation.interrupted": "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)",
+    "conversation.cancelled": "Cancelled.",
+    "conversation.too_late": "It has been too long; this is cancelled.",
+    "conversation.waits": "{agent} waits for you.",
+}
+declare(PHRASES)
