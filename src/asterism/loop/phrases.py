@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from asterism.engine.kernel.phrase import Wording, declare
+from asterism.engine.kernel.phrase import Text, Wording, declare
 
 _GATES = {
     "destructive": "it may destroy something",
@@ -32,6 +32,26 @@ def _approve_call_again(tool: str, origin: str) -> str:
     return f"{tool} was approved {_when_approved(origin)}. Call it here?"
 
 
+def _after(failures: Sequence[Text]) -> str:
+    return f" after {'; '.join(map(str, failures))}" if failures else ": the last steps gave nothing new"
+
+
+def _how_to_continue(failures: Sequence[Text]) -> str:
+    return f"How should this run continue{_after(failures)}?"
+
+
+def _smaller_steps(failures: Sequence[Text]) -> str:
+    return f"make smaller steps{_after(failures)}"
+
+
+def _given_up(failures: Sequence[Text]) -> str:
+    return f"it gives up{_after(failures)}"
+
+
+def _reflection_fails(failures: Sequence[Text]) -> str:
+    return "the reflection says fail" + (_after(failures) if failures else "")
+
+
 PHRASES: Mapping[str, Wording] = {
     # questions to people
     "loop.do_step": "Let {worker} do {step} ({intent})?",
@@ -43,5 +63,30 @@ PHRASES: Mapping[str, Wording] = {
     "loop.repeat_call": "{worker} was interrupted while it called {tool}, which may have been carried out. Call it again?",
     "loop.forked_in_call": "{tool} was under way when {origin} was forked, and may have been carried out. Call it here?",
     "loop.approve_call_again": _approve_call_again,
+    "loop.how_to_continue": _how_to_continue,
+    # feedback to the planner
+    "loop.smaller_steps": _smaller_steps,
+    "loop.two_steps": "two steps are named {step!r}",
+    "loop.no_worker": "step {step!r}: there is no worker {worker!r}; there are {workers}",
+    "loop.no_step_before": "step {step!r} uses {used!r}, which is no step before it",
+    # why a step, or the run, has failed
+    "loop.step_failed": "{step}: {why}",
+    "loop.said_no": "{by} said no",
+    "loop.unanswered": "nobody answered in time",
+    "loop.not_repeated": "it was interrupted, may have been carried out, and is not repeated: {why}",
+    "loop.max_rounds": "no answer after {replies} replies (max_rounds)",
+    "loop.wall_limit": "the run took longer than {limit_s:g} s (wall_limit_s)",
+    "loop.max_tokens": "its models took {tokens} tokens, the limit is {most} (max_tokens)",
+    "loop.max_steps": "more than {most} steps were to be begun (max_steps)",
+    "loop.max_replans": "the plan was made anew {times} times, and is wanted anew again (max_replans)",
+    "loop.max_reflections": "it has reflected {times} times (max_reflections)",
+    "loop.max_attempts": "{step} was tried {attempts} times (max_attempts): {why}",
+    "loop.planning": "no plan can be had after {tries} tries (max_calls): {why}",
+    "loop.reflection": "reflection failed {times} times (max_calls): {why}",
+    "loop.synthesis": "synthesis failed {times} times (max_calls): {why}",
+    "loop.critique": "critique failed {times} times (max_calls): {why}",
+    "loop.reflection_fails": _reflection_fails,
+    "loop.given_up": _given_up,
+    "loop.no_other_worker": "nobody else can do {step}: {why}",
 }
 declare(PHRASES)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from asterism.engine.kernel.machine import Effect, EffectResult, RecoveryPolicy
+from asterism.engine.kernel.phrase import Text
 from asterism.loop.machine.events import (
     Critiqued,
     ModelReplied,
@@ -39,7 +40,7 @@ class MakePlan(_Request, tag="make_plan", frozen=True, kw_only=True):
     actor: ClassVar[str] = "planner"
     result: ClassVar = PlanMade
 
-    feedback: str = ""
+    feedback: Text = ""
     number: int = 1
 
 

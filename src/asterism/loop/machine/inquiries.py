@@ -13,9 +13,9 @@ from asterism.engine.kernel.conformance import mismatch
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
-from asterism.engine.kernel.phrase import Text
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.errors import Refused
-from asterism.loop.machine.memory import GUARDED, Activity, Call, LoopMemory
+from asterism.loop.machine.memory import GUARDED, Activity, Call, Denial, LoopMemory
 from asterism.loop.machine.model import Finding, Step, ToolCall
 
 
@@ -34,6 +34,8 @@ def shown(memory: LoopMemory, activity: Activity, kind: str, context: StepContex
     """Return what a person decides about: all that the worker gets."""
     step = activity.step
     subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
+    if activity.question is not None:
+        del subject["intent"]
     is_whole = kind == "approval" or (kind == INTERRUPTION and context.rules >= GUARDED)
     return {**subject, "artifacts": memory.handoff(activity).artifacts} if is_whole and step.uses else subject
 
@@ -88,7 +90,7 @@ def _about_step(memory: LoopMemory, activity: Activity, kind: str, event: Answer
     elif event.verb == "respond":
         _settle(memory, activity, Finding(output=event.value), context)
     else:
-        denial = Finding(status="denied", reason=_why_not(kind, f"{context.actor} said no"), feedback=event.reason)
+        denial = Finding(status="denied", reason=_why_not(kind, phrase("loop.said_no", by=context.actor)), feedback=event.reason)
         _settle(memory, activity, denial, context)
 
 
@@ -135,7 +137,8 @@ def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answe
     elif event.verb == "respond":
         call.done, call.result = True, event.value
     else:
-        call.done, call.result = True, _not_called(memory.inquiries[event.effect_id].kind, f"{context.actor} said no", event.reason)
+        kind = memory.inquiries[event.effect_id].kind
+        call.done, call.denial = True, _denial(kind, phrase("loop.said_no", by=context.actor), event.reason)
 
 
 def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
@@ -151,19 +154,13 @@ def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
             raise Refused(f"argument {name}{wrong[0]} of {asked.tool} must be {wrong[1]}")
 
 
-def denied(reason: str, feedback: str = "") -> dict[str, str]:
-    """Return the result of a denied call, for the model."""
-    return {"status": "denied", "reason": reason, "feedback": feedback}
+def _denial(kind: str, why: Phrase, feedback: str = "") -> Denial:
+    return Denial(status="interrupted" if kind == INTERRUPTION else "denied", reason=_why_not(kind, why), feedback=feedback)
 
 
-def _not_called(kind: str, why: str, feedback: str = "") -> dict[str, str]:
+def _why_not(kind: str, why: Phrase) -> Phrase:
     # An interrupted call may have been made
-    result = denied(_why_not(kind, why), feedback)
-    return {**result, "status": "interrupted"} if kind == INTERRUPTION else result
-
-
-def _why_not(kind: str, why: str) -> str:
-    return f"it was interrupted, may have been carried out, and is not repeated: {why}" if kind == INTERRUPTION else why
+    return phrase("loop.not_repeated", why=why) if kind == INTERRUPTION else why
 
 
 def expire(memory: LoopMemory, context: StepContext) -> bool:
@@ -178,7 +175,7 @@ def expire(memory: LoopMemory, context: StepContext) -> bool:
 
 
 def _expired(memory: LoopMemory, activity: Activity, inquiry_id: str, context: StepContext) -> None:
-    kind, why = memory.inquiries[inquiry_id].kind, "nobody answered in time"
+    kind, why = memory.inquiries[inquiry_id].kind, phrase("loop.unanswered")
     close_inquiry(memory, inquiry_id, context)
     context.touch("task", activity.step.step_id)
     if activity.inquiry_id == inquiry_id:
@@ -187,4 +184,4 @@ def _expired(memory: LoopMemory, activity: Activity, inquiry_id: str, context: S
     for call in activity.calls:
         if call.inquiry_id == inquiry_id:
             call.inquiry_id = ""
-            call.done, call.result = True, _not_called(kind, why)
+            call.done, call.denial = True, _denial(kind, why)

@@ -10,13 +10,21 @@ import msgspec
 from asterism.engine.control.common_rows import cancel_effect
 from asterism.engine.control.run_control import RunMemory
 from asterism.engine.kernel.machine import EffectResult, StepContext
-from asterism.engine.kernel.phrase import Text
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.loop.machine.model import Finding, Handoff, LoopOptions, State, Step, ToolCall, WorkerProfile
 
 SUPERVISOR = "supervisor"
 """Sender of every handoff."""
 GUARDED = 2
 """Rules from which on guards are asked, and an approval is bound to all that a worker gets."""
+
+
+class Denial(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a call of a tool was not made; one that was interrupted may have been."""
+
+    status: Literal["denied", "interrupted"] = "denied"
+    reason: Text
+    feedback: str = ""
 
 
 class Call(msgspec.Struct, kw_only=True):
@@ -28,6 +36,7 @@ class Call(msgspec.Struct, kw_only=True):
         inquiry_id: id of the open question to a person about it; else empty.
         confirmed: True if a person approved exactly these arguments.
         result: JSON for the model.
+        denial: why it was not made, for the model in place of a result.
     """
 
     asked: ToolCall
@@ -36,6 +45,7 @@ class Call(msgspec.Struct, kw_only=True):
     confirmed: bool = False
     done: bool = False
     result: Any = None
+    denial: Denial | None = None
 
 
 class ModelRound(msgspec.Struct, kw_only=True):
@@ -57,6 +67,7 @@ class Activity(msgspec.Struct, kw_only=True):
             empty.
         approved: digest of what a person has approved; empty without an approval.
         rounds: the conversation with a worker that is a model.
+        question: what the user is asked, in a step that is a question.
         finding: its result; None until then.
     """
 
@@ -67,6 +78,7 @@ class Activity(msgspec.Struct, kw_only=True):
     inquiry_id: str = ""
     approved: str = ""
     rounds: list[ModelRound] = []
+    question: Phrase | None = None
     finding: Finding | None = None
 
     @property
@@ -118,7 +130,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         position: index in ``plan`` of the next step to begin.
         active: begun steps by id.
         again: steps to retry before the plan continues.
-        question: question to ask the user next; empty for none.
+        question: question to ask the user next; None for none.
         findings: findings of all steps, in order.
         latest: number of findings added by the last observation.
         stage: next action in REFLECTING.
@@ -147,12 +159,12 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     position: int = 0
     active: dict[str, Activity] = {}
     again: list[Activity] = []
-    question: str = ""
+    question: Phrase | None = None
     findings: list[Finding] = []
     latest: int = 0
     stage: Stage = "reflect"
     open_call: str = ""
-    feedback: str = ""
+    feedback: Text = ""
     draft: Any = None
     critique: str = ""
     allowance: int | None = None
@@ -208,7 +220,11 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
             self.paused = self.paused or self.allowance == 0
         return state
 
-    def fail(self, code: str, reason: Text, context: StepContext) -> State:
+    def fail(self, why: Phrase, context: StepContext) -> State:
+        """End the run with the code of the reason, without its prefix; return FAILED."""
+        return self.give_up(why.code.rpartition(".")[2], why, context)
+
+    def give_up(self, code: str, reason: Text, context: StepContext) -> State:
         """End the run and cancel everything outstanding; return FAILED."""
         self.code, self.why = code, reason
         if self.open_call:
@@ -222,13 +238,13 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         self.inquiries.clear()
         return State.FAILED
 
-    def past_bound(self, context: StepContext) -> tuple[str, str] | None:
-        """Return code and reason of an exceeded time or token limit; None within the limits."""
+    def past_bound(self, context: StepContext) -> Phrase | None:
+        """Return the reason of an exceeded time or token limit; None within the limits."""
         options = self.options
         if context.at >= self.started_at + options.wall_limit_s:
-            return "wall_limit", f"the run took longer than {options.wall_limit_s:g} s (wall_limit_s)"
+            return phrase("loop.wall_limit", limit_s=options.wall_limit_s)
         if options.max_tokens is not None and self.tokens > options.max_tokens:
-            return "max_tokens", f"its models took {self.tokens} tokens, the limit is {options.max_tokens} (max_tokens)"
+            return phrase("loop.max_tokens", tokens=self.tokens, most=options.max_tokens)
         return None
 
     # -- overrides of RunMemory --------------------------------------------------------------------

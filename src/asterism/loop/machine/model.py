@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.profile import ChildSpec
 
 
@@ -149,11 +150,15 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
     output: Any = None
     status: FindingStatus = "ok"
-    reason: str = ""
+    reason: Text = ""
     feedback: str = ""
     step_id: str = ""
     worker: str = ""
     attempt: int = 1
+
+    def worded(self) -> Finding:
+        """Return it with its reason in words."""
+        return msgspec.structs.replace(self, reason=str(self.reason))
 
     @property
     def failed(self) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from asterism.engine.kernel.guards import with_approval
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.loop.machine.effects import MakePlan
 from asterism.loop.machine.events import PlanMade
 from asterism.loop.machine.memory import GUARDED, LoopMemory
@@ -29,7 +30,7 @@ def take_plan(memory: LoopMemory, event: PlanMade, context: StepContext) -> Stat
         memory.failed_calls += 1
         memory.feedback = wrong
         if memory.failed_calls >= memory.options.max_calls:
-            return memory.fail("planning", f"no plan can be had after {memory.failed_calls} tries (max_calls): {wrong}", context)
+            return memory.fail(phrase("loop.planning", tries=memory.failed_calls, why=wrong), context)
         return State.PLANNING
     memory.failed_calls = 0
     memory.feedback = ""
@@ -49,28 +50,28 @@ def adopt(memory: LoopMemory, steps: Sequence[Step], context: StepContext, *, is
             memory.guards = with_approval(memory.guards, sorted(guarded))  # a later plan does not drop the approval
 
 
-def problem(memory: LoopMemory, steps: Sequence[Step]) -> str:
-    """Return the reason why these steps are not a valid plan; empty if they are."""
+def problem(memory: LoopMemory, steps: Sequence[Step]) -> Phrase | None:
+    """Return the reason why these steps are not a valid plan; None if they are."""
     known = {finding.step_id for finding in memory.findings}
     group: list[str] = []
     before = ""
     seen: set[str] = set()
     for step in steps:
         if step.step_id in seen:
-            return f"two steps are named {step.step_id!r}"
+            return phrase("loop.two_steps", step=step.step_id)
         seen.add(step.step_id)
         if not step.group or step.group != before:
             known.update(group)
             group = []
         for worker in (step.worker, *step.alternatives):
             if worker not in memory.workers:
-                return f"step {step.step_id!r}: there is no worker {worker!r}; there are {', '.join(memory.workers)}"
+                return phrase("loop.no_worker", step=step.step_id, worker=worker, workers=[*memory.workers])
         for used in step.uses:
             if used not in known:
-                return f"step {step.step_id!r} uses {used!r}, which is no step before it"
+                return phrase("loop.no_step_before", step=step.step_id, used=used)
         group.append(step.step_id)
         before = step.group
-    return ""
+    return None
 
 
 def with_ids(memory: LoopMemory, steps: Sequence[Step]) -> list[Step]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import string
 
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.loop.machine.effects import Critique, Reflect, Synthesize
 from asterism.loop.machine.events import Critiqued, Reflected, Synthesized
 from asterism.loop.machine.memory import Activity, LoopMemory
 from asterism.loop.machine.model import Decision, Finding, State, Strategy
 
 _AROUND = string.whitespace + string.punctuation
-_FUNCTIONS = {Reflected: "reflection", Synthesized: "synthesis", Critiqued: "critique"}
+_FUNCTIONS = {Reflected: "loop.reflection", Synthesized: "loop.synthesis", Critiqued: "loop.critique"}
 
 
 def one_word(said: str) -> Decision:
@@ -32,7 +33,7 @@ def ask_supervisor(memory: LoopMemory, context: StepContext) -> State:
     """
     if memory.stage == "reflect":
         if memory.reflections >= memory.options.max_reflections:
-            return memory.fail("max_reflections", f"it has reflected {memory.reflections} times (max_reflections)", context)
+            return memory.fail(phrase("loop.max_reflections", times=memory.reflections), context)
         memory.reflections += 1
         memory.open_call = context.schedule(Reflect(number=memory.reflections))
     elif memory.stage == "synthesize":
@@ -52,8 +53,7 @@ def take_reply(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, c
         memory.failed_calls += 1
         if memory.failed_calls < memory.options.max_calls:
             return State.REFLECTING
-        what = _FUNCTIONS[type(event)]
-        return memory.fail(what, f"{what} failed {memory.failed_calls} times (max_calls): {event.error}", context)
+        return memory.fail(phrase(_FUNCTIONS[type(event)], times=memory.failed_calls, why=event.error), context)
     memory.failed_calls = 0
     match event:
         case Reflected():
@@ -77,7 +77,7 @@ def _take_word(memory: LoopMemory, event: Reflected, context: StepContext) -> St
     if strategy is not None:
         return _apply(memory, strategy, context)
     if decision is Decision.FAIL:
-        return memory.fail("reflection", f"the reflection says fail{_why_last(memory)}", context)
+        return memory.give_up("reflection", phrase("loop.reflection_fails", failures=_failures(memory)), context)
     if decision is Decision.REPLAN:
         return _replan(memory, "", context)
     if decision is Decision.DONE or memory.exhausted:
@@ -96,30 +96,31 @@ def _structural(memory: LoopMemory) -> Strategy | None:
     return None
 
 
-def _why_last(memory: LoopMemory) -> str:
-    why = [f"{finding.step_id}: {finding.reason or finding.status}" for finding in memory.latest_findings() if finding.status != "ok"]
-    return f" after {'; '.join(why)}" if why else ""
+def _failures(memory: LoopMemory) -> list[Text]:
+    """Return the steps that have just failed, each with its reason."""
+    bad = [finding for finding in memory.latest_findings() if finding.status != "ok"]
+    return [phrase("loop.step_failed", step=finding.step_id, why=finding.reason or finding.status) for finding in bad]
 
 
 # -- strategies ------------------------------------------------------------------------------------
 
 
 def _apply(memory: LoopMemory, strategy: Strategy, context: StepContext) -> State:
-    why = _why_last(memory) or " because nothing new has come of the last steps"
+    failures = _failures(memory)
     if strategy == Strategy.GIVE_UP:
-        return memory.fail("given_up", f"it gives up{why}", context)
+        return memory.fail(phrase("loop.given_up", failures=failures), context)
     if strategy == Strategy.DECOMPOSE:
-        return _replan(memory, f"make smaller steps{why}", context)
+        return _replan(memory, phrase("loop.smaller_steps", failures=failures), context)
     if strategy == Strategy.ASK_USER:
-        memory.question = f"How shall it go on{why}?"
+        memory.question = phrase("loop.how_to_continue", failures=failures)
         return memory.enter(State.EXECUTING)
     for finding in [finding for finding in memory.latest_findings() if finding.failed]:
         again = _again(memory, finding, elsewhere=strategy == Strategy.RETRY_ELSEWHERE)
         if again is None:
-            return memory.fail("given_up", f"nobody else can do {finding.step_id}: {finding.reason}", context)
+            return memory.give_up("given_up", phrase("loop.no_other_worker", step=finding.step_id, why=finding.reason), context)
         if again.attempt > memory.options.max_attempts:
-            why = f"{finding.step_id} was tried {finding.attempt} times (max_attempts): {finding.reason}"
-            return memory.fail("max_attempts", why, context)
+            why = phrase("loop.max_attempts", step=finding.step_id, attempts=finding.attempt, why=finding.reason)
+            return memory.fail(why, context)
         memory.again.append(again)
         context.touch("task", finding.step_id)
     return memory.enter(State.EXECUTING)
@@ -135,9 +136,9 @@ def _again(memory: LoopMemory, finding: Finding, *, elsewhere: bool) -> Activity
     return Activity(step=step, worker=worker, attempt=finding.attempt + 1)
 
 
-def _replan(memory: LoopMemory, feedback: str, context: StepContext) -> State:
+def _replan(memory: LoopMemory, feedback: Text, context: StepContext) -> State:
     if memory.replans >= memory.options.max_replans:
-        return memory.fail("max_replans", f"the plan was made anew {memory.replans} times, and is wanted anew again (max_replans)", context)
+        return memory.fail(phrase("loop.max_replans", times=memory.replans), context)
     memory.replans += 1
     memory.feedback = feedback
     return memory.enter(State.PLANNING)

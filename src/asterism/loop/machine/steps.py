@@ -9,8 +9,8 @@ from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.phrase import Text, phrase
 from asterism.loop.machine.effects import AskModel, CallTool, RunWorker
 from asterism.loop.machine.events import ModelReplied, ToolReturned, WorkerEnded
-from asterism.loop.machine.inquiries import approved, ask_about, ask_about_call, denied, note_edited
-from asterism.loop.machine.memory import Activity, Call, LoopMemory, ModelRound
+from asterism.loop.machine.inquiries import approved, ask_about, ask_about_call, note_edited
+from asterism.loop.machine.memory import Activity, Call, Denial, LoopMemory, ModelRound
 from asterism.loop.machine.model import Finding, State, Step
 
 MAX_TITLE = 200
@@ -26,9 +26,9 @@ def begin_steps(memory: LoopMemory, context: StepContext) -> State | None:
         FAILED past the limit of steps; else None.
     """
     if memory.question:
-        step = Step(step_id=f"question_{len(memory.findings) + 1}", worker=USER, intent=memory.question)
-        memory.active[step.step_id] = Activity(step=step, worker=USER)
-        memory.question = ""
+        step = Step(step_id=f"question_{len(memory.findings) + 1}", worker=USER, intent="")
+        memory.active[step.step_id] = Activity(step=step, worker=USER, question=memory.question)
+        memory.question = None
     elif memory.again:
         memory.active = {activity.step.step_id: activity for activity in memory.again}
         memory.again = []
@@ -39,7 +39,7 @@ def begin_steps(memory: LoopMemory, context: StepContext) -> State | None:
     context.touch("task", *memory.active)
     memory.steps += len(memory.active)
     if memory.steps > memory.options.max_steps:
-        return memory.fail("max_steps", f"more than {memory.options.max_steps} steps were to be begun (max_steps)", context)
+        return memory.fail(phrase("loop.max_steps", most=memory.options.max_steps), context)
     return None
 
 
@@ -72,8 +72,8 @@ def start_ready(memory: LoopMemory, context: StepContext) -> bool:
 
 
 def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool:
-    if activity.worker == USER:
-        ask_about(memory, activity, "question", activity.step.intent, context)
+    if activity.question is not None:
+        ask_about(memory, activity, "question", activity.question, context)
         return True
     profile = memory.workers[activity.worker]
     handoff = memory.handoff(activity)
@@ -193,7 +193,7 @@ def observe(memory: LoopMemory, context: StepContext) -> None:
 def begin_round(memory: LoopMemory, activity: Activity, context: StepContext) -> None:
     """Ask the model for its next reply."""
     if len(activity.rounds) >= memory.options.max_rounds:
-        activity.settle(Finding(status="failed", reason=f"no answer after {len(activity.rounds)} replies (max_rounds)"))
+        activity.settle(Finding(status="failed", reason=phrase("loop.max_rounds", replies=len(activity.rounds))))
         return
     profile = memory.workers[activity.worker]
     activity.effect_id = context.schedule(
@@ -228,7 +228,7 @@ def make_calls(memory: LoopMemory, activity: Activity, context: StepContext) -> 
         asked = call.asked
         permitted = permit_work(memory, activity.worker, asked.tool, asked.arguments, approval=False)
         if asked.denied or permitted.refusal:
-            call.done, call.result = True, denied(asked.denied or permitted.refusal)
+            call.done, call.denial = True, Denial(reason=asked.denied or permitted.refusal)
         elif (gate := _gate(memory, activity, call, permitted)) and not call.confirmed:
             prompt = phrase("loop.make_call", worker=activity.worker, tool=asked.tool, why=gate)
             ask_about_call(memory, activity, call, prompt, context, kind="confirmation")

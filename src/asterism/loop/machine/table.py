@@ -69,7 +69,7 @@ def _submitted(memory: LoopMemory, event: LoopSubmitted, context: StepContext) -
 
 def _plan(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
     if past := memory.past_bound(context):
-        return memory.fail(*past, context)
+        return memory.fail(past, context)
     if memory.paused or memory.open_call:
         return None
     ask_for_plan(memory, context)
@@ -86,7 +86,7 @@ def _planned(memory: LoopMemory, event: PlanMade, context: StepContext) -> State
 def _worked(memory: LoopMemory, event: BatchEnded, context: StepContext) -> StrEnum | None:
     """Begin the next steps if none is active, and start the effects that can start."""
     if past := memory.past_bound(context):
-        return memory.fail(*past, context)
+        return memory.fail(past, context)
     changed = expire(memory, context)
     if not memory.active and not memory.paused:
         if stopped := begin_steps(memory, context):
@@ -137,7 +137,7 @@ def _working(*targets: State) -> dict[type[Event], Row]:
 
 def _observed(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
     if past := memory.past_bound(context):
-        return memory.fail(*past, context)
+        return memory.fail(past, context)
     if memory.paused:
         return None
     observe(memory, context)
@@ -148,7 +148,7 @@ def _observed(memory: LoopMemory, event: BatchEnded, context: StepContext) -> St
 
 def _reflect(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
     if past := memory.past_bound(context):
-        return memory.fail(*past, context)
+        return memory.fail(past, context)
     return _ask(memory, context)
 
 
@@ -287,8 +287,8 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
     memory=LoopMemory,
     requests=REQUESTS,
     control=RunControl(
-        cancel=cancels_to(CANCELLED, LoopMemory.fail),
-        defect=fails_to(FAILED, LoopMemory.fail),
+        cancel=cancels_to(CANCELLED, LoopMemory.give_up),
+        defect=fails_to(FAILED, LoopMemory.give_up),
         forked=decide_again,
         imported=_imported,
         unpaused=_unpaused,

@@ -82,10 +82,10 @@ def view_of(memory: LoopMemory, key: str) -> LoopView:
         workers=tuple(memory.workers.values()),
         plan=tuple(memory.plan),
         done=memory.position,
-        findings=tuple(memory.findings),
-        latest=tuple(memory.latest_findings()),
+        findings=tuple(it.worded() for it in memory.findings),
+        latest=tuple(it.worded() for it in memory.latest_findings()),
         signals=signals,
-        feedback=memory.feedback,
+        feedback=str(memory.feedback),
         draft=memory.draft,
         critique=memory.critique,
     )

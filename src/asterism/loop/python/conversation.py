@@ -25,7 +25,7 @@ from pydantic_ai.tools import ToolDefinition
 from asterism.engine.kernel.data import check_json
 from asterism.errors import InvalidInput
 from asterism.loop.machine.events import ModelReplied
-from asterism.loop.machine.memory import ModelRound
+from asterism.loop.machine.memory import Call, ModelRound
 from asterism.loop.machine.model import Handoff, ToolCall
 from asterism.loop.python.tool import Tool, gated
 
@@ -105,7 +105,9 @@ def _messages(instructions: str, handoff: Handoff, rounds: Sequence[ModelRound])
     messages: list[ModelMessage] = [ModelRequest(parts=parts)]
     for past in rounds:
         messages += _as_called(past)
-        returned = [ToolReturnPart(tool_name=it.asked.tool, content=_shown(it.result), tool_call_id=it.asked.call_id) for it in past.calls]
+        returned = [
+            ToolReturnPart(tool_name=it.asked.tool, content=_shown(result_for(it)), tool_call_id=it.asked.call_id) for it in past.calls
+        ]
         if returned:
             messages.append(ModelRequest(parts=returned))
     return messages
@@ -131,6 +133,12 @@ def _handoff_text(handoff: Handoff) -> str:
         parts.append(f"Context: {msgspec.json.encode(handoff.context).decode()}")
     parts += [f"From {name}: {_shown(value)}" for name, value in handoff.artifacts.items()]
     return "\n\n".join(parts)
+
+
+def result_for(call: Call) -> Any:
+    """Return what the model gets for a call: the result, or why the call was not made."""
+    denial = call.denial
+    return call.result if denial is None else {"status": denial.status, "reason": str(denial.reason), "feedback": denial.feedback}
 
 
 def _shown(value: Any) -> str:

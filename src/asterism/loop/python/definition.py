@@ -282,7 +282,7 @@ class OrchestrationLoop:
             outcome=row.outcome,
             answer=memory.answer,
             reason=memory.reason,
-            findings=tuple(memory.findings),
+            findings=tuple(it.worded() for it in memory.findings),
             waiting=tuple(asked),
         )
 

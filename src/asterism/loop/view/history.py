@@ -40,7 +40,7 @@ class LoopHistory(RunHistory):
                 continue
             asks = any(activity.questions())
             line = StyledLine("? " if asks else "◐ ", "magenta" if asks else "cyan").append(f"{plain(activity.step.step_id)}  ", "dim")
-            line.append(f"{plain(activity.worker)}  ", "bold").append(plain(activity.step.intent, 80))
+            line.append(f"{plain(activity.worker)}  ", "bold").append(plain(activity.question or activity.step.intent, 80))
             lines.append(line.append("  waits for a person" if asks else "", "magenta"))
         left = memory.plan[memory.position :] if not memory.code else []
         lines += [StyledLine(f"○ {plain(step.step_id)}  {plain(step.worker)}  {plain(step.intent, 80)}", "dim") for step in left]
@@ -74,7 +74,7 @@ class LoopHistory(RunHistory):
         return {
             "answer": memory.answer,
             "plan": msgspec.to_builtins(memory.plan),
-            "findings": msgspec.to_builtins(memory.findings),
+            "findings": msgspec.to_builtins([it.worded() for it in memory.findings]),
             "steps": memory.steps,
             "replans": memory.replans,
             "reflections": memory.reflections,

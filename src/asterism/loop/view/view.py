@@ -99,6 +99,7 @@ class LoopRunView(BaseView):
         child = child_run_id(activity.effect_id) if isinstance(self.run.outstanding.get(activity.effect_id), StartChild) else None
         return {
             **row,
+            "name": brief(activity.question or activity.step.intent),
             "worker": activity.worker,
             "attempt": activity.attempt,
             "asks": asks,

@@ -10,6 +10,7 @@ from asterism.errors import Refused
 from asterism.loop.machine.effects import AskModel, CallTool
 from asterism.loop.machine.events import ModelReplied
 from asterism.loop.machine.model import Gate, ToolCall, WorkerProfile
+from asterism.loop.python.conversation import result_for
 from tests.support.loop_harness import WORKERS, Loop, steps
 
 
@@ -60,7 +61,7 @@ def test_a_disallowed_call_is_denied_without_a_question_and_the_model_gets_the_r
     loop = conversing(call(denied="it is not on the list of model"))
     assert (loop.state, calling(loop)) == ("EXECUTING", [])
     assert [effect.round for effect in loop.outstanding(AskModel).values()] == [2]
-    assert loop.memory.active["a"].rounds[0].calls[0].result == {
+    assert result_for(loop.memory.active["a"].rounds[0].calls[0]) == {
         "status": "denied",
         "reason": "it is not on the list of model",
         "feedback": "",
@@ -115,7 +116,7 @@ def test_a_rejected_call_goes_back_to_the_model_with_the_reason() -> None:
     loop = conversing(call(tool="remove", gate="destructive"))
     loop.answers("reject", reason="keep it")
     assert (loop.state, calling(loop)) == ("EXECUTING", [])
-    assert loop.memory.active["a"].rounds[0].calls[0].result == {"status": "denied", "reason": "me said no", "feedback": "keep it"}
+    assert result_for(loop.memory.active["a"].rounds[0].calls[0]) == {"status": "denied", "reason": "me said no", "feedback": "keep it"}
     assert loop.outstanding(AskModel)
 
 
@@ -222,7 +223,7 @@ def test_the_model_learns_that_an_interrupted_call_may_have_been_carried_out(*, 
         loop.finish_cancellations()
     else:
         loop.answers("reject", reason="look first")
-    assert loop.memory.active["a"].rounds[0].calls[0].result == {
+    assert result_for(loop.memory.active["a"].rounds[0].calls[0]) == {
         "status": "interrupted",
         "reason": f"it was interrupted, may have been carried out, and is not repeated: {why}",
         "feedback": "" if late else "look first",
@@ -237,7 +238,7 @@ def test_the_conversation_is_bounded_by_name() -> None:
         loop.replies("", call(f"c{number}"))
         loop.returns(f"c{number}")
     assert loop.state == "REFLECTING"
-    assert loop.memory.findings[0].reason == "no answer after 2 replies (max_rounds)"
+    assert str(loop.memory.findings[0].reason) == "no answer after 2 replies (max_rounds)"
 
 
 def test_a_model_that_cannot_be_had_fails_its_step() -> None:

@@ -146,7 +146,7 @@ def test_the_ladder_is_climbed_with_each_failure_of_the_step() -> None:
     loop.fails("a", "too big")
     loop.says()
     (asked,) = loop.outstanding(MakePlan).values()
-    assert asked.feedback == "make smaller steps after a: too big"
+    assert str(asked.feedback) == "make smaller steps after a: too big"
     loop.assert_replays()
 
 
@@ -196,7 +196,7 @@ def test_the_user_is_asked_and_the_next_reflection_sees_the_answer() -> None:
     loop.says()
     assert loop.state == "WAITING"
     (asked,) = loop.asked()
-    assert asked.prompt == "How shall it go on after a: which one??"
+    assert asked.prompt == "How should this run continue after a: which one??"
     loop.answers("respond", "the left one")
     assert loop.state == "REFLECTING"
     assert [finding.output for finding in loop.memory.latest_findings()] == ["the left one"]
@@ -210,7 +210,7 @@ def test_no_new_output_in_k_steps_is_a_stall_and_its_strategy_is_chosen() -> Non
         loop.ends(name, "the same")
         loop.says("continue")
     assert loop.memory.stalled == 2
-    assert loop.memory.reason == "it gives up because nothing new has come of the last steps"
+    assert loop.memory.reason == "it gives up: the last steps gave nothing new"
 
 
 # -- the answer and its critique ---------------------------------------------------------------------

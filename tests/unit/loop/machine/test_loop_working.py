@@ -26,7 +26,7 @@ def test_an_invalid_plan_is_requested_again_with_the_reason() -> None:
     loop.plans(Step(worker="ghost", intent="haunt"))
     (asked,) = loop.outstanding(MakePlan).values()
     assert (loop.state, asked.number) == ("PLANNING", 2)
-    assert asked.feedback == "step 'step_1': there is no worker 'ghost'; there are w, once, asks, model"
+    assert str(asked.feedback) == "step 'step_1': there is no worker 'ghost'; there are w, once, asks, model"
     loop.plans(*steps("a", "a"))
     assert loop.state == "FAILED"
     assert loop.memory.reason == "no plan can be had after 2 tries (max_calls): two steps are named 'a'"
@@ -140,7 +140,7 @@ def test_a_denied_step_does_not_run_and_reflecting_sees_the_feedback() -> None:
     loop.answers("reject", reason="too risky")
     assert (loop.state, loop.working()) == ("REFLECTING", [])
     (finding,) = loop.memory.latest_findings()
-    assert (finding.status, finding.reason, finding.feedback, finding.failed) == ("denied", "me said no", "too risky", False)
+    assert (finding.status, str(finding.reason), finding.feedback, finding.failed) == ("denied", "me said no", "too risky", False)
 
 
 def test_a_stale_answer_is_refused_and_simultaneous_ones_run_it_once() -> None:
@@ -164,7 +164,7 @@ def test_a_question_that_expires_is_a_no() -> None:
     loop.wait_until(1060.0)
     loop.finish_cancellations()
     assert loop.state == "REFLECTING"
-    assert loop.memory.latest_findings()[0].reason == "nobody answered in time"
+    assert str(loop.memory.latest_findings()[0].reason) == "nobody answered in time"
     loop.assert_replays()
 
 
@@ -187,7 +187,7 @@ def test_a_step_that_may_have_finished_is_asked_about(verb: str, works: list[str
     loop.answers(verb, 1 if verb == "respond" else None)  # type: ignore[arg-type]
     assert loop.working() == works
     assert status is None or loop.memory.latest_findings()[0].status == status
-    assert verb != "reject" or loop.memory.latest_findings()[0].reason == (
+    assert verb != "reject" or str(loop.memory.latest_findings()[0].reason) == (
         "it was interrupted, may have been carried out, and is not repeated: me said no"
     )
 

@@ -50,7 +50,7 @@ def test_a_worker_with_an_invalid_result_fails_and_the_loop_continues(output: An
 
     ended = run(workers={"w": odd}, reflect=reflect)
     assert (ended.state, ended.findings[0].status) == ("COMPLETE", "failed")
-    assert ended.findings[0].reason.startswith(reason)
+    assert str(ended.findings[0].reason).startswith(reason)
 
 
 @pytest.mark.parametrize("part", ["plan", "reflect", "synthesize", "critique"])
