@@ -13,6 +13,7 @@ from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.fan_out import item_id
 from asterism.constellation.model.task import TaskStar, TaskStatus
 from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.phrase import Phrase, joined, phrase
 from asterism.errors import Refused, did_you_mean
 
 FAILED = (TaskStatus.FAILED, TaskStatus.CANCELLED)
@@ -35,7 +36,7 @@ def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext)
     chosen = {task_id: _chosen(schedule.constellation, task_id) for task_id in event.tasks}
     chosen = chosen or {task.task_id: task for task in in_order if task.status in FAILED}
     if not chosen:
-        raise Refused(none_failed(schedule.constellation))
+        raise Refused(str(none_failed(schedule.constellation)))
     owners = dict.fromkeys(task.item_of or task.task_id for task in chosen.values() if task.item_of or (task.items and task.items.total))
     for owner in owners:
         named_items = None if owner in chosen else {task.index for task in chosen.values() if task.item_of == owner}
@@ -47,10 +48,10 @@ def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext)
     return context.state
 
 
-def none_failed(constellation: TaskConstellation) -> str:
-    """Return in words that no task has failed, with an item that was left out."""
+def none_failed(constellation: TaskConstellation) -> Phrase:
+    """Return that no task has failed, with an item that was left out."""
     left_out = next((task.task_id for task in constellation.in_order_with_items() if task.status in FAILED), "")
-    return "no task has failed or was cancelled" + (f"; name an item that was left out, such as {left_out}" if left_out else "")
+    return phrase("none_failed", left_out=left_out)
 
 
 def failed_task(constellation: TaskConstellation, task_id: str) -> TaskStar:
@@ -65,22 +66,19 @@ def failed_task(constellation: TaskConstellation, task_id: str) -> TaskStar:
         if owner is not None:
             raise Refused(f"there is no item {task_id!r}; {_items_of(constellation, owner)}")
         names = [known.task_id for known in constellation.in_order()]
-        there = did_you_mean(task_id, names) or f"; there is {', '.join(names[:NAMED])}"
-        raise Refused(f"there is no task {task_id!r}{there}")
+        raise Refused(f"there is no task {task_id!r}{did_you_mean(task_id, names) or f'; there is {joined(names[:NAMED])}'}")
     if task.status not in FAILED:
         raise Refused(f"{task_id} is {task.status}; only failed and cancelled tasks can be retried")
     return task
 
 
-def _items_of(constellation: TaskConstellation, owner: TaskStar) -> str:
-    """Return in words the items that a task has, and those of them that can be retried."""
-    total = owner.items.total if owner.items else 0
-    if not total:
-        return f"{owner.task_id} has no items"
-    ids = [item_id(owner.task_id, index) for index in range(total)]
-    failed = [it for it in ids if constellation.tasks[it].status in FAILED]
-    more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
-    return f"{owner.task_id} has {ids[0]} to {ids[-1]}; failed: {', '.join(failed[:NAMED]) or 'none'}{more}"
+def _items_of(constellation: TaskConstellation, owner: TaskStar) -> Phrase:
+    """Return the items that a task has, and those of them that can be retried."""
+    ids = [item_id(owner.task_id, index) for index in range(owner.items.total if owner.items else 0)]
+    if not ids:
+        return phrase("no_items", task=owner.task_id)
+    failed = joined([item for item in ids if constellation.tasks[item].status in FAILED], NAMED)
+    return phrase("items_there", task=owner.task_id, first=ids[0], last=ids[-1], failed=failed or "none")
 
 
 def _chosen(constellation: TaskConstellation, task_id: str) -> TaskStar:
