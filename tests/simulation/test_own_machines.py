@@ -249,7 +249,7 @@ def test_a_move_that_looks_at_something_outside_is_found(monkeypatch: pytest.Mon
 
     rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.SAILING], ChildEnded: row(fickle, internal=True)}
     monkeypatch.setattr(FERRY, "table", {**FERRY.table, ferry.State.SAILING: rows})
-    with pytest.raises(InvariantViolated, match='reason is "1" live, but "2" replayed'):
+    with pytest.raises(InvariantViolated, match='why is "1" live, but "2" replayed'):
         world().run_machine(FERRY, Depart(tows=("a",)))
 
 

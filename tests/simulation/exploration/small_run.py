@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.engine.control.run_control import (
     Answered,
     BatchEnded,
@@ -33,7 +34,7 @@ from asterism.engine.kernel.permissions import ALL
 from asterism.engine.kernel.run import Run
 from asterism.engine.kernel.snapshot import Snapshot, restore_snapshot, take_snapshot
 from asterism.errors import AsterismError, ForbiddenTarget, IllegalTransition, Refused
-from asterism.testing.invariants import InvariantViolated, constellation_facts, difference
+from asterism.testing.invariants import InvariantViolated, constellation_facts, difference, facts_of
 from tests.support.machine_harness import as_shown
 
 RUN = "r"
@@ -143,7 +144,8 @@ def _in_order(value: Any, names: dict[str, str]) -> Any:
 
 def _difference(run: Run[Any], twin: Run[Any]) -> str:
     """In what two runs differ; empty when they agree. Most do, and are written alike: that is seen sooner than told."""
-    return "" if take_snapshot(run, "") == take_snapshot(twin, "") else difference(run, twin, constellation_facts)
+    facts = constellation_facts if isinstance(run.memory, ConstellationMemory) else facts_of
+    return "" if take_snapshot(run, "") == take_snapshot(twin, "") else difference(run, twin, facts)
 
 
 Move = tuple[str, Callable[[], Situation[M]]]
