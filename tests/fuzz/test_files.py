@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from asterism.app.bootstrap import FORMS
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.planner.plan_file import read_plan
 from asterism.devices.fleet.fleet_file import DeviceKind, read_fleet
@@ -29,6 +30,7 @@ from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from asterism.errors import InvalidInput, RunNewer
 from asterism.stores.memory import MemoryStore
 from tests.journals.write import path_of
+from tests.support.journal_conversion import converted
 
 KINDS = {"local": DeviceKind(LocalEntry, AsyncMock())}  # read, and never opened
 FLEET = b"""
@@ -133,7 +135,9 @@ def a_plan(name: str, content: bytes) -> None:
 
 
 # -- journals --------------------------------------------------------------------------------------
-RECORDS = [msgspec.json.decode(line, type=Record) for line in path_of("approval").read_bytes().splitlines()]
+RECORDS = list(
+    converted(CONSTELLATION_AGENT, (msgspec.json.decode(line, type=Record) for line in path_of("approval").read_bytes().splitlines()))
+)
 IMPORTED = [msgspec.structs.replace(it, version=SCHEMA_VERSION) for it in RECORDS]
 ROW = RunRow(run_id=RECORDS[0].run_id, machine="constellation agent", title="t", state="FINISH", seq=len(RECORDS), root=RECORDS[0].run_id)
 LINES = list(journal_lines([(ROW, RECORDS)]))
