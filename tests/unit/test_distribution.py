@@ -36,7 +36,7 @@ def test_every_pip_install_of_asterism_names_the_distribution_of_pyproject_or_a_
     found = [(path, name.replace("\\", "")) for path, text in texts() for name in _INSTALL.findall(text)]  # tests have patterns
     ours = [(path, name) for path, name in found if "asterism" in name or name.startswith(("./", "{"))]
     assert len(ours) > 20
-    accepted = re.compile(rf"{PROJECT['name']}(\[.+\])?|\./asterism(\[.+\])?|git\+https://.+|{{DISTRIBUTION}}\[{{extra}}\]")
+    accepted = re.compile(rf"{PROJECT['name']}(\[.+\])?|\./asterism(\[.+\])?|\./examples/\w+|git\+https://.+|{{DISTRIBUTION}}\[{{extra}}\]")
     assert [(str(path.relative_to(ROOT)), name) for path, name in ours if not accepted.fullmatch(name)] == []
 
 
