@@ -87,7 +87,7 @@ def test_an_approval_covers_variables_and_folder(desk: Desk, folder: Path) -> No
     plan = desk.plan(task("d", "set", folder="part", env={"SHADE": "task"}, requires_approval=True))
     desk.do("run", plan, "--fleet", "../jobs/fleet.toml", code=3)
     shown = desk.do("inbox").stdout
-    assert 'folder     part\n    env        {"SHADE": "task"}\n' in shown
+    assert 'env        {"SHADE": "task"}\n    folder     part\n' in shown
     done = desk.do("answer", desk.runs()[0]["run"], "--all", "approve")
     assert "mode=device shade=task text=data/part" in done.stdout
 

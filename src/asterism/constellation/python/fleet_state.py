@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from asterism.constellation.machine.events import DeviceLost
+from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.python.availability import cause_of
 from asterism.devices.dispatch.lane import FLAPPING_S, MAX_LOSSES
@@ -88,9 +89,9 @@ async def _read_signs(known: RunsKnowledge, client: Client, row: RunRow, now: fl
 
 
 async def _read_load(known: RunsKnowledge, client: Client, row: RunRow) -> None:
-    memory = (await client.load(row.run_id)).memory
+    memory: ConstellationMemory = (await client.load(row.run_id)).memory
     for effect_id, attempt in memory.attempts.items():
-        (known.queued if effect_id in memory.queued else known.running)[attempt.device] += 1
+        (known.queued if effect_id in memory.queued else known.running)[attempt.device_id] += 1
     known.lost |= memory.lost_devices
 
 
