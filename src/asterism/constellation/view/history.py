@@ -91,7 +91,7 @@ class ConstellationHistory(RunHistory):
                 "device": task.device,
                 "status": str(task.status),
                 "result": task.result,
-                "error": msgspec.to_builtins(task.error),
+                "error": task.error and {"code": task.error.code, "message": task.error.words},
                 **self._items_of(task),
             }
             for task in self.constellation.in_order()
