@@ -16,7 +16,7 @@ from asterism.constellation.machine.task_coupling import TaskSchedule
 from asterism.constellation.machine.tasks import take_answer
 from asterism.constellation.model.batch import _Batch
 from asterism.constellation.model.task import TaskStar
-from asterism.devices.dispatch import dispatcher
+from asterism.devices.dispatch import dispatcher, lane
 from asterism.engine.control import inquiries
 from asterism.engine.control.run_control import Answered
 from asterism.engine.kernel.guards import digest_of
@@ -86,7 +86,7 @@ def description_left_out_of_the_digest(patch: pytest.MonkeyPatch) -> None:
     def digest(subject: dict[str, Any]) -> str:
         return digest_of({name: value for name, value in subject.items() if name != "description"})
 
-    for place in (questions, inquiries, store):
+    for place in (questions, inquiries, lane, store):
         patch.setattr(place, "digest_of", digest)
 
 
