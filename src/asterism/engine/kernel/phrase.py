@@ -86,11 +86,3 @@ def declare(wordings: Mapping[str, Wording]) -> None:
 def words_of(text: Any) -> str:
     """Return a text in words that may be a phrase as plain data."""
     return str(msgspec.convert(text, Text))
-
-
-def text_of(written: str) -> Text:
-    """Return what a text stands for that may be a phrase in JSON, as notes and verdicts have it."""
-    try:
-        return msgspec.json.decode(written, type=Phrase)
-    except msgspec.MsgspecError:
-        return written
