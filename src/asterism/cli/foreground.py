@@ -248,10 +248,10 @@ async def print_end(store: Store, history: RunHistory, driven: RunRow | None, ho
     row = driven or await store.run(history.run.id)
     result = result_data(history, row)
     if how.result_file is not None:
-        write_atomically(how.result_file, json.dumps(result, indent=2, default=str) + "\n")
+        write_atomically(how.result_file, json.dumps(result, indent=2) + "\n")
     lines = await _end_lines(store, history, row, stopped=driven is None, was_asked=can_ask() and not how.as_json)
     if how.as_json:
-        put(json.dumps(result, default=str))
+        put(json.dumps(result))
         if row.status != "ended":
             complain(lines[0])
         return

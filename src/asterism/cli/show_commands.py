@@ -111,7 +111,7 @@ async def _show(named: str, database: Path | None, server: str | None, *, as_mer
     if as_mermaid:
         put(mermaid_flowchart(tree.history.run.memory.constellation).rstrip())
     elif as_json:
-        put(json_text.dumps(show_data(tree, now, asked=asked, origin=origin), indent=2, default=str))  # str words phrases
+        put(json_text.dumps(show_data(tree, now, asked=asked, origin=origin), indent=2))
     else:
         with garbage_collection_off():
             lines = list(show_lines(tree, now, local_time, asked=asked, inbox=inbox, previews=previews, origin=origin))

@@ -166,11 +166,11 @@ class FlowMemory(RunMemory, kw_only=True):
 
     def report(self) -> dict[str, Any]:
         """Return ``text``, the output fields and the return value, and ``failure_info``."""
-        return {"text": self.prompt, **self.view.outputs, **self.data, **self.failure_info()}
+        return {"text": str(self.prompt), **self.view.outputs, **self.data, **self.failure_info()}
 
     def result(self) -> dict[str, Any]:
         """Return the result for the user; ``summary`` is the agent's last message."""
-        return {"summary": self.prompt, "data": {**self.view.outputs, **self.data}, **self.failure_info()}
+        return {"summary": str(self.prompt), "data": {**self.view.outputs, **self.data}, **self.failure_info()}
 
     def live_children(self) -> list[str]:
         """Return the ids of the effects whose child run has not ended."""

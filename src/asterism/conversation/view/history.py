@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
-
 from asterism.conversation.machine.events import HandlerEnded, RunningEntered
 from asterism.conversation.machine.memory import FlowMemory
 from asterism.engine.control.children import child_run_id
@@ -69,5 +67,5 @@ class FlowHistory(RunHistory):
     def result_fields(self) -> dict[str, Any]:
         """Return fields, metadata and history as JSON data."""
         memory = self.memory
-        view, history = memory.view, msgspec.to_builtins(memory.history)
+        view, history = memory.view, [{"by": it.by, "text": str(it.text)} for it in memory.history]
         return {"fields": view.fields, "withheld": list(view.withheld_fields), "metadata": view.metadata, "history": history}

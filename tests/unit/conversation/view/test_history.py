@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from asterism.conversation.form import FORM
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent
@@ -36,6 +38,14 @@ def test_a_sub_state_is_shown_with_its_state() -> None:
     assert "RUNNING → WAITING_FOR_INPUT (step2)" in texts
     assert '  sub_state = "step2"' in [str(line) for line in history.status_lines(0.0, 50)]
     assert history.result_fields()["metadata"] == {"sub_state": "step2"}
+
+
+def test_what_the_machine_itself_said_is_in_words_in_the_results_for_programs_and_for_parents() -> None:
+    stage, _ = talk(Adding, "go", "cancel")
+    history, _ = told(stage)
+    memory = history.run.memory
+    assert json.loads(json.dumps(history.result_fields()))["history"][-1] == {"by": "agent", "text": "Cancelled."}
+    assert (memory.result()["summary"], memory.report()["text"]) == ("Cancelled.", "Cancelled.")
 
 
 def test_messages_and_states_are_logged_in_order() -> None:
