@@ -48,12 +48,6 @@ class ConnectedDevice(RemoteDevice):
         """Carry out one attempt, as ``perform``. Raises AttemptError."""
 
 
-def one_line(text: str, limit: int) -> str:
-    """Return a text of another program as one line without control characters, cut at a limit."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[: 4 * limit]).split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
-
-
 def secret_names(values: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the secrets that some values refer to."""
     return tuple(name for value in values for name in secrets_of(value))

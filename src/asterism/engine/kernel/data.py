@@ -219,6 +219,12 @@ def texts_of(value: Any) -> Iterator[str]:
             stack.extend(item)
 
 
+def one_line(text: str, limit: int) -> str:
+    """Return a text of another program as one line without control characters, cut at a limit."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[: 4 * limit]).split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
 def is_digest(value: object) -> bool:
     """Return True for the digest of a file."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from asterism.engine.kernel.backoff import Backoff
+from asterism.engine.kernel.data import one_line
 from asterism.engine.ports.notices import Channel, Delivery, Notice, NoticeKind
 from asterism.engine.ports.store import InquiryRow
 
@@ -127,8 +128,8 @@ def message_of(
         id=f"{notice.number}-{delivery.channel}",
         kind=notice.kind,
         run=notice.run_id,
-        title=_line(f"{_TITLES[notice.kind]}: {about}"),
-        text="\n".join(_line(it) for it in lines if it),
+        title=one_line(f"{_TITLES[notice.kind]}: {about}", MAX_TEXT),
+        text="\n".join(one_line(it, MAX_TEXT) for it in lines if it),
         link=f"{url.rstrip('/')}/{page}" if url else "",
         api=f"{url.rstrip('/')}/api/{api}" if url and api else "",
         at=notice.at,
@@ -140,9 +141,3 @@ def _answer_command(asked: InquiryRow) -> str:
     if not asked.verbs:  # a secret, which is typed where the run is driven
         return f"asterism resume {asked.run_id}"
     return f"asterism answer {asked.inquiry_id} {'|'.join(asked.verbs)}"
-
-
-def _line(text: str) -> str:
-    """Return a text as one short line of printable characters: it comes from plans, devices and models."""
-    line = " ".join("".join(it if it.isprintable() else " " for it in text[: 4 * MAX_TEXT]).split())
-    return line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 1] + "…"

@@ -18,9 +18,9 @@ from asterism.devices.kinds.mcp import device as mcp_device
 from asterism.devices.kinds.mcp.device import McpDevice
 from asterism.devices.kinds.mcp.results import MAX_ERROR_CHARS, refusal_of
 from asterism.devices.kinds.mcp.tools import MAX_DESCRIPTION_CHARS
-from asterism.devices.kinds.remote import one_line
 from asterism.devices.port import AttemptResult, DeviceReply
 from asterism.engine.kernel.backoff import Backoff
+from asterism.engine.kernel.data import one_line
 from tests.support.device_signs import Heard
 from tests.support.mcp_devices import RAW, HeardNotices, attempt, open_mcp
 

@@ -30,8 +30,9 @@ from asterism.constellation.model.task import ErrorCode
 from asterism.devices.kinds.a2a.content import MAX_TEXT
 from asterism.devices.kinds.a2a.http import RefusedAnswer
 from asterism.devices.kinds.addresses import ForbiddenAddress
-from asterism.devices.kinds.remote import http_headers, one_line, with_secret_values
+from asterism.devices.kinds.remote import http_headers, with_secret_values
 from asterism.devices.port import AttemptError
+from asterism.engine.kernel.data import one_line
 from asterism.errors import InvalidInput, MissingExtra
 
 BINDINGS = ["JSONRPC", "HTTP+JSON"]

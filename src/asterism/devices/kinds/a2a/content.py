@@ -24,10 +24,10 @@ from google.protobuf.json_format import MessageToDict
 from asterism.devices.attempts.attempt_files import CURRENT, chunks_of
 from asterism.devices.kinds.a2a.http import FETCH_LIMIT, RefusedAnswer
 from asterism.devices.kinds.addresses import ForbiddenAddress
-from asterism.devices.kinds.remote import SentFiles, one_line
+from asterism.devices.kinds.remote import SentFiles
 from asterism.devices.port import Attempt, AttemptError, AttemptResult
 from asterism.engine.kernel.backoff import Backoff
-from asterism.engine.kernel.data import files_in, safe_name
+from asterism.engine.kernel.data import files_in, one_line, safe_name
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.ports.files import FILE_BYTES
 from asterism.errors import InvalidInput

@@ -23,8 +23,9 @@ from asterism.devices.kinds.a2a.client import Agent, AgentError, InvalidAnswer, 
 from asterism.devices.kinds.a2a.content import parts_of, with_files
 from asterism.devices.kinds.a2a.http import http_client
 from asterism.devices.kinds.addresses import Addresses
-from asterism.devices.kinds.remote import ConnectedDevice, one_line, secret_names
+from asterism.devices.kinds.remote import ConnectedDevice, secret_names
 from asterism.devices.port import Attempt, AttemptError, AttemptResult, DeviceQuestion, Notices, Signs, Unreachable
+from asterism.engine.kernel.data import one_line
 from asterism.engine.kernel.profile import AgentProfile
 
 SETTLE_S = 5.0

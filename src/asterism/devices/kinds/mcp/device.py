@@ -27,17 +27,10 @@ from asterism.devices.kinds.mcp.server import CONNECT_S, ConnectionEnding, McpEn
 from asterism.devices.kinds.mcp.task_messages import CreatedTask, TasksExtension
 from asterism.devices.kinds.mcp.tasks import GRACE_S, FollowedTask, poll_interval_s, stop_task
 from asterism.devices.kinds.mcp.tools import CONTENT_OUTPUT, skills_of
-from asterism.devices.kinds.remote import (
-    SENT_FILE_BYTES,
-    ConnectedDevice,
-    one_line,
-    secret_names,
-    with_secret_values,
-    with_variables,
-)
+from asterism.devices.kinds.remote import SENT_FILE_BYTES, ConnectedDevice, secret_names, with_secret_values, with_variables
 from asterism.devices.port import Attempt, AttemptError, AttemptResult, Notices, Signs, Unreachable
 from asterism.engine.kernel.backoff import Backoff
-from asterism.engine.kernel.data import error_text
+from asterism.engine.kernel.data import error_text, one_line
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.runtime.resources import ResourcePool
 from asterism.engine.runtime.task_group import task_group

@@ -11,8 +11,8 @@ from mcp import MCPError
 from asterism.devices.kinds.mcp.calls import HeldCalls, McpConnection, OpenCall
 from asterism.devices.kinds.mcp.questions import MAX_LEGS, LegState, on_the_wire, url_requests
 from asterism.devices.kinds.mcp.task_messages import CreatedTask
-from asterism.devices.kinds.remote import one_line
 from asterism.devices.port import Attempt, AttemptResult, Signs
+from asterism.engine.kernel.data import one_line
 from asterism.engine.kernel.profile import Skill
 from asterism.errors import InvalidInput
 

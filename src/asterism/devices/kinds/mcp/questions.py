@@ -11,8 +11,8 @@ from typing import Any
 import mcp_types
 import msgspec
 
-from asterism.devices.kinds.remote import one_line
 from asterism.devices.port import DeviceQuestion, DeviceReply
+from asterism.engine.kernel.data import one_line
 from asterism.errors import InvalidInput
 
 MAX_PROMPT_CHARS = 2000

@@ -24,10 +24,10 @@ from mcp import MCPError
 from asterism.constellation.model.task import ErrorCode
 from asterism.devices.attempts.attempt_files import CURRENT, AttemptFiles, chunks_of
 from asterism.devices.kinds.mcp.tools import CONTENT_OUTPUT, content_form
-from asterism.devices.kinds.remote import SentFiles, one_line
+from asterism.devices.kinds.remote import SentFiles
 from asterism.devices.port import Attempt, AttemptError, AttemptResult
 from asterism.engine.kernel.conformance import mismatch_text
-from asterism.engine.kernel.data import files_in, is_file, safe_name
+from asterism.engine.kernel.data import files_in, is_file, one_line, safe_name
 from asterism.engine.kernel.profile import JsonSchema, Skill
 from asterism.errors import InvalidInput
 

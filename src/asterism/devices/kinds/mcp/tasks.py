@@ -19,9 +19,9 @@ from asterism.devices.kinds.mcp.calls import McpConnection
 from asterism.devices.kinds.mcp.questions import MAX_LEGS, LegState
 from asterism.devices.kinds.mcp.results import MAX_ERROR_CHARS, error_of
 from asterism.devices.kinds.mcp.task_messages import ServerTask, TaskCancel, TaskParams, TaskQuery, TaskReply, UpdateParams
-from asterism.devices.kinds.remote import one_line
 from asterism.devices.port import Attempt, AttemptResult, Signs, Unreachable
 from asterism.engine.kernel.backoff import Backoff
+from asterism.engine.kernel.data import one_line
 from asterism.errors import InvalidInput
 
 POLL_S = (0.1, 1.0, 60.0)

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.devices.kinds.remote import one_line
-from asterism.engine.kernel.data import FILE_SCHEMA
+from asterism.engine.kernel.data import FILE_SCHEMA, one_line
 from asterism.engine.kernel.profile import JsonSchema, Skill
 
 MAX_NAME_CHARS = 128

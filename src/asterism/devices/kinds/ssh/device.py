@@ -23,7 +23,7 @@ from asterism.devices.attempts.secrets import secret
 from asterism.devices.attempts.worker_protocol import CommandJob
 from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, FleetContext
 from asterism.devices.kinds.local import CommandEntry, check_argv, command_skill, in_time, secret_in_argv
-from asterism.devices.kinds.remote import ConnectedDevice, one_line, secret_names
+from asterism.devices.kinds.remote import ConnectedDevice, secret_names
 from asterism.devices.kinds.ssh.answer import ENDED, NOT_STARTED, HostAnswer
 from asterism.devices.kinds.ssh.connection import Address, Host, HostSettings, is_installed
 from asterism.devices.kinds.ssh.script import (
@@ -42,7 +42,7 @@ from asterism.devices.kinds.ssh.transfer import OUT_FOLDER, push, stored, with_p
 from asterism.devices.port import Attempt, AttemptError, AttemptResult, Notices, Signs
 from asterism.devices.skills.command import filled, outcome, too_large
 from asterism.devices.workers.pool import RESULT_BYTES
-from asterism.engine.kernel.data import files_in
+from asterism.engine.kernel.data import files_in, one_line
 from asterism.errors import InvalidInput, MissingExtra
 
 DURABLE_S = 60.0

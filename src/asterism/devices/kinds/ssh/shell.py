@@ -12,9 +12,9 @@ import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from asterism.devices.kinds.remote import one_line
 from asterism.devices.kinds.ssh.script import session_script
 from asterism.devices.port import Unreachable
+from asterism.engine.kernel.data import one_line
 
 if TYPE_CHECKING:
     import asyncssh
