@@ -24,7 +24,7 @@ from tests.end_to_end.desk import Desk
 COLUMNS = {
     "runs": "run machine title state status outcome session parent tenant actor epoch seq owner created_at updated_at root",
     "entries": "seq at actor kind state body key note version epoch",
-    "inquiries": "inquiry run prompt verbs subject schema risk asked_at expires_at answer",
+    "inquiries": "inquiry run question verbs subject schema risk asked_at expires_at answer",
     "inbox": "key actor kind body at verdict",
     "snapshots": "seq rules body",
 }
@@ -92,12 +92,10 @@ def copied(desktop: Desktop) -> sqlite3.Connection:
 
 
 def rubbished(desktop: Desktop, table: str, column: str, value: Any) -> None:
-    connection = copied(desktop)
-    with connection:
+    with contextlib.closing(copied(desktop)) as connection, connection:
         last = f"rowid = (SELECT max(rowid) FROM {table})"  # noqa: S608 - our own names
         change = f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {last}"  # noqa: S608
         connection.execute(change, (value,))
-    connection.close()
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -118,15 +116,13 @@ def at_random(bodies: list[dict[str, Any]], place: int, value: Any) -> None:
 
 def altered(desktop: Desktop, alter: Callable[[list[dict[str, Any]]], None]) -> None:
     """Change the bodies of the journal of the run that waits, as somebody does who leaves them JSON."""
-    connection = copied(desktop)
-    with connection:
+    with contextlib.closing(copied(desktop)) as connection, connection:
         rows = connection.execute("SELECT rowid, body FROM entries WHERE run = ? ORDER BY seq", (desktop.waiting,)).fetchall()
         bodies = [json.loads(body) for _, body in rows]
         alter(bodies)
         changed = [(json.dumps(body), rowid) for (rowid, _), body in zip(rows, bodies, strict=True)]
         connection.executemany("UPDATE entries SET body = ? WHERE rowid = ?", changed)
         connection.execute("DELETE FROM snapshots")
-    connection.close()
 
 
 def try_out(desktop: Desktop, table: str, column: str, value: Any, command: list[str]) -> None:

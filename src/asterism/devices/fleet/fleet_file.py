@@ -431,6 +431,8 @@ def _document(path: Path) -> _Document:
         raise InvalidInput(f"{path}: the fleet file cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: not TOML: it is not UTF-8 text (byte {error.start})") from error
+    except ValueError as error:  # a NUL
+        raise InvalidInput(f"{str(path)!r}: the fleet file cannot be read: {error}") from error
 
 
 def _parsed(text: str, named: str) -> _Document:

@@ -209,6 +209,8 @@ def test_a_fleet_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         read_fleet(tmp_path / "none.toml", KINDS)
     with pytest.raises(InvalidInput, match="the fleet file cannot be read: Is a directory"):
         read_fleet(tmp_path, KINDS)
+    with pytest.raises(InvalidInput, match=r"'\\x00': the fleet file cannot be read: embedded null byte"):
+        read_fleet(Path("\0"), KINDS)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidInput, match=r"not TOML: it is not UTF-8 text \(byte 0\)"):
         read_fleet(tmp_path / "binary.toml", KINDS)
