@@ -14,9 +14,9 @@ from tests.unit.console.test_javascript import node
 
 HERE = Path(__file__).parent
 FILES = sorted(path.relative_to(WEB).as_posix() for path in WEB.rglob("*") if path.suffix in {".js", ".css"})
-FIRST_VIEW_BYTES = 80_000
+FIRST_VIEW_BYTES = 81_000
 """What a browser receives for the first page that somebody opens, compressed."""
-ALL_BYTES = 116_000
+ALL_BYTES = 117_000
 PAGES = ("live/pages/run.js", "live/pages/watched.js", "live/pages/others.js")
 
 

@@ -17,9 +17,9 @@ import './table.js';
 import { brief, dollars, duration, moment, short, stateWords, textOf } from './words.js';
 
 /**
- * A run that the page can show.
- * @typedef {object} Shown
+ * @typedef {object} Shown a run that the page can show
  * @property {string} run id
+ * @property {string} [title]
  * @property {string} parent id of the parent run; empty for a root
  * @property {import('./machine.js').Machine} machine
  * @property {import('./player/cursor.js').Journal} journal
@@ -196,7 +196,7 @@ export class RunPage extends HTMLElement {
    */
   drawTop(run, rows, elapsed) {
     const { shown, cursor } = this;
-    const title = brief(run.name || run.request || run.agent || shown.run, 140);
+    const title = brief(run.name || run.request || run.agent || shown.title || shown.run, 140);
     setText(this.heading, title);
     setAttribute(this.heading, 'title', textOf(run.request || run.agent || ''));
     this.host.titled(title);
@@ -235,7 +235,7 @@ export class RunPage extends HTMLElement {
       this.plan.mark(this.picked);
     } else if (view === 'loop') this.loop.draw(rows, this.picked, key);
     else if (view === 'chat') this.chat.draw(rows, start, key);
-    else this.table.draw(rows, now, start, this.picked, key);
+    else this.table.draw(rows, now, start, this.picked, key, kind === 'table');
     const note = view === 'plan' ? runNote(run) : '';
     setText(this.note, note);
     this.note.hidden = !note;

@@ -1,14 +1,19 @@
 // @ts-check
-/** `<task-table>`: the same tasks as the picture, and the items of a fan-out, as a table that can be sorted. */
+/**
+ * `<task-table>`: the same tasks as the picture, and the items of a fan-out, as a table that can be sorted. Of a machine
+ * of a user's own it shows the rows that its view adds.
+ */
 import { fill, h, icon } from './dom.js';
 import { rowsOf } from './fold.js';
 import { statusOf, tookOf, workedIn } from './status.js';
-import { brief, count, duration, taskName } from './words.js';
+import { brief, count, duration, named, taskName } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
 /** @typedef {import('./fold.js').Rows} Rows */
 /** Rows that are shown before someone asks for more. */
 const PAGE = 200;
+/** Kinds of rows that the runs of all machines have, and the page shows elsewhere. */
+const COMMON = /^(run|ask|child|attempt)\b/;
 
 /** @typedef {{id: string, name: string, status: string, isQueued: boolean, where: string, skill: string, began: number, took: number, attempts: number, after: string, result: string}} Line */
 
@@ -44,10 +49,11 @@ class TaskTable extends HTMLElement {
    * @param {number} start time of the first entry
    * @param {string} picked
    * @param {string} key changes when the rows do
+   * @param {boolean} isOwn the machine is a user's own
    */
-  draw(rows, now, start, picked, key) {
-    this.again = () => this.draw(rows, now, start, picked, key);
-    fill(this, [key, picked, this.sorted, this.up, this.most].join('\n'), () => this.table(rows, now, start, picked));
+  draw(rows, now, start, picked, key, isOwn) {
+    this.again = () => this.draw(rows, now, start, picked, key, isOwn);
+    fill(this, [key, picked, this.sorted, this.up, this.most].join('\n'), () => (isOwn ? this.ownRows(rows) : this.table(rows, now, start, picked)));
   }
 
   /**
@@ -72,9 +78,29 @@ class TaskTable extends HTMLElement {
       const status = h('span', { class: 'status', 'data-status': line.status }, icon(line.status), line.isQueued ? 'queued' : line.status);
       return h('tr', { 'data-task': line.id, 'aria-current': line.id === picked ? 'true' : null }, h('th', { scope: 'row', title: line.id }, pick), h('td', {}, status), cells);
     });
-    const left = lines.length - this.most;
-    const more = left > 0 ? h('button', { type: 'button', class: 'button', onclick: () => this.more() }, `Show ${Math.min(left, PAGE)} more of ${count(left, 'task')}`) : null;
-    return [h('table', {}, h('caption', {}, count(lines.length, 'task')), h('thead', {}, h('tr', {}, head)), h('tbody', {}, body)), more];
+    return this.page(lines.length, 'task', head, body);
+  }
+
+  /** @param {Rows} rows */
+  ownRows(rows) {
+    const own = [...rows].filter(([id]) => !COMMON.test(id));
+    const fields = [...new Set(own.flatMap(([, row]) => Object.keys(row)))];
+    const head = ['row', ...fields].map((name) => h('th', { scope: 'col' }, named(name)));
+    const body = own.slice(0, this.most).map(([id, row]) => h('tr', {}, h('th', { scope: 'row', dir: 'auto' }, brief(id, 80)), fields.map((name) => h('td', { dir: 'auto' }, brief(row[name], 80)))));
+    return own.length ? this.page(own.length, 'row', head, body) : null;
+  }
+
+  /**
+   * Return a table with the first lines, and a button that shows more.
+   * @param {number} length lines in all
+   * @param {string} noun
+   * @param {HTMLElement[]} head
+   * @param {HTMLElement[]} body
+   */
+  page(length, noun, head, body) {
+    const left = length - this.most;
+    const more = left > 0 ? h('button', { type: 'button', class: 'button', onclick: () => this.more() }, `Show ${Math.min(left, PAGE)} more of ${count(length, noun)}`) : null;
+    return [h('table', {}, h('caption', {}, count(length, noun)), h('thead', {}, h('tr', {}, head)), h('tbody', {}, body)), more];
   }
 
   /** @param {keyof Line} name */

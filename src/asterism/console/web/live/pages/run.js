@@ -80,7 +80,7 @@ class LiveRunPage extends HTMLElement {
         site.retitle();
       },
     };
-    view.open(new Map([[id, { run: id, parent: run.parent, machine: this.machine, journal: this.journal, logs: null }]]), host, query);
+    view.open(new Map([[id, { run: id, title: run.title, parent: run.parent, machine: this.machine, journal: this.journal, logs: null }]]), host, query);
     void othersOf(site, run, origin).then((links) => this.bar.querySelector('.title')?.append(...links));
     const { deltas } = this.journal;
     this.ends.push(site.channel.follow(id, deltas[deltas.length - 1]?.seq ?? 0, (next, problem) => this.take(next, problem)));
