@@ -22,8 +22,9 @@ from asterism.cli.remote_commands import refuse_with_server
 from asterism.cli.run_access import actor
 from asterism.cli.time_zone import local_zone
 from asterism.conversation.python.source import agents_of
+from asterism.engine.runtime.clock import zone_of
 from asterism.errors import InvalidInput
-from asterism.words.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, zone_of
+from asterism.words.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE
 from asterism.words.reading.words import words_of
 
 Agents = Annotated[

@@ -33,14 +33,13 @@ from asterism.engine.kernel.permissions import ALL
 from asterism.engine.ports.schedules import MAX_SCHEDULES, Firing, Missed, Overlap, Schedule
 from asterism.engine.ports.store import Store
 from asterism.engine.runtime.client import Client
-from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.clock import SystemClock, zone_of
 from asterism.errors import InvalidInput, Refused, RunNotFound, did_you_mean
 from asterism.service.schedules.cron import in_words, next_after, next_times
 from asterism.service.schedules.firing import check_schedule, resumed, started
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import plain
 from asterism.words.planner.planner import OfflinePlanner
-from asterism.words.reading.setting import zone_of
 
 MINUTE = "%Y-%m-%d %H:%M"
 

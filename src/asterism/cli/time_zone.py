@@ -6,8 +6,9 @@ import contextlib
 import os
 from pathlib import Path
 
+from asterism.engine.runtime.clock import zone_of
 from asterism.errors import InvalidInput
-from asterism.words.reading.setting import DEFAULT_ZONE, zone_of
+from asterism.words.reading.setting import DEFAULT_ZONE
 
 
 def local_zone() -> str:

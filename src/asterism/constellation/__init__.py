@@ -1,7 +1,8 @@
 """Constellations: DAGs of tasks across devices.
 
-``model`` is the DAG as data, ``machine`` the agent that plans and replans it, ``planner`` asks models for plans, ``view`` shows a
-run, ``python`` is the Python API with the performers, ``form`` is what the engine gets, and ``phrases`` has the words of reasons.
+``model`` is the DAG as data, ``language`` the English by which it ranks skills, ``machine`` the agent that plans and replans it,
+``planner`` asks models for plans, ``view`` shows a run, ``python`` is the Python API with the performers, ``form`` is what the
+engine gets, and ``phrases`` has the words of reasons.
 """
 
 from asterism.constellation import phrases

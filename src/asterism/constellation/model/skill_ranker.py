@@ -1,7 +1,7 @@
 """A small lexical ranker of skills for a text, by word stems weighted by field and rarity.
 
 It reads name, tags, examples, description, parameter names and result fields. A fleet's own names
-take precedence; ``asterism.words.language`` adds synonymous verbs. The result is deterministic, with ties
+take precedence; ``asterism.constellation.language`` adds synonymous verbs. The result is deterministic, with ties
 in the given order. The offline planner decides more strictly than ``clear_match`` if a match is
 good enough (``asterism.words.planner.placement``).
 """
@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import msgspec
 
+from asterism.constellation.language.stems import STOP_STEMS, head, same_verbs, stem, words
 from asterism.engine.kernel.profile import Skill
-from asterism.words.language.stems import STOP_STEMS, head, same_verbs, stem, words
 
 VERB_KINDS = ("own", "tag", "same")
 """Relations of a text's verb to a skill, nearest first; see ``Ranked.by_verb``."""

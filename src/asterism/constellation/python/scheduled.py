@@ -21,8 +21,8 @@ from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.ports.schedules import Firing, Schedule
 from asterism.engine.runtime.client import NETWORKED, Client
+from asterism.engine.runtime.clock import zone_of
 from asterism.errors import InvalidInput
-from asterism.words.reading.setting import zone_of
 
 _DUE = re.compile(r"\$\{due\.([^}]*)\}")
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from asterism.constellation.language.tokens import plain
 from asterism.conversation.machine.events import AgentStatus, ConversationRecalled
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python.agent import StandardAgent
@@ -27,7 +28,6 @@ from asterism.conversation.python.slot_filling import fill_slots, read_message
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import InvalidInput, Refused
-from asterism.words.language.tokens import plain
 from asterism.words.reading import replies
 from asterism.words.reading.options import corrected
 from asterism.words.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE, Setting

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import secrets
 import time
+import zoneinfo
 from typing import Protocol
+
+from asterism.errors import InvalidInput
 
 DAY_S = 86_400.0
 
@@ -43,3 +47,16 @@ class SystemClock:
         Such ids sort by day and are easy to type.
         """
         return f"{dt.datetime.now(tz=dt.UTC):%y%m%d}-{secrets.token_hex(4)}"
+
+
+@functools.cache
+def zone_of(name: str) -> zoneinfo.ZoneInfo:
+    """Return a time zone by its name.
+
+    Raises:
+        InvalidInput: there is no such time zone.
+    """
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, KeyError):  # ZoneInfoNotFoundError is a KeyError
+        raise InvalidInput(f"there is no time zone {name!r}; write it as Europe/Berlin or UTC") from None

@@ -11,8 +11,8 @@ import math
 from typing import TYPE_CHECKING
 
 from asterism.engine.ports.schedules import Schedule
+from asterism.engine.runtime.clock import zone_of
 from asterism.errors import InvalidInput, MissingExtra
-from asterism.words.reading.setting import zone_of
 
 if TYPE_CHECKING:
     from cronsim import CronSim

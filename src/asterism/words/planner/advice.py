@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from asterism.constellation.language.tokens import tokens
 from asterism.engine.kernel.profile import JsonSchema, Skill
-from asterism.words.language.tokens import tokens
 from asterism.words.planner.arguments import Arguments
 from asterism.words.planner.mentions import FleetWords
 from asterism.words.planner.refusal import ClauseRefused

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from asterism.constellation.language.stems import words
+from asterism.constellation.language.tokens import Token
+from asterism.constellation.language.vocabulary import DETERMINERS, DEVICE_PREPOSITIONS, FALSE_WORDS, FILLERS, PARAMETER_LINKS, TRUE_WORDS
 from asterism.engine.kernel.profile import JsonSchema, Skill
-from asterism.words.language.stems import words
-from asterism.words.language.tokens import Token
-from asterism.words.language.vocabulary import DETERMINERS, DEVICE_PREPOSITIONS, FALSE_WORDS, FILLERS, PARAMETER_LINKS, TRUE_WORDS
 
 _TARGET_PREPOSITIONS = frozenset({"into", "to", "as", "onto", "called", "named"})
 _TARGET_NAMES = frozenset(words("target destination dest output out to into dst name"))

@@ -11,9 +11,9 @@ from itertools import zip_longest
 
 import msgspec
 
-from asterism.words.language.stems import head, same_verbs, words
-from asterism.words.language.tokens import Token, tokens
-from asterism.words.language.vocabulary import (
+from asterism.constellation.language.stems import head, same_verbs, words
+from asterism.constellation.language.tokens import Token, tokens
+from asterism.constellation.language.vocabulary import (
     ASKING,
     DEVICE_PREPOSITIONS,
     DONE,

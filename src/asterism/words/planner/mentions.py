@@ -9,11 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.constellation.model.skill_ranker import SkillWords, skill_words
-from asterism.engine.kernel.profile import Fleet, Skill
-from asterism.words.language.stems import is_common_verb, words
-from asterism.words.language.tokens import Token, name_parts
-from asterism.words.language.vocabulary import (
+from asterism.constellation.language.stems import is_common_verb, words
+from asterism.constellation.language.tokens import Token, name_parts
+from asterism.constellation.language.vocabulary import (
     DETERMINERS,
     DEVICE_CAUSATIVES,
     DEVICE_NOUNS,
@@ -23,6 +21,8 @@ from asterism.words.language.vocabulary import (
     OTHER_VERBS,
     PRONOUNS,
 )
+from asterism.constellation.model.skill_ranker import SkillWords, skill_words
+from asterism.engine.kernel.profile import Fleet, Skill
 
 _ENDING_PHRASE = DEVICE_PREPOSITIONS | {"and"}
 _LONGEST_NAME = 8

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.language.stems import head, is_common_verb, is_generic, stem, unknown, words
+from asterism.constellation.language.tokens import Token
+from asterism.constellation.language.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS
 from asterism.constellation.model.skill_ranker import VERB_KINDS, Ranked, clear_winner, rank, skill_words
 from asterism.engine.kernel.profile import AgentProfile, Skill
-from asterism.words.language.stems import head, is_common_verb, is_generic, stem, unknown, words
-from asterism.words.language.tokens import Token
-from asterism.words.language.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS
 from asterism.words.planner.arguments import Arguments, class_of
 from asterism.words.planner.clauses import Clause
 from asterism.words.planner.mentions import FleetWords

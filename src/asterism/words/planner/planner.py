@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.language.vocabulary import REPORTS
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.planner.port import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.engine.kernel.profile import Fleet
 from asterism.errors import InvalidInput
-from asterism.words.language.vocabulary import REPORTS
 from asterism.words.planner.advice import advice
 from asterism.words.planner.clauses import Clause, split
 from asterism.words.planner.mentions import FleetWords

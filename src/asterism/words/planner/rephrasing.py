@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from asterism.words.language.stems import stem, words
-from asterism.words.language.tokens import Token
-from asterism.words.language.vocabulary import (
+from asterism.constellation.language.stems import stem, words
+from asterism.constellation.language.tokens import Token
+from asterism.constellation.language.vocabulary import (
     DETERMINERS,
     DEVICE_PREPOSITIONS,
     FILLERS,

@@ -14,11 +14,9 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.model.skill_ranker import skill_words
-from asterism.engine.kernel.profile import Skill
-from asterism.words.language.stems import unknown, words
-from asterism.words.language.tokens import Token
-from asterism.words.language.vocabulary import (
+from asterism.constellation.language.stems import unknown, words
+from asterism.constellation.language.tokens import Token
+from asterism.constellation.language.vocabulary import (
     COMPARISONS,
     CONDITION_FILLERS,
     COPULAS,
@@ -30,6 +28,8 @@ from asterism.words.language.vocabulary import (
     SUCCEEDING,
     TRUE_WORDS,
 )
+from asterism.constellation.model.skill_ranker import skill_words
+from asterism.engine.kernel.profile import Skill
 from asterism.words.planner.refusal import ClauseRefused
 
 _JOINERS = {"and": "&&", "or": "||"}

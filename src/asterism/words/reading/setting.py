@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import functools
-import zoneinfo
 
 import msgspec
 
-from asterism.errors import InvalidInput
+from asterism.engine.runtime.clock import zone_of
 from asterism.words.reading.words import Words, words_of
 
 DEFAULT_LANGUAGE = "en"
@@ -42,16 +40,3 @@ class Setting(msgspec.Struct, frozen=True):
     def today(self) -> dt.date:
         """Return the day of the message in its time zone."""
         return self.now.date()
-
-
-@functools.cache
-def zone_of(name: str) -> zoneinfo.ZoneInfo:
-    """Return a time zone by its name.
-
-    Raises:
-        InvalidInput: there is no such time zone.
-    """
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (ValueError, OSError, KeyError):  # ZoneInfoNotFoundError is a KeyError
-        raise InvalidInput(f"there is no time zone {name!r}; write it as Europe/Berlin or UTC") from None

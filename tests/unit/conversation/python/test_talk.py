@@ -12,8 +12,8 @@ import pytest
 
 from asterism.conversation.python import AgentResult, InputField, Message, StandardAgent
 from asterism.conversation.python.conversation import Conversation
+from asterism.engine.runtime.clock import zone_of
 from asterism.errors import InvalidInput
-from asterism.words.reading.setting import zone_of
 from asterism.words.reading.words import checked, words_of
 from tests.support.conversation_harness import Stage, memory_of, talk
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.words.language.stems import stem, unknown, words
+from asterism.constellation.language.stems import stem, unknown, words
 
 
 @pytest.mark.parametrize(

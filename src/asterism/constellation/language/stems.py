@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from asterism.words.language.tokens import name_parts
-from asterism.words.language.vocabulary import GENERIC_VERBS, PHRASAL_VERBS, STOP_WORDS, SYNONYMS
+from asterism.constellation.language.tokens import name_parts
+from asterism.constellation.language.vocabulary import GENERIC_VERBS, PHRASAL_VERBS, STOP_WORDS, SYNONYMS
 
 _SUFFIXES = (
     ("ifications", "ify"),
