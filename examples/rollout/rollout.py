@@ -21,6 +21,7 @@ from asterism.engine.control import (
     RunMemory,
     StartRequest,
     StepContext,
+    Text,
     cancels_to,
     check_verb,
     child_start,
@@ -66,9 +67,9 @@ class Deploy(Effect, tag="deploy", frozen=True, kw_only=True):
         """Return DO_NOT_RETRY: after a crash, the result is that of `interrupted`."""
         return RecoveryPolicy.DO_NOT_RETRY
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return a result that says why it is not known whether the host has been deployed to."""
-        return Deployed(effect_id=effect_id, problem=why)
+        return Deployed(effect_id=effect_id, problem=str(why))
 
 
 class Memory(RunMemory, kw_only=True):

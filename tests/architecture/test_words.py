@@ -63,7 +63,6 @@ ALLOWED_IN_SOURCE = {
     "vault": 24,
     "unjudged": 1,
     "thaw": 9,
-    "called off": 2,
     "taken up": 1,
     "take in": 1,
     "not taken": 1,

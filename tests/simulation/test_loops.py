@@ -218,7 +218,7 @@ def test_five_workers_of_which_one_fails_one_hangs_and_one_asks_are_seen_by_one_
     assert ending.outcome == "finished"
     assert seen == [["good:ok", "fails:failed", "hangs:timeout", "asks:ok", "slow:ok"]]
     assert states(ending) == ["EXECUTING", "PARALLEL", "WAITING", "OBSERVING", "REFLECTING", "COMPLETE"]
-    reasons = {finding.worker: finding.reason for finding in ending.memory.findings}
+    reasons = {finding.worker: str(finding.reason) for finding in ending.memory.findings}
     assert re.fullmatch(r"ValueError: no luck \(test_loops.py:\d+\)", reasons["fails"])
     assert reasons["hangs"] == "hangs took longer than 60 s"
 
@@ -228,8 +228,8 @@ def test_a_cancel_while_five_are_at_work_stops_them_all() -> None:
     ending = world.run_loop(five([]))
     assert (ending.row.state, ending.outcome) == ("CANCELLED", "cancelled")
     assert {it.device_id for it in world.performance_log.performances if it.status == "killed"} == {"hangs", "slow"}
-    cut = [entry.event.finding.reason for entry in ending.entries if isinstance(entry.event, WorkerEnded) and entry.event.interrupted]
-    assert cut == [f"called off: {ending.memory.reason}"] * 2
+    cut = [str(entry.event.finding.reason) for entry in ending.entries if isinstance(entry.event, WorkerEnded) and entry.event.interrupted]
+    assert cut == [f"it was stopped: {ending.memory.reason}"] * 2
 
 
 def test_of_two_processes_that_resume_one_loop_one_goes_on_before_any_effect_of_the_other() -> None:

@@ -20,6 +20,7 @@ from asterism.engine.control import (
     RunControl,
     RunMemory,
     StepContext,
+    Text,
     cancels_to,
     define_machine,
     fails_to,
@@ -58,8 +59,8 @@ class Buy(Effect, tag="buy", frozen=True, kw_only=True):
     note: str = ""
     tags: tuple[str, ...] = ()
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        return Bought(effect_id=effect_id, what=why)
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
+        return Bought(effect_id=effect_id, what=str(why))
 
 
 class Basket(RunMemory, kw_only=True):

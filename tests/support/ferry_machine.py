@@ -24,6 +24,7 @@ from asterism.engine.control import (
     RunMemory,
     StartRequest,
     StepContext,
+    Text,
     cancels_to,
     check_verb,
     child_start,
@@ -60,8 +61,8 @@ class Carried(EffectResult, tag="carried", frozen=True, kw_only=True):
 class Carry(Effect, tag="carry", frozen=True, kw_only=True):
     parcel: str
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        return Carried(effect_id=effect_id, parcel=self.parcel, problem=why)
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
+        return Carried(effect_id=effect_id, parcel=self.parcel, problem=str(why))
 
 
 class Throw(Carry, tag="throw", frozen=True, kw_only=True):

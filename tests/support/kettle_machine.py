@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, Row, StepContext, row
+from asterism.engine.kernel.phrase import Text
 
 
 class Kettle(StrEnum):
@@ -48,7 +49,7 @@ class Heat(Effect, tag="heat", frozen=True, kw_only=True):
     def recovery_policy(self) -> RecoveryPolicy:
         return RecoveryPolicy.REATTACH
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         return Boiled(effect_id=effect_id, celsius=0)
 
 

@@ -74,7 +74,7 @@ def _task_ended(task: str, name: str, status: str, why: Text, left: int) -> str:
 _PROPOSALS = {
     "plan": "Run this plan?",
     "edits": "Change the plan so, while it runs?",
-    "restart": "Throw the plan away, cancel what runs, and plan anew?",
+    "restart": "Throw the plan away, cancel what runs, and make a new plan?",
 }
 
 
@@ -214,6 +214,7 @@ PHRASES: Mapping[str, Wording] = {
     "money_spent": "planning has cost {spent:.4f} dollars, and may cost {most:.4f}",
     "cut": "{text}… ({count} characters in all)",
     "no_plan": "no plan",
+    "not_a_proposal": "the planner returned a {type}, not a Proposal",
     "no_usable_plan": "no usable plan: {why}",
     "plan_not_approved": "the plan was not approved: {why}",
     "planner_gave_up": "the planner gave up",

@@ -12,5 +12,12 @@ PHRASES: Mapping[str, Wording] = {
     "conversation.cancelled": "Cancelled.",
     "conversation.too_late": "It has been too long; this is cancelled.",
     "conversation.waits": "{agent} waits for you.",
+    # why it, its handler or its child has ended
+    "conversation.cancelled_by": "cancelled{by:+ by }",
+    "conversation.outcome_unknown": "it was interrupted; whether it finished is not known",
+    "conversation.owner_ended": "its process ended while on_running was under way",
+    "conversation.parent_ended": "its conversation is {state}",
+    "conversation.rejected": "rejected",
+    "conversation.too_long": "it took longer than {limit_s:g} s",
 }
 declare(PHRASES)

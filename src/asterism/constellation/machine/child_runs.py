@@ -9,7 +9,7 @@ from asterism.constellation.machine.events import AttemptEnded, Dispatch
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.resolution import predecessor_results
-from asterism.constellation.model.task import TaskError, TaskStar
+from asterism.constellation.model.task import TaskStar, task_error
 from asterism.engine.control.children import MIN_LIMIT_S, ChildEnded, StartChild, child_start, child_start_of
 from asterism.engine.kernel.machine import StartRequest, StepContext
 
@@ -58,12 +58,12 @@ def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> AttemptEnded
     if event.outcome == "finished":
         return AttemptEnded(effect_id=event.effect_id, result=event.result)
     if event.outcome == "cancelled":
-        error = TaskError(code="cancelled", message=event.reason)
+        error = task_error("cancelled", event.reason)
     elif event.code == "interrupted":
-        error = TaskError(code="interrupted", message=event.reason)
+        error = task_error("interrupted", event.reason)
     elif event.code == "wall_limit":
         late = attempt.deadline is not None and attempt.deadline <= at
-        error = TaskError(code="deadline" if late else "timeout", message=event.reason)
+        error = task_error("deadline" if late else "timeout", event.reason)
     else:
-        error = TaskError(code="child_failed", message=event.reason)
+        error = task_error("child_failed", event.reason)
     return AttemptEnded(effect_id=event.effect_id, error=error)

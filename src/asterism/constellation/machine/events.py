@@ -10,7 +10,7 @@ import msgspec
 
 from asterism.constellation.machine.device_question import DeviceQuestion, DeviceReply
 from asterism.constellation.model.documents import PlanDocument
-from asterism.constellation.model.task import TaskError
+from asterism.constellation.model.task import TaskError, task_error
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Needs, RecoveryPolicy
@@ -180,12 +180,12 @@ class PlanningFailed(EffectResult, tag="planning_failed", frozen=True, kw_only=T
     Attributes:
         code: cause, for programs. With ``BUDGET`` the run pauses itself and asks again once its
             limit is raised.
-        reason: cause, in words.
+        reason: cause, as a text or a phrase.
         usage, notes: as in ``Planned``.
     """
 
     code: str
-    reason: str
+    reason: Text
     usage: Usage = Usage()
     notes: tuple[str, ...] = ()
 
@@ -329,7 +329,7 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
     number: int = 1
     rejections: tuple[Phrase, ...] = ()
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return a planning failure, because no answer arrived."""
         return PlanningFailed(effect_id=effect_id, code="interrupted", reason=why)
 
@@ -415,9 +415,9 @@ class Dispatch(AttemptFields, Effect, tag="dispatch", frozen=True, kw_only=True)
         """Return the idempotency key of the attempt: the id of the effect of its first leg."""
         return self.first or effect_id
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return an interrupted attempt, which may have finished or not."""
-        return AttemptEnded(effect_id=effect_id, error=TaskError(code="interrupted", message=why))
+        return AttemptEnded(effect_id=effect_id, error=task_error("interrupted", why))
 
 
 class LookAtAttempt(Effect, tag="look_at_attempt", frozen=True, kw_only=True):
@@ -438,7 +438,7 @@ class LookAtAttempt(Effect, tag="look_at_attempt", frozen=True, kw_only=True):
         """Return the device."""
         return f"device:{self.device}"
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return that the device could not say."""
         return AttemptLooked(effect_id=effect_id)
 
@@ -467,6 +467,6 @@ class StopAttempt(Effect, tag="stop_attempt", frozen=True, kw_only=True):
         """Return the device."""
         return f"device:{self.device}"
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return a stop that may have failed."""
         return AttemptStopped(effect_id=effect_id, error=phrase("may_still_run", task=self.task_id, device=self.device, why=why))

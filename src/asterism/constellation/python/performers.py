@@ -31,6 +31,7 @@ from asterism.constellation.planner.port import Planner, PlanningUnavailable, Pr
 from asterism.devices.port import Attempt, Continuing, DeviceQuestion, Dispatching, Stopping, finished
 from asterism.engine.kernel.data import check_json, check_size
 from asterism.engine.kernel.machine import Effect, EffectResult
+from asterism.engine.kernel.phrase import phrase
 from asterism.engine.ports.performer import Performer, Report
 from asterism.errors import InvalidInput
 
@@ -168,7 +169,7 @@ class PlannerPerformer:
                 effect_id=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage, notes=unavailable.notes
             )
         if not isinstance(proposal, Proposal):
-            reason = f"the planner returned a {type(proposal).__name__}, not a Proposal"
+            reason = phrase("not_a_proposal", type=type(proposal).__name__)
             return PlanningFailed(effect_id=effect_id, code="invalid_reply", reason=reason)
         fields = msgspec.structs.asdict(proposal)
         planned = Planned(effect_id=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})

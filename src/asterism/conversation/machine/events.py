@@ -16,6 +16,7 @@ from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import Verb
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Needs, RecoveryPolicy, StartRequest
+from asterism.engine.kernel.phrase import Text
 
 
 class AgentStatus(StrEnum):
@@ -250,7 +251,7 @@ class HandlerEnded(EffectResult, tag="handler_ended", frozen=True, kw_only=True)
         text: its message to the person.
         view: state of the agent; None if unchanged.
         data: its return value apart from the output fields.
-        code, reason: error, as a code and in words for the person.
+        code, reason: error, as a code and as the text or phrase of the reason.
         interrupted: True if its process ended during ``on_running``, which may have finished or
             not.
         reenter: True to enter ``on_running`` once more.
@@ -261,7 +262,7 @@ class HandlerEnded(EffectResult, tag="handler_ended", frozen=True, kw_only=True)
     view: AgentView | None = None
     data: dict[str, Any] = msgspec.field(default_factory=dict)
     code: str = ""
-    reason: str = ""
+    reason: Text = ""
     interrupted: bool = False
     reenter: bool = False
     cancel: bool = False
@@ -315,7 +316,7 @@ class CallHandler(Effect, tag="call_handler", frozen=True, kw_only=True):
     handler: Handler
     message: Message = Message()
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return an interrupted end: the handler may have finished or not."""
         return HandlerEnded(effect_id=effect_id, interrupted=True, reason=why)
 
@@ -335,7 +336,7 @@ class NotifyHandler(Effect, tag="notify_handler", frozen=True, kw_only=True):
     cancel_requested: bool = False
     child_key: str = ""
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return a notification that no handler received."""
         return HandlerNotified(effect_id=effect_id)
 

@@ -189,7 +189,7 @@ def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -
     memory.remember("agent", event.text)
     memory.data = event.data or memory.data
     if event.code:
-        memory.code, memory.reason = event.code, event.reason
+        memory.code, memory.why = event.code, event.reason
     if event.cancel:
         memory.requested_action, memory.requested_by = "cancel", event.reason
 
@@ -236,7 +236,7 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, context: Step
             memory.why = memory.why or memory.requested_by
         close_inquiry(memory, memory.open_question, context)
         if was is not ERROR:
-            signal_children(memory.live_children(), Cancel(reason=f"its conversation is {now}"), context)
+            signal_children(memory.live_children(), Cancel(reason=phrase("conversation.parent_ended", state=now)), context)
     return now
 
 
@@ -270,7 +270,7 @@ def schedule_next(memory: FlowMemory, event: BatchEnded, context: StepContext) -
 
 def run_out(memory: FlowMemory, context: StepContext) -> None:
     """Request a cancel after the time limit, without waiting for people or handlers."""
-    memory.code, memory.reason, memory.ends_at = "wall_limit", f"it took longer than {memory.limits.wall_s:g} s", None
+    memory.code, memory.why, memory.ends_at = "wall_limit", phrase("conversation.too_long", limit_s=memory.limits.wall_s or 0), None
     signal_children(memory.live_children(), Cancel(reason=memory.why), context)
     memory.requested_action = "cancel"
     if memory.handler_effect:

@@ -128,7 +128,7 @@ class AgentState:
         self.depth = 0
         self.entered = False
         self.code = ""
-        self.reason = ""
+        self.reason: Text = ""
         self.cancel_requested = False
         self.host: HandlerContext | None = None
 

@@ -30,6 +30,7 @@ from asterism.conversation.python.slot_filling import (
     summary,
     take_values,
 )
+from asterism.engine.kernel.phrase import phrase
 from asterism.words.reading import replies
 from asterism.words.reading.tokens import fold
 
@@ -282,7 +283,7 @@ async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Messag
 def cancel(agent: DialogueAgent, msg: Message) -> AgentResult:
     """Cancel the conversation for its user."""
     state = agent._state
-    state.cancel_requested, state.reason = True, f"cancelled by {msg.by}" if msg.by else "cancelled"
+    state.cancel_requested, state.reason = True, phrase("conversation.cancelled_by", by=msg.by)
     return agent.make_result()
 
 
@@ -317,7 +318,7 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
 
 def _reject(agent: DialogueAgent, reason: str) -> AgentResult:
     state = agent._state
-    state.code, state.reason = "rejected", reason or "rejected"
+    state.code, state.reason = "rejected", reason or phrase("conversation.rejected")
     answer = say(agent, "not_done_because", reason=reason.rstrip(".")) if reason else say(agent, "not_done")
     return agent.make_result(AgentStatus.CANCELLED, raw_message=answer)
 
@@ -392,6 +393,6 @@ def take_interruption(agent: DialogueAgent, msg: Message) -> tuple[AgentResult |
         return None, True
     if msg.verb == "reject" or replies.denial(text, language) is not None or replies.intent_of(text, language) == "cancel":
         state = agent._state
-        state.code, state.reason = "interrupted", "it was interrupted; whether it finished is not known"
+        state.code, state.reason = "interrupted", phrase("conversation.outcome_unknown")
         return agent.make_result(AgentStatus.ERROR, raw_message=say(agent, "not_run_again")), False
     return agent.make_result(raw_message=say(agent, "interrupted")), False

@@ -54,6 +54,7 @@ from asterism.devices.kinds.here import HereDevice
 from asterism.engine.control.children import ChildEnded, StartChild
 from asterism.engine.kernel.data import as_json, error_text, read_back
 from asterism.engine.kernel.machine import Effect, EffectResult, StartRequest, run_id_of
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.engine.kernel.profile import AgentProfile, Fleet
 from asterism.engine.ports.performer import Performer, Report
 from asterism.engine.runtime.task_group import is_being_cancelled
@@ -249,7 +250,7 @@ class HandlerPerformer(msgspec.Struct, eq=False):
         except Exception as error:  # boundary: an error in a user's class ends only its conversation
             return _failed(effect_id, "no_agent", error_text(error), request)
         if request.entered and not agent._is_repeatable():
-            return HandlerEnded(effect_id=effect_id, interrupted=True, reason="its process ended while on_running was under way")
+            return HandlerEnded(effect_id=effect_id, interrupted=True, reason=phrase("conversation.owner_ended"))
         execution = self.executions[effect_id] = HandlerExecution(effect_id, request, report, self.extractor, self.devices)
         try:
             return await self._execute(agent, execution)
@@ -376,7 +377,7 @@ def _failure_of(agent: Any, execution: HandlerExecution, error: BaseException) -
     """Return the failure of a handler for the person; log the traceback, without secrets."""
     call = execution.call
     if execution.timeout is not None and execution.timeout.expired():
-        return _failed(execution.key, "timeout", f"it took longer than {execution.limit_s:g} s", call)
+        return _failed(execution.key, "timeout", phrase("conversation.too_long", limit_s=execution.limit_s), call)
     trace = hidden(hide("".join(traceback.format_exception(error)), secrets_of(agent))).encode(errors="backslashreplace").decode()
     log.info("%s: %s of %s failed\n%s", execution.key, call.handler, call.agent, trace)
     print_trace(trace)
@@ -394,9 +395,9 @@ def _words_for(call: HandlerCall) -> Words:
         return words_of(DEFAULT_LANGUAGE)
 
 
-def _failed(effect_id: str, code: str, reason: str, call: HandlerCall) -> HandlerEnded:
+def _failed(effect_id: str, code: str, reason: Text, call: HandlerCall) -> HandlerEnded:
     """Return a failure as a result: the agent moves to ERROR, unless it is there already."""
     path = () if call.status is AgentStatus.ERROR else (AgentStatus.ERROR,)
     words = _words_for(call)
-    text = words.text("failed", reason=reason.rstrip(".")) if path else worded(call.prompt, words)
+    text = words.text("failed", reason=str(reason).rstrip(".")) if path else worded(call.prompt, words)
     return HandlerEnded(effect_id=effect_id, transitions=path, text=text, code=code if path else "", reason=reason if path else "")

@@ -187,5 +187,5 @@ class FlowRunView(BaseView):
                 return "on_running was interrupted; its result is unknown"
             return f"{handler} was interrupted: {plain(event.reason)}"
         words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
-        is_said = event.reason.rstrip(".") in event.text
+        is_said = str(event.reason).rstrip(".") in event.text
         return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code and not is_said else "")

@@ -38,6 +38,7 @@ from asterism.engine.kernel.machine import (
     mermaid,
     row,
 )
+from asterism.engine.kernel.phrase import Text
 
 __all__ = [
     "Answered",
@@ -63,6 +64,7 @@ __all__ = [
     "StartChild",
     "StartRequest",
     "StepContext",
+    "Text",
     "TransitionFailed",
     "Unpause",
     "cancel_effect",

@@ -12,6 +12,7 @@ import msgspec
 
 from asterism.engine.kernel.data import as_json
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, RequestFactory, StartRequest, StepContext
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.profile import ChildSpec
 from asterism.engine.kernel.run import Run
 from asterism.errors import InvalidInput
@@ -38,7 +39,7 @@ class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
     start: StartRequest
     title: str = ""
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return a failed end, because the end of the child is not known."""
         return ChildEnded(effect_id=effect_id, outcome="failed", reason=why, code="interrupted")
 
@@ -52,13 +53,13 @@ class ChildEnded(EffectResult, tag="child_ended", frozen=True, kw_only=True):
 
     Attributes:
         result: report of the child's memory (see ``RunMemory.report``).
-        reason, code: reason of a child that did not finish; empty for one that did.
+        reason, code: those of the end of a child that did not finish; empty for one that did.
         edited: as ``RunMemory.edited``: what the child returns may be of another request than the parent's.
     """
 
     outcome: Literal["finished", "failed", "cancelled"]
     result: Any = None
-    reason: str = ""
+    reason: Text = ""
     code: str = ""
     edited: EditedBy = ""
 
@@ -87,7 +88,7 @@ class SignalChild(Effect, tag="signal_child", frozen=True, kw_only=True):
     effect_id: str
     command: dict[str, Any]
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return the only possible result of a signal."""
         return ChildSignaled(effect_id=effect_id)
 

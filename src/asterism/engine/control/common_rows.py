@@ -45,7 +45,7 @@ from asterism.engine.control.run_control import (
 from asterism.engine.kernel.guards import not_lifted
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, RequestFactory, Row, StartRequest, StepContext, Table, row
 from asterism.engine.kernel.permissions import Permission
-from asterism.engine.kernel.phrase import Phrase, Text, declare, phrase
+from asterism.engine.kernel.phrase import Phrase, Text, phrase
 
 DEFECT = "defect"
 """Code of a run that ended because of a defect in the code (``TransitionFailed``)."""
@@ -252,9 +252,6 @@ def fails_to(state: enum.StrEnum, give_up: GiveUp = _give_up) -> Row:
         return state
 
     return row(failed, state)
-
-
-declare({"run_cancelled": "cancelled by {by}{why:+: }", "run_defect": "{event} could not be taken: {why}"})
 
 
 def why_cancelled(reason: Text, context: StepContext) -> Phrase:

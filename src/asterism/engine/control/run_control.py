@@ -136,7 +136,7 @@ class TransitionFailed(EffectResult, tag="transition_failed", frozen=True, kw_on
     """
 
     event: str
-    reason: str
+    reason: Text
 
 
 class Answered(EffectResult, tag="answered", frozen=True, kw_only=True):
@@ -187,9 +187,9 @@ class AskPerson(Effect, tag="ask_person", frozen=True, kw_only=True):
         """Return the question in words."""
         return str(self.question)
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return an answer marked as cancelled, which never counts as an approval."""
-        return Answered(effect_id=effect_id, reason=why, cancelled=True)
+        return Answered(effect_id=effect_id, cancelled=True)
 
 
 class CancelEffect(Effect, tag="cancel_effect", frozen=True, kw_only=True):
@@ -205,7 +205,7 @@ class CancelEffect(Effect, tag="cancel_effect", frozen=True, kw_only=True):
         """Return the id of the effect to cancel."""
         return self.effect_id
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return the only possible result of a cancellation."""
         return EffectCancelled(effect_id=effect_id)
 
@@ -299,7 +299,7 @@ class RunMemory(msgspec.Struct, kw_only=True):
         return str(self.why)
 
     @reason.setter
-    def reason(self, text: str) -> None:
+    def reason(self, text: Text) -> None:
         self.why = text
 
     def wake_at(self) -> float | None:

@@ -25,6 +25,7 @@ import msgspec
 
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.permissions import LOWEST, Permissions
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.errors import VERSION_STEP, ForbiddenTarget, IllegalTransition, InvalidInput
 
@@ -152,10 +153,11 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
         """Return the id of the effect that this one cancels; empty for all other kinds."""
         return ""
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return the result to record when the performer gave none; the work may have happened.
 
-        The performer raised an error, or the effect was cancelled, or the process ended.
+        The performer raised an error, or the effect was cancelled, or the process ended: ``why`` says
+        which, and ``str(why)`` in words.
         """
         raise NotImplementedError(type(self).__name__)
 

@@ -16,6 +16,7 @@ from asterism.engine.control.run_control import TransitionFailed
 from asterism.engine.kernel.data import error_text, read_back
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, kind_of
 from asterism.engine.kernel.permissions import LOWEST, Permissions
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.errors import ForbiddenTarget, IllegalTransition, InvalidInput, Refused
 
 
@@ -81,13 +82,13 @@ def effect_result(effect_id: str, returned: object) -> EffectResult:
         raise TypeError(f"its performer returned {returned!r:.200}: {error}") from None
 
 
-def interrupted_result(effect_id: str, effect: Effect, why: str) -> EffectResult:
+def interrupted_result(effect_id: str, effect: Effect, why: Text) -> EffectResult:
     """Return the result of a cancelled or lost effect; ``TransitionFailed`` if it has none."""
     try:
         result: object = effect.interrupted(effect_id, why)
         if isinstance(result, EffectResult) and result.effect_id == effect_id:
             return read_back(result)
-        problem = f"its method interrupted returned {result!r:.200}, which is not its result"
+        problem = phrase("no_result_of_interrupted", returned=f"{result!r:.200}")
     except Exception as error:  # boundary: a defect in an effect's own code ends its run only, with its name
-        problem = f"its method interrupted failed: {error_text(error)}".partition("\n")[0]
-    return TransitionFailed(effect_id=effect_id, event=kind_of(effect), reason=f"{why}; {problem}")
+        problem = phrase("interrupted_failed", error=error_text(error).partition("\n")[0])
+    return TransitionFailed(effect_id=effect_id, event=kind_of(effect), reason=phrase("without_result", why=why, problem=problem))

@@ -82,14 +82,10 @@ class ChildPerformer:
             return ChildEnded(effect_id=effect_id, outcome="failed", reason=str(refused), code="refused")
         finally:
             del self._host.starters[child]
-        result = live.memory.report()
+        memory = live.memory
+        code, why = ("", "") if memory.code == "finished" else (memory.code, memory.why)
         return ChildEnded(
-            effect_id=effect_id,
-            outcome=live.memory.outcome(),
-            result=result,
-            reason=result.get("reason", ""),
-            code=result.get("code", ""),
-            edited=live.memory.edited,
+            effect_id=effect_id, outcome=memory.outcome(), result=memory.report(), reason=why, code=code, edited=memory.edited
         )
 
     async def _create(self, child_id: str, effect_id: str, effect: StartChild) -> None:

@@ -18,6 +18,7 @@ from asterism.engine.kernel.data import error_text, read_back
 from asterism.engine.kernel.journal import Entry, JournalMismatch, version_of
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, kind_of
 from asterism.engine.kernel.packing import packer
+from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.performer import Performer
 from asterism.engine.ports.store import ACCEPTED, Commit, InboxRow, Store
@@ -143,11 +144,11 @@ class RunExecutor:
         await self._step([Arrival(acquired, "system"), *self._next_arrivals()], ends_batch=False)
         for effect_id, effect in left.items():
             if effect_id in cancelled:
-                self.arrive(interrupted_result(effect_id, effect, self._cancel_reason()), "system")
+                self.arrive(interrupted_result(effect_id, effect, phrase("stopped", why=self.run.memory.why)), "system")
             elif effect_id not in self.run.outstanding or effect_id in self.run.cancelled_effects:
                 continue  # the inbox had its result, or a cancel
             elif self.run.memory.recovery_of(effect_id, effect) is RecoveryPolicy.DO_NOT_RETRY and not is_new:
-                self.arrive(interrupted_result(effect_id, effect, "its owner's process ended while it was under way"), "system")
+                self.arrive(interrupted_result(effect_id, effect, phrase("owner_ended")), "system")
             else:
                 self._perform(effect_id, effect)
 
@@ -364,23 +365,18 @@ class RunExecutor:
                 isinstance(it.event, EffectResult) and it.event.effect_id == effect.effect_id and not it.key for it in self._arrivals
             )
             if target is not None and not has_arrived:
-                self.arrive(interrupted_result(effect.effect_id, target, self._cancel_reason()), "system")
+                self.arrive(interrupted_result(effect.effect_id, target, phrase("stopped", why=self.run.memory.why)), "system")
             self.arrive(cancelled, "system")
             return
 
         def finish(_: asyncio.Task[None]) -> None:
             # A performer that returned at the last moment delivered its result and removed itself.
             if self._performing.pop(effect.effect_id, None):
-                self.arrive(interrupted_result(effect.effect_id, target, self._cancel_reason()), "system")
+                self.arrive(interrupted_result(effect.effect_id, target, phrase("stopped", why=self.run.memory.why)), "system")
             self.arrive(cancelled, "system")
 
         performing.add_done_callback(finish)
         performing.cancel()
-
-    def _cancel_reason(self) -> str:
-        """Return the reason for the results of cancelled effects; it includes why the run ends."""
-        reason = self.run.memory.reason
-        return f"called off: {reason}" if reason else "called off"
 
     def abandon(self) -> None:
         """Cancel all performers and leave their effects open: the next owner recovers them."""

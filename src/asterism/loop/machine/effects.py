@@ -24,7 +24,7 @@ class _Request(Effect, frozen=True, kw_only=True):
 
     result: ClassVar[Callable[..., EffectResult]]
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return a result without a reply."""
         return self.result(effect_id=effect_id, error=why)
 
@@ -71,7 +71,7 @@ class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
         """Return RETRY_SAME_KEY for an idempotent worker, else DO_NOT_RETRY."""
         return RecoveryPolicy.RETRY_SAME_KEY if self.idempotent else RecoveryPolicy.DO_NOT_RETRY
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return an interrupted end: the worker may have finished or not."""
         return WorkerEnded(effect_id=effect_id, interrupted=True, finding=Finding(status="failed", reason=why))
 
@@ -159,6 +159,6 @@ class CallTool(Effect, tag="call_tool", frozen=True, kw_only=True):
         """Return RETRY_SAME_KEY for an idempotent tool, else DO_NOT_RETRY."""
         return RecoveryPolicy.RETRY_SAME_KEY if self.idempotent else RecoveryPolicy.DO_NOT_RETRY
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return an interrupted call, which may have been made or not."""
-        return ToolReturned(effect_id=effect_id, interrupted=True, result={"status": "failed", "reason": why})
+        return ToolReturned(effect_id=effect_id, interrupted=True, reason=why)

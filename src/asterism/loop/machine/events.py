@@ -8,6 +8,7 @@ import msgspec
 
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import EffectResult, Event, Needs, StartRequest
+from asterism.engine.kernel.phrase import Text
 from asterism.loop.machine.model import Finding, Later, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
 
 
@@ -56,7 +57,7 @@ class PlanMade(EffectResult, tag="plan_made", frozen=True, kw_only=True):
     """
 
     steps: tuple[Step, ...] = ()
-    error: str = ""
+    error: Text = ""
     tokens: int = 0
 
 
@@ -84,7 +85,7 @@ class Reflected(EffectResult, tag="reflected", frozen=True, kw_only=True):
 
     reply: str = ""
     strategy: Strategy | None = None
-    error: str = ""
+    error: Text = ""
     tokens: int = 0
 
 
@@ -92,7 +93,7 @@ class Synthesized(EffectResult, tag="synthesized", frozen=True, kw_only=True):
     """The answer, as JSON, or the reason why there is none."""
 
     answer: Any = None
-    error: str = ""
+    error: Text = ""
     tokens: int = 0
 
 
@@ -100,7 +101,7 @@ class Critiqued(EffectResult, tag="critiqued", frozen=True, kw_only=True):
     """The reply of the critique: ``ok``, or the improvements that the draft needs."""
 
     reply: str = ""
-    error: str = ""
+    error: Text = ""
     tokens: int = 0
 
 
@@ -116,7 +117,7 @@ class ModelReplied(EffectResult, tag="model_replied", frozen=True, kw_only=True)
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     raw: Any = None
-    error: str = ""
+    error: Text = ""
     tokens: int = 0
 
 
@@ -126,10 +127,12 @@ class ToolReturned(EffectResult, tag="tool_returned", frozen=True, kw_only=True)
     Attributes:
         result: JSON.
         interrupted: True if it is unknown whether the call was made.
+        reason: what interrupted it.
     """
 
     result: Any = None
     interrupted: bool = False
+    reason: Text = ""
 
 
 # -- start by another run --------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from asterism.devices.attempts.task_log import check_no_secret, hidden, print_tr
 from asterism.devices.skills.source import line_of, trace_of
 from asterism.engine.kernel.data import as_json, check_json, error_text, read_back
 from asterism.engine.kernel.machine import Effect, EffectResult
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.engine.ports.performer import Performer, Report
 from asterism.engine.runtime.resources import ResourcePool
 from asterism.errors import AsterismError, InvalidInput
@@ -124,9 +125,10 @@ class _WorkerPerformer(msgspec.Struct, eq=False):
             )
 
 
-def _late(timed: asyncio.Timeout, error: Exception, who: str, timeout_s: float | None) -> str:
-    """Return the text of a timeout; empty for another error, which may be a TimeoutError, too."""
-    return f"{who} took longer than {timeout_s:g} s" if timed.expired() and isinstance(error, TimeoutError) else ""
+def _late(timed: asyncio.Timeout, error: Exception, who: str, timeout_s: float | None) -> Text:
+    """Return the words of a timeout; empty for another error, which may be a TimeoutError, too."""
+    is_late = timed.expired() and isinstance(error, TimeoutError)
+    return phrase("loop.call_too_long", who=who, limit_s=timeout_s or 0) if is_late else ""
 
 
 def _ended(effect_id: str, worker: str, found: Any) -> WorkerEnded:

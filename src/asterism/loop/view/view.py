@@ -227,8 +227,8 @@ def _result_words(event: EffectResult) -> str:
         case ModelReplied(text=text, calls=calls, error=error):
             action = f"calls {', '.join(plain(call.tool) for call in calls)}" if calls else f"says {plain(text)}"
             words = f"the model failed: {plain(error)}" if error else f"the model {action}"
-        case ToolReturned(result=result):
-            words = f"the call returned {preview(result)}"
+        case ToolReturned(result=result, reason=reason):
+            words = f"the call was interrupted: {plain(reason)}" if event.interrupted else f"the call returned {preview(result)}"
         case ChildEnded():
             words = child_end_words(event)
         case _:

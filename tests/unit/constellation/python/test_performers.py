@@ -229,13 +229,13 @@ def test_an_answer_that_cannot_be_journaled_is_a_planning_failure(given: dict[st
     _, outcome = asked(Agent(), Proposal(usage=Usage(requests=3), **given))
     assert isinstance(outcome, PlanningFailed)
     assert (outcome.code, outcome.usage.requests) == ("invalid_reply", 3)
-    assert told in outcome.reason
+    assert told in str(outcome.reason)
 
 
 def test_what_a_planner_returns_instead_of_a_proposal_is_a_planning_failure() -> None:
     answer: Any = {"x": 1}
     _, outcome = asked(Agent(), answer)
-    assert (outcome.code, outcome.reason) == ("invalid_reply", "the planner returned a dict, not a Proposal")
+    assert (outcome.code, str(outcome.reason)) == ("invalid_reply", "the planner returned a dict, not a Proposal")
 
 
 class Reporting:

@@ -182,7 +182,7 @@ class Tree:
             async with self.stage.process() as (runtime, _, _):
                 from asterism.loop.python.definition import memory_of  # noqa: PLC0415 - for this alone
 
-                return [(it.status, it.output, it.reason) for it in (await memory_of(runtime, "root")).findings]
+                return [(it.status, it.output, str(it.reason)) for it in (await memory_of(runtime, "root")).findings]
 
         found: list[Any] = self.stage.play(read())
         return found

@@ -27,6 +27,7 @@ from asterism.engine.control.run_control import (
 )
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, StartRequest, StepContext, kind_of, row
 from asterism.engine.kernel.permissions import ALL
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.snapshot import restore_snapshot, take_snapshot
 from asterism.errors import IllegalTransition, Refused
 from tests.support.machine_harness import MachineHarness
@@ -48,7 +49,7 @@ class Carried(EffectResult, tag="carried", frozen=True, kw_only=True):
 
 
 class Carry(Effect, tag="carry", frozen=True, kw_only=True):
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         return Carried(effect_id=effect_id)
 
 

@@ -27,6 +27,7 @@ from asterism.engine.control import (
     fails_to,
     row,
 )
+from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.form import Form, by_name, form_of
@@ -50,7 +51,7 @@ class Go(Event, tag="go", frozen=True, kw_only=True):
 
 
 class Work(Effect, tag="work", frozen=True, kw_only=True):
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         raise NotImplementedError
 
 

@@ -10,7 +10,19 @@ from typing import Any, ClassVar
 
 import pytest
 
-from asterism.engine.control import AskPerson, BatchEnded, Cancel, EffectResult, Event, Machine, RecoveryPolicy, StepContext, Unpause, row
+from asterism.engine.control import (
+    AskPerson,
+    BatchEnded,
+    Cancel,
+    EffectResult,
+    Event,
+    Machine,
+    RecoveryPolicy,
+    StepContext,
+    Text,
+    Unpause,
+    row,
+)
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.ports.store import InboxRow, RunRow
 from asterism.engine.runtime.run_executor import MAX_BATCH
@@ -141,17 +153,17 @@ def test_in_a_fork_of_the_first_entry_it_may_have_happened(tmp_path: Path) -> No
 
 
 class Mute(Buy, tag="mute", frozen=True, kw_only=True):
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         return None  # type: ignore[return-value]
 
 
 class Broken(Buy, tag="broken", frozen=True, kw_only=True):
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         raise LookupError("no words")
 
 
 class Mistaken(Buy, tag="mistaken", frozen=True, kw_only=True):
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+    def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         return Bought(effect_id="another")
 
 

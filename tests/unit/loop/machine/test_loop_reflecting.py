@@ -76,7 +76,7 @@ def test_endless_replanning_ends_failed_with_the_bound_named() -> None:
     loop.ends("a")
     loop.says("replan")
     assert loop.state == "FAILED"
-    assert loop.memory.reason == "the plan was made anew 3 times, and is wanted anew again (max_replans)"
+    assert loop.memory.reason == "the plan was replaced 3 times, and must be replaced again (max_replans)"
 
 
 def test_reflections_are_bounded_by_name() -> None:
