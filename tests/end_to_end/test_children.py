@@ -143,7 +143,7 @@ def test_a_question_inside_is_asked_at_the_root_and_answered_there(desk: Desk) -
     assert f"part of    {run['run']}" in inbox
     assert '{"where": "moon"}' in inbox
     shown = desk.do("show", run["run"]).stdout
-    assert f"      run {child}  waiting for a person" in shown
+    assert f"      run {child}  waiting" in shown
     assert "        measure   completed" in shown
     told = desk.do("answer", run["run"], "approve").stdout
     assert "completed: summary=2 tasks: 2 completed" in told

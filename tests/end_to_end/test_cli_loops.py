@@ -88,7 +88,7 @@ def test_a_loop_is_run_and_says_what_each_step_found(loops: Desk) -> None:
 
 def test_a_loop_that_waits_is_answered_shown_and_logged(loops: Desk) -> None:
     run = begun(loops)
-    assert say(loops, "runs").stdout.count("waiting for a person") == 1
+    assert say(loops, "runs").stdout.count("  waiting  ") == 1
     assert "tell: waits for a person" in say(loops, "why", run, "tell").stdout
     answered = say(loops, "answer", run, "approve")
     assert answered.returncode == 0, answered.stderr

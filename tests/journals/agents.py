@@ -231,6 +231,31 @@ def deadlines() -> Sequence[Record]:
     return told(it)
 
 
+def waits() -> Sequence[Record]:
+    """One task waits for a duration, one until a time that a task has found, and one too long; a fork waits again."""
+    tasks = [
+        {"task_id": "a", "device": "d"},
+        {"task_id": "pause", "wait": {"for_s": 3600.0}},
+        {"task_id": "morning", "wait": {"until": "${a.at}"}},
+        {"task_id": "late", "wait": {"until": "2100-01-01T00:00:00Z"}, "timeout_s": 60.0},
+        {"task_id": "b", "device": "d"},
+    ]
+    waiting = [{"from": source, "to": "b"} for source in ("pause", "morning")]
+    late = {"from": "late", "to": "b", "type": "COMPLETION_ONLY"}
+    it = Agent({"tasks": tasks, "dependencies": [{"from": "a", "to": "morning"}, *waiting, late]}, wall_limit_s=500.0)
+    it.ends("a", result={"at": "1970-01-01T02:00:00+01:00"})
+    it.wait_until(1060.0)
+    it.finish_cancellations()
+    it.batch(Forked(origin="o", seq=it.entries[-1].seq, idle_s=100.0))
+    it.finish_cancellations()
+    it.wait_until(3600.0)
+    it.finish_cancellations()
+    it.wait_until(4760.0)
+    it.finish_cancellations()
+    it.ends("b")
+    return told(it)
+
+
 def round_two() -> Sequence[Record]:
     """A second round of a session: its planner is told of the first one, and gives up."""
     first = Agent(stars.plan("a"))
@@ -495,6 +520,6 @@ def imported() -> Sequence[Record]:
 
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
-    deadlines, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
+    deadlines, waits, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
     notified, named_failure, guarded, finish_refused, continued, stricter_fleet, imported,
 )  # fmt: skip

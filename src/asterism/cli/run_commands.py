@@ -277,7 +277,7 @@ async def _interrupted(client: Client) -> list[RunRow]:
     if not left.active and len(left.waiting) == 1:
         return left.waiting
     if left.waiting:
-        put(f"waiting for a person: {count(len(left.waiting), 'run')}; see: asterism inbox")
+        put(f"waiting: {count(len(left.waiting), 'run')}; see: asterism inbox")
     if not (left.active or left.waiting or left.paused or left.unknown):
         put("nothing to resume")
     return left.active

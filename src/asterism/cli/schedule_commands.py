@@ -45,7 +45,12 @@ MINUTE = "%Y-%m-%d %H:%M"
 
 Name = Annotated[str, Parameter(name="NAME", help="Name of the schedule.")]
 Cron = Annotated[
-    str, Parameter(name="CRON", help="Minute, hour, day, month and weekday, as in '0 2 * * *', or @hourly, @daily, @weekly, @monthly.")
+    str,
+    Parameter(
+        name="CRON",
+        help="Minute, hour, day, month and weekday, as in '0 2 * * *', or @hourly, @daily, @weekly, @monthly; "
+        "or one time, as in 2026-12-01T08:00.",
+    ),
 ]
 
 
@@ -147,11 +152,17 @@ async def _show(database: Path | None, server: str | None, *, as_json: bool) -> 
     put_line(out, StyledLine(f"{'NAME':<{width}}  {'CRON':<{times}}  {'NEXT':<16}  LAST", "dim", fixed=True))
     for it in schedules:
         line = StyledLine(f"{it.name:<{width}}  {plain(it.cron):<{times}}  ", fixed=True)
-        line.append(f"{'paused' if it.paused else _local(it.next_at):<16}", "yellow" if it.paused else "")
+        line.append(f"{_next_words(it):<16}", "yellow" if it.paused else "")
         firing = last.get((it.tenant, it.name))
         line.append(f"  {_outcome(firing)}{firing.outcome and f': {firing.outcome}'}" if firing else "  not yet", "dim")
         put_line(out, line)
     return FINISHED
+
+
+def _next_words(schedule: Schedule) -> str:
+    if not schedule.paused:
+        return _local(schedule.next_at)
+    return "paused" if next_after(schedule.cron, schedule.zone, SystemClock().now()) else "over"
 
 
 def upcoming(

@@ -25,7 +25,7 @@ _WORDS: dict[WorkKind, str] = {
     "driven": "driven",
     "due": "due",
     "stuck": "stuck",
-    "waiting": "waiting for a person",
+    "waiting": "waiting",
     "paused": "paused",
     "later": "due later",
     "idle": "driven by nobody",

@@ -149,6 +149,7 @@ PHRASES: Mapping[str, Wording] = {
     "secret_among": "{text}: a text with a secret cannot have other references; give it an input of its own",
     "secret_below": "it starts a run of its own; write ${{secret.…}} in the task there that uses it",
     "secret_items": "the items of for_each are journaled; give ${{secret.…}} as an input",
+    "secret_of_wait": "what a task waits for is journaled; a wait has no ${{secret.…}}",
     "secret_name": "{reference}: write ${{secret.NAME}}, in letters, digits and _",
     "skill_needs": "{skill} needs it; give it as an input, or run a task before it whose result has that field",
     "skill_takes": "{skill} takes {names:or nothing}",
@@ -207,6 +208,8 @@ PHRASES: Mapping[str, Wording] = {
     "unanswered_by_deadline": "nobody answered in time (within {limit_s:g} s of the start of the run)",
     "unbegun_at_import": "it had not begun when the run was imported",
     "under_way_at_fork": "it was under way when {origin} was forked",
+    "waited_past_deadline": "it still waited {limit_s:g} s after the start of the run",
+    "waited_too_long": "it waited longer than {limit_s:g} s",
     "value_is": "{name} is {value}",
     "was_removed": "{task} was removed",
     # limits and ends of a run

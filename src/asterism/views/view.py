@@ -24,9 +24,11 @@ from asterism.engine.control.run_control import (
     TransitionFailed,
     Unpause,
 )
+from asterism.engine.control.waits import WaitFor
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, kind_of
 from asterism.engine.kernel.run import Run
+from asterism.engine.kernel.times import in_utc
 from asterism.views.delta import Delta, LogLine, Rows, brief
 from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain, plain_words
 
@@ -209,7 +211,7 @@ class BaseView:
 
     def repeats(self, effect_id: str, effect: Effect) -> bool:  # noqa: ARG002 - for machines whose effects may go on without a driver
         """Return True if a resumed run performs an open effect again; False if it may be under way elsewhere."""
-        return not isinstance(effect, AskPerson | StartChild)
+        return not isinstance(effect, AskPerson | WaitFor | StartChild)
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -247,6 +249,8 @@ class BaseView:
         match effect:
             case AskPerson(prompt=prompt):
                 yield LogLine(f"waits for a person: {plain(prompt)}", part)
+            case WaitFor(until=until):
+                yield LogLine(f"waits until {in_utc(until)}", part)
             case StartChild(title=title):
                 yield LogLine(f"started as run {plain(child_run_id(effect_id))}" + (f": {plain(title)}" if title else ""), part)
             case _:

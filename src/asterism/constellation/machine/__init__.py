@@ -10,6 +10,6 @@
   ``answers`` and ``device_question``: questions to people about them, their answers, and those of
   devices; ``stopping``: cancelling attempts; ``items``: the items of a task with ``for_each``;
   ``retry``: failed tasks again; ``child_runs``: attempts that child runs make; ``run_end``: the end
-  of a run.
+  of a run; ``waits``: tasks that wait for a time.
 - ``task_lifecycle``: the table of a task; ``task_coupling``: what its new status does to others.
 """

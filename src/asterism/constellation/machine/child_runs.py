@@ -30,7 +30,7 @@ def child_for(memory: ConstellationMemory, task: TaskStar, attempt: Dispatch, co
     have left.
     """
     profile, title = memory.fleet.get(attempt.device_id), task.name or task.task_id
-    left_s = [memory.started_at + memory.options.wall_limit_s - context.at]
+    left_s = [memory.wall_end(context.at) - context.at]
     left_s += [attempt.timeout_s] if attempt.timeout_s is not None else []
     left_s += [attempt.deadline - context.at] if attempt.deadline is not None else []
     if attempt.plan is None and profile is not None and profile.child is not None:

@@ -11,6 +11,7 @@ from asterism.constellation.machine.questions import await_answer, may_have_happ
 from asterism.constellation.machine.stopping import drop_effect
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Retried
+from asterism.constellation.machine.waits import wait_again
 from asterism.constellation.model.task import TaskError, TaskStatus
 from asterism.engine.control.common_rows import cancel_effect, is_child
 from asterism.engine.control.inquiries import ask_again
@@ -73,6 +74,7 @@ def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: For
     The copied effects are cancelled: their ids are not those of the original's effects, so no
     performer knows them.
     """
+    wait_again(memory, schedule, context)
     open_there = tuple(memory.questions.items())
     for effect, attempt in tuple(memory.attempts.items()):
         never_began = memory.never_began(effect)

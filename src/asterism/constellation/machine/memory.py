@@ -19,6 +19,7 @@ from asterism.constellation.model.fan_out import items_words
 from asterism.constellation.model.task import Role, TaskStar, TaskStatus
 from asterism.engine.control.run_control import Answered, RunMemory
 from asterism.engine.control.usage import Usage
+from asterism.engine.control.waits import WaitFor
 from asterism.engine.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
 from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.profile import Fleet, skill_of
@@ -165,6 +166,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         queued: ids of the attempts that no device has begun.
         busy: number of begun attempts, by device.
         questions: attempts that wait for the answer of a person, by the id of the question.
+        waits: open waits of tasks, by the id of the effect.
         looks: questions of devices whose attempts may go on without an answer, by id: the time of the next
             look at the attempt, and the seconds before it. One that is under way is not there.
         handles: handles that devices have reported, by the key of the attempt, until it ends.
@@ -198,6 +200,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     queued: dict[str, None] = {}
     busy: dict[str, int] = {}
     questions: dict[str, Dispatch] = {}
+    waits: dict[str, WaitFor] = {}
     looks: dict[str, tuple[float, float]] = {}
     handles: dict[str, str] = {}
     recovered: dict[str, None] = {}
@@ -235,7 +238,15 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
 
     def wake_at(self) -> float | None:
         """Return the time of the next timer, in seconds since the epoch; None without one."""
-        return self._timers[0] if self._timers and not self.code else None
+        if self.code:
+            return None
+        ends = not self.waiting_since and self.started_at and not self.concluding
+        timers = [*self._timers[:1], *([self.wall_end(self.started_at)] if ends else [])]
+        return min(timers, default=None)
+
+    def wall_end(self, at: float) -> float:
+        """Return when the time of the run is over, as far as is known at ``at``: time in which it only waits does not count."""
+        return self.started_at + self.options.wall_limit_s + self.waited_until(at)
 
     def wake_up_at(self, at: float) -> None:
         """Schedule a `BatchEnded` event at ``at``, in seconds since the epoch."""

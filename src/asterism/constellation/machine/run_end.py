@@ -97,7 +97,8 @@ def note_late_handlers(memory: ConstellationMemory, constellation: TaskConstella
 def _performs_again(task: TaskStar, failed: TaskStar) -> bool:
     if task.constellation is not None or failed.constellation is not None:
         return False
-    return task.resolved_skill == failed.resolved_skill and (bool(task.resolved_skill) or task.device == failed.device)
+    same = task.resolved_skill == failed.resolved_skill and task.wait == failed.wait
+    return same and (bool(task.resolved_skill) or task.device == failed.device)
 
 
 def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState, context: StepContext) -> Phrase | None:
@@ -185,8 +186,8 @@ def run_handlers(
 
 
 def _set_clock(memory: ConstellationMemory, concluding: Concluding, context: StepContext) -> bool:
-    """Stop the clock of the handlers while one of them waits for a person; return True if anything changed."""
-    is_asking = bool(memory.questions or memory.blocked_children)
+    """Stop the clock of the handlers while one of them waits for a person or a time; return True if anything changed."""
+    is_asking = bool(memory.questions or memory.blocked_children or memory.waits)
     if is_asking == bool(concluding.asking_since):
         return False
     if is_asking:

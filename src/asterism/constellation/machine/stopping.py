@@ -40,6 +40,7 @@ def drop_effect(memory: ConstellationMemory, effect_id: str, context: StepContex
     memory.remove_attempt(effect_id)
     memory.inquiries.pop(effect_id, None)
     memory.questions.pop(effect_id, None)
+    memory.waits.pop(effect_id, None)
 
 
 def may_run_elsewhere(memory: ConstellationMemory, effect_id: str, attempt: Dispatch) -> bool:

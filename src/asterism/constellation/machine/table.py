@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from asterism.constellation.machine.child_runs import as_task_end
@@ -84,6 +85,7 @@ from asterism.engine.control.run_control import (
     Unpause,
     no_longer_open,
 )
+from asterism.engine.control.waits import WaitEnded, WaitFor
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Machine, StepContext, row
 from asterism.engine.kernel.permissions import Permission
@@ -116,7 +118,6 @@ def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, conte
     memory.request, memory.previous_rounds = event.request, event.previous_rounds
     memory.working_directory, memory.fleet_file = event.working_directory, event.fleet_file
     context.touch("device", *memory.fleet)
-    memory.wake_up_at(context.at + event.options.wall_limit_s)
     return state
 
 
@@ -290,6 +291,10 @@ def _unpaused(memory: ConstellationMemory, event: Unpause, context: StepContext)
     memory.paused, memory.limit = False, ""
 
 
+def _wait_ended(memory: ConstellationMemory, event: WaitEnded, context: StepContext) -> StrEnum:
+    return context.state  # whatever ended it has settled its task
+
+
 def _schedule(memory: ConstellationMemory) -> TaskSchedule:
     if memory.schedule is None:
         raise RuntimeError("CONTINUE without a constellation")
@@ -298,10 +303,9 @@ def _schedule(memory: ConstellationMemory) -> TaskSchedule:
 
 def _out_of_time(memory: ConstellationMemory, context: StepContext) -> Status | None:
     """End a run past its wall limit; return None within it."""
-    limit_s = memory.options.wall_limit_s
-    if not memory.started_at or context.at < memory.started_at + limit_s:
+    if not memory.started_at or context.at < memory.wall_end(context.at):
         return None
-    return give_up(memory, "wall_limit", phrase("run_too_long", limit_s=limit_s), context)
+    return give_up(memory, "wall_limit", phrase("run_too_long", limit_s=memory.options.wall_limit_s), context)
 
 
 CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
@@ -330,7 +334,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         FINISH: {BatchEnded: row(_stay, FINISH)},
         FAIL: {BatchEnded: row(_stay, FAIL)},
     },
-    effects=(AskPlanner, Dispatch, LookAtAttempt, StopAttempt),
+    effects=(AskPlanner, Dispatch, LookAtAttempt, StopAttempt, WaitFor),
     memory=ConstellationMemory,
     requests=REQUESTS,
     control=RunControl(
@@ -347,6 +351,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         AttemptAttached: row(note_handle),
         AttemptStopped: row(note_stopped),
         AttemptLooked: row(note_looked),
+        WaitEnded: row(_wait_ended),
     },
     while_live={
         RaiseLimits: row(raise_limits),

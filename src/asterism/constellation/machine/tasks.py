@@ -34,12 +34,13 @@ from asterism.constellation.machine.questions import (
 from asterism.constellation.machine.stopping import DETACHED_BY, cancel_attempt, may_run_elsewhere, stop_attempt
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Completed, Failed, Released, Retried, Skipped, Started, Stopped
+from asterism.constellation.machine.waits import begin_wait, end_waits
 from asterism.constellation.model.condition import InputCondition
 from asterism.constellation.model.documents import HANDLERS
 from asterism.constellation.model.nesting import nested_plan
 from asterism.constellation.model.parameters import values_of
 from asterism.constellation.model.references import INDEX, ITEM, PARAMS, RUN, MissingReference
-from asterism.constellation.model.resolution import arguments_of, fallback_devices, names_errors, predecessor_results
+from asterism.constellation.model.resolution import arguments_of, fallback_devices, names_errors, predecessor_results, wait_of
 from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus, task_error, text_of
 from asterism.engine.control.guarding import start_child
 from asterism.engine.control.inquiries import INTERRUPTION, is_expired
@@ -48,6 +49,7 @@ from asterism.engine.kernel.data import round_trip
 from asterism.engine.kernel.guards import Permit
 from asterism.engine.kernel.machine import Event, RecoveryPolicy, StepContext
 from asterism.engine.kernel.phrase import Text, phrase
+from asterism.engine.kernel.times import time_of
 from asterism.errors import InvalidInput
 
 MAX_LOSSES = 10
@@ -102,7 +104,7 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
             return _fail_if_removed(memory, schedule, task, context)
         task.device = fallback
     try:
-        arguments = _arguments(memory, task, context)
+        arguments, until = _arguments(memory, task, context), _until(memory, task, context)
         if task.device in memory.changed_devices and (changed := why_changed(memory.fleet[task.device], task, arguments)):
             settle_task(memory, schedule, task, Failed(error=TaskError(code="bad_arguments", why=changed)), context)
             return True
@@ -118,7 +120,11 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         if not met:
             settle_task(memory, schedule, task, Skipped(error=task_error("unsatisfied", why)), context)
             return True
-    _begin(memory, schedule, task, _attempt(memory, task, arguments), context)
+    if task.wait is not None:
+        begin_wait(memory, schedule, task, until, context)
+        _note_moved(memory, task, context)
+    else:
+        _begin(memory, schedule, task, _attempt(memory, task, arguments), context)
     return True
 
 
@@ -170,6 +176,16 @@ def _arguments(memory: ConstellationMemory, task: TaskStar, context: StepContext
         values_of(params, {name: arguments[name] for name in params if name in arguments})
     # An error has its words from this version; another one may have others
     return context.side_effect(f"arguments of {task.task_id}", lambda: arguments) if names_errors(task) else arguments
+
+
+def _until(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> float:
+    """Return the time until which a task waits; 0 for a task that does not. Raises as ``_arguments`` does."""
+    if task.wait is None:
+        return 0.0
+    if task.wait.for_s is not None:
+        return context.at + task.wait.for_s
+    given = wait_of(task, memory.constellation, memory.inputs, scopes=_scopes(memory, task, context))
+    return max(context.at, time_of(given, f"{task.task_id}.wait.until"))
 
 
 def _scopes(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> dict[str, Any]:
@@ -373,7 +389,7 @@ def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, cont
 
 
 def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> None:
-    """Close questions that have expired, and end unstarted tasks whose deadline has passed.
+    """Close questions that have expired, end waits that are over, and end unstarted tasks whose deadline has passed.
 
     A running attempt is ended at its deadline by the dispatcher of its device.
     """
@@ -389,6 +405,8 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
             why = phrase("unanswered_by_deadline" if late else "unanswered", limit_s=limit_s or 0.0)
             error = TaskError(code="deadline" if late else "rejected", why=why)
             settle_task(memory, schedule, task, Failed(error=error), context)
+    for task, ended in end_waits(memory, schedule, context):
+        settle_task(memory, schedule, task, ended, context)
     for task in schedule.constellation.in_order_with_items():
         if task.deadline_s is not None and task.editable and memory.started_at + task.deadline_s <= context.at:
             error = TaskError(code="deadline", why=phrase("not_started", limit_s=task.deadline_s))

@@ -1,6 +1,6 @@
 """The constellation: a live DAG of tasks, its edits, and its checks against a fleet. Pure.
 
-- ``task``, ``fan_out``, ``line``, ``constellation``: the model; ``graph`` and ``analysis``: its
+- ``task``, ``wait``, ``fan_out``, ``line``, ``constellation``: the model; ``graph`` and ``analysis``: its
   shape; ``specs``: a new task or dependency from its specification.
 - ``condition`` and ``references``: expressions over results; ``condition_names``: a check of names.
 - ``documents``, ``parameters`` and ``environment``: plans as people and models write them;

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import msgspec
 
 from asterism.constellation.model.documents import LineSpec, parse_plan
-from asterism.constellation.model.fan_out import with_items
 from asterism.constellation.model.graph import find_cycle, find_path, reached
 from asterism.constellation.model.line import Evaluation, TaskStarLine, named_by
 from asterism.constellation.model.references import INDEX, INPUTS, ITEM, PARAMS, RUN, SECRET, references
@@ -197,9 +196,8 @@ class TaskConstellation:
         """Update the task ids that the task's inputs refer to; for an item, those of its task hold."""
         if self.tasks[task_id].item_of:
             return
-        values = with_items(self.tasks[task_id].inputs, self.tasks[task_id].for_each)
         self.referring.pop(task_id, None)
-        if referred := frozenset(source for source, _ in references(values) if source != INPUTS):
+        if referred := frozenset(source for source, _ in references(self.tasks[task_id].referring_values) if source != INPUTS):
             self.referring[task_id] = referred
 
     def awaiting(self, task_id: str) -> tuple[str, ...]:

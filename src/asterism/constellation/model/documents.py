@@ -19,6 +19,7 @@ from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import Param, parse_params
 from asterism.constellation.model.references import INPUTS
 from asterism.constellation.model.task import ErrorCode, Join, RetryPolicy, Role, TaskSpec
+from asterism.constellation.model.wait import Wait, check_wait
 from asterism.engine.kernel.data import check_encodable, check_json, round_trip
 from asterism.errors import InvalidInput
 
@@ -107,6 +108,8 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
     if spec.for_each is not None:
         check_json(spec.for_each.items, f"{where}.for_each.items")
         check_for_each(spec.for_each, f"{where}.for_each")
+    if spec.wait is not None:
+        check_wait(spec.wait, given, where)
     if spec.env or spec.folder:
         check_process(spec.env, spec.folder, f"{where}.")
     return spec
@@ -267,7 +270,7 @@ _CHOICES: Mapping[str, Iterable[str]] = {
 def _allowed(message: str, place: str, kind: type) -> str:
     """Return the allowed values at a place, for an error."""
     if "unknown field" in message:
-        parts: dict[str, type] = {".retry": RetryPolicy, ".for_each": ForEach}
+        parts: dict[str, type] = {".retry": RetryPolicy, ".for_each": ForEach, ".wait": Wait}
         within: Any = next((it for name, it in parts.items() if place.startswith(name)), kind)
         return f"; its fields are {', '.join(field.encode_name for field in msgspec.structs.fields(within))}"
     if "enum value" in message:

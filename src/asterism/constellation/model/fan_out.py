@@ -83,11 +83,6 @@ def items_words(items: ItemCounts) -> str:
     return ", ".join(parts)
 
 
-def with_items(inputs: dict[str, Any], each: ForEach | None) -> Any:
-    """Return the values of a task that may have references: its inputs, and the items of a fan-out."""
-    return [inputs, each.items] if each else inputs
-
-
 def as_for_each(value: Any) -> Any:
     """Return ``for_each`` as an object; a list or a reference alone is its items."""
     return {"items": value} if isinstance(value, str | list | tuple) else value

@@ -14,7 +14,7 @@ from typing import Any
 from asterism.constellation.model.condition import Condition, InputCondition
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import EditRefused
-from asterism.constellation.model.fan_out import item_id, with_items
+from asterism.constellation.model.fan_out import item_id
 from asterism.constellation.model.line import TaskStarLine, admits_failure
 from asterism.constellation.model.references import (
     ERROR,
@@ -64,6 +64,8 @@ def skill_for(task: TaskStar | TaskSpec, fleet: Fleet, match: Callable[[str, Age
     if task.constellation is not None:
         if task.device or task.skill:
             raise EditRefused("bad_content", task.task_id, phrase("nested_has_device"))
+        return ""
+    if task.wait is not None:
         return ""
     profile = fleet.get(task.device)
     if profile is None:
@@ -121,7 +123,7 @@ def check_task(
     if task.when:
         _check_when(task, skill, params if conditions_use_params else ())
     check_secrets(task, constellation, fleet)
-    for source, path in references(with_items(task.inputs, task.for_each)):
+    for source, path in references(task.referring_values):
         if source == INPUTS:
             if not path or path[0] not in inputs:
                 why = phrase("not_an_input", reference=written_as(source, path), inputs=list(inputs))
@@ -288,9 +290,17 @@ def items_of(
     return resolve(items, _values(task, constellation, inputs, scopes, extended=True), lenient=task.role != "task")
 
 
+def wait_of(
+    task: TaskStar, constellation: TaskConstellation, inputs: Mapping[str, Any] | None = None, *, scopes: Mapping[str, Any] = NOTHING
+) -> Any:
+    """Return the time until which a task waits, as written or as its reference names it; arguments and errors as for ``arguments_of``."""
+    until = task.wait.until if task.wait else ""
+    return resolve(until, _values(task, constellation, inputs, scopes, extended=True), lenient=task.role != "task")
+
+
 def names_errors(task: TaskStar) -> bool:
     """Return True if a task refers to the error of a task, of an item or of the run, which it gets in words."""
-    named = references(with_items(task.inputs, task.for_each))
+    named = references(task.referring_values)
     return any(source == RUN or (path and path[0] in (ERROR, FAILED)) for source, path in named)
 
 

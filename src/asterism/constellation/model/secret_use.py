@@ -34,6 +34,8 @@ def check_secrets(task: TaskStar, constellation: TaskConstellation, fleet: Fleet
             raise EditRefused("bad_reference", task.task_id, phrase("secret_among", text=f"{text!r:.80}"))
     if task.for_each and any(source == SECRET for source, _ in references(task.for_each.items)):
         raise EditRefused("bad_reference", task.task_id, phrase("secret_items"))
+    if task.wait and any(source == SECRET for source, _ in references(task.referring_values)):
+        raise EditRefused("bad_reference", task.task_id, phrase("secret_of_wait"))
     profile = fleet.get(task.device)
     if used and (task.constellation is not None or (profile is not None and profile.child is not None)):
         raise EditRefused("bad_reference", task.task_id, phrase("secret_below"))

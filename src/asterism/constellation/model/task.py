@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from asterism.constellation.model.fan_out import ForEach, ItemCounts
+from asterism.constellation.model.wait import Wait
 from asterism.engine.kernel.phrase import Phrase, Text
 
 
@@ -151,6 +152,16 @@ class TaskFields(msgspec.Struct, kw_only=True, omit_defaults=True):
         default_factory=dict
     )
     folder: Annotated[str, msgspec.Meta(description="Its working folder, relative to that of its device.")] = ""
+    wait: Annotated[
+        Wait | None, msgspec.Meta(description="What it waits for, in place of device and skill; timeout_s bounds the wait.")
+    ] = None
+
+    @property
+    def referring_values(self) -> Any:
+        """Return the values that may have references: its inputs, the items of a fan-out, and the time of a wait."""
+        items = [self.for_each.items] if self.for_each else []
+        until = [self.wait.until] if self.wait else []
+        return [self.inputs, *items, *until] if items or until else self.inputs
 
 
 class TaskSpec(TaskFields, frozen=True, forbid_unknown_fields=True):  # type: ignore[misc] # msgspec allows it

@@ -179,6 +179,8 @@ def task_view(constellation: TaskConstellation, task: TaskStar) -> dict[str, Any
     shown |= {"tips": cut(" ".join(task.tips), MAX_OTHER_RESULT), "requires_approval": task.requires_approval or ""}
     if task.constellation is not None:
         shown["constellation"] = f"a plan of its own, {len(task.constellation['tasks'])} tasks"
+    if task.wait is not None:
+        shown["wait"] = msgspec.to_builtins(task.wait)
     if task.for_each is not None:
         each = msgspec.to_builtins(task.for_each)
         shown |= {"for_each": cut_value(each, MAX_OTHER_RESULT), "items": items_words(task.items) if task.items else ""}

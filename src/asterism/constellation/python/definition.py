@@ -13,13 +13,14 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
 from asterism.constellation.model.documents import LineSpec, PlanDocument, as_file, parse_line, parse_plan, parse_task
-from asterism.constellation.model.fan_out import FailedItems, with_items
+from asterism.constellation.model.fan_out import FailedItems
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import parse_params
 from asterism.constellation.model.references import INPUTS, ITEM, RESERVED, references
@@ -227,6 +228,34 @@ class Constellation:
         self._depend(task.task_id, self._known(after), self._known(even_if_failed), condition)
         return task
 
+    def wait(
+        self,
+        task_id: str,
+        /,
+        *,
+        for_s: float | None = None,
+        until: str | datetime | Reference = "",
+        after: Tasks = (),
+        timeout_s: float | None = None,
+    ) -> Task:
+        """Add a task that waits. While a run only waits, no process drives it, and its time limit stands still.
+
+        Args:
+            task_id: its id.
+            for_s: seconds to wait.
+            until: time to wait until: with its offset, or what a task has returned.
+            after: tasks that must complete first.
+            timeout_s: limit of the wait, in seconds; after it the task fails.
+
+        Raises:
+            InvalidInput: not exactly one of ``for_s`` and ``until`` is given, or an argument is invalid.
+        """
+        time = until.isoformat() if isinstance(until, datetime) else self._written(until, task_id)
+        what = {"for_s": for_s, "until": time}
+        self._add_spec(parse_task({"task_id": task_id, "wait": what, "timeout_s": timeout_s}, f"task {task_id}"))
+        self._depend(task_id, self._known(after))
+        return Task(self, task_id)
+
     def on_failure(
         self,
         what: Callable[..., Any] | Constellation | str,
@@ -351,8 +380,6 @@ class Constellation:
             raise InvalidInput(f"constellation {self.name!r} cannot be a task of itself")
         called = _described(what, device)
         task_id = fields["task_id"] or self._free_id(called["name"])
-        if task_id in self._tasks:
-            raise InvalidInput(f"task {task_id}: another task of constellation {self.name!r} has this id")
         if not isinstance(what, str | Constellation):
             check_names(task_id, what, given, _OPTIONS, [name for name, value in fields.items() if value])
             self._keep(called["skill"], what)
@@ -360,8 +387,13 @@ class Constellation:
         whole = {**called, **fields, "task_id": task_id, "inputs": values, "for_each": self._for_each(given, task_id)}
         spec = parse_task(whole, f"task {task_id}")
         is_named = spec.skill and spec.name == task_id
-        self._tasks[task_id] = msgspec.structs.replace(spec, name="") if is_named else spec
+        self._add_spec(msgspec.structs.replace(spec, name="") if is_named else spec)
         return Task(self, task_id)
+
+    def _add_spec(self, spec: TaskSpec) -> None:
+        if spec.task_id in self._tasks:
+            raise InvalidInput(f"task {spec.task_id}: another task of constellation {self.name!r} has this id")
+        self._tasks[spec.task_id] = spec
 
     def _for_each(self, given: Mapping[str, Any], task_id: str) -> dict[str, Any] | None:
         found = [
@@ -423,8 +455,7 @@ class Constellation:
     def _depend(self, task_id: str, after: list[str], even_if_failed: Sequence[str] = (), condition: Mapping[Task, str] = {}) -> None:
         conditions = {task.task_id: text for task, text in condition.items()}
         role = self._tasks[task_id].role
-        values = with_items(self._tasks[task_id].inputs, self._tasks[task_id].for_each)
-        named = [source for source, _ in references(values) if source in self._tasks]
+        named = [source for source, _ in references(self._tasks[task_id].referring_values) if source in self._tasks]
         used = [source for source in named if self._tasks[source].role == role]  # a handler refers to other tasks without waiting
         for source in dict.fromkeys((*used, *after, *even_if_failed, *conditions)):
             line = {"from": source, "to": task_id}

@@ -52,7 +52,7 @@ def check_without_fleet(goal: Goal) -> None:
     """
     if goal.plan is None:
         return
-    devices = {spec.device for spec in _tasks_of(goal.plan) if spec.constellation is None}
+    devices = {spec.device for spec in _tasks_of(goal.plan) if spec.constellation is None and spec.wait is None}
     if all(devices):
         _check_on(goal, goal.plan, devices - {HERE})
 

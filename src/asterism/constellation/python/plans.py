@@ -37,9 +37,9 @@ def plan_of(constellation: TaskConstellation, name: str, params: Mapping[str, Pa
 
 
 def devices_of(plan: PlanDocument) -> Iterator[str]:
-    """Yield the device of every task of a plan, and of the plans in it."""
+    """Yield the device of every task of a plan, and of the plans in it; a task that waits has none."""
     for spec in plan.tasks:
-        if spec.constellation is None:
-            yield spec.device
-        else:
+        if spec.constellation is not None:
             yield from devices_of(msgspec.convert(spec.constellation, PlanDocument))
+        elif spec.wait is None:
+            yield spec.device

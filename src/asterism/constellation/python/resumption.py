@@ -120,7 +120,7 @@ async def devices_left(client: Client, root: RunRow) -> Collection[str] | None:
     memory = run.memory
     if root.status != "ended" and _stops_elsewhere(run):
         return None
-    left = [task for task in memory.constellation.tasks.values() if not task.settled]
+    left = [task for task in memory.constellation.tasks.values() if not task.settled and task.wait is None]
     profiles = [memory.fleet.get(task.device) for task in left if task.device != HERE]
     is_known = all(profile is not None and profile.kind not in ("agent", "flow") for profile in profiles)
     if not left or not is_known or any(task.constellation is not None for task in left) or model_of(await client.first_event(root)):
@@ -198,6 +198,8 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
         if task.constellation is not None:
             nested = TaskConstellation.from_dict(task.constellation)
             yield from _check_tasks(row, () if task.settled else nested.tasks.values(), devices)
+            continue
+        if task.wait is not None:
             continue
         device = devices.get(task.device)
         if task.device == HERE:

@@ -211,7 +211,7 @@ def mermaid_flowchart(constellation: TaskConstellation) -> str:
         status = "" if task.editable else f"<br/>{task.status}"
         status += "".join(f"<br/>{_escaped(words)}" for words in start_words(task))
         skill = task.resolved_skill or task.skill or task.name
-        where = f"on {task.device}" if task.constellation is None else place_of(task)
+        where = f"on {task.device}" if task.device else place_of(task)
         lines.append(f'    {names[task.task_id]}["{_escaped(task.task_id)}<br/>{_escaped(skill)}<br/>{_escaped(where)}{status}"]')
     for line in constellation.lines.values():
         words = condition_words(line, named=False)

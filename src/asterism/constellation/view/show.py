@@ -15,7 +15,7 @@ from asterism.constellation.view.metrics import measure
 from asterism.constellation.view.plan_history import PlanDecision, change_words, decision_words, usage_words
 from asterism.constellation.view.proposals import proposal_lines, subject_of
 from asterism.constellation.view.task_details import metric_lines, task_lines
-from asterism.constellation.view.words import task_items_words
+from asterism.constellation.view.words import place_of, task_items_words
 from asterism.engine.control.run_control import AskPerson
 from asterism.engine.ports.store import InquiryRow, RunRow
 from asterism.views.text.history import MAX_LISTED, HistoryLine, PartEvent, PartLines
@@ -198,6 +198,8 @@ def _queue_or_items(history: ConstellationHistory, task: TaskStar) -> str:
         return f"waits until fewer items of {plain(task.item_of)} are under way"
     if task.items is not None and task.status is TaskStatus.RUNNING:
         return f"waits for its items: {task_items_words(task)}"
+    if task.wait is not None and task.status is TaskStatus.RUNNING:
+        return place_of(task).strip("()")
     if task.task_id in history.queued_since():
         return f"queued: {plain(task.device)} performs other attempts"
     return ""

@@ -116,5 +116,7 @@ def status_word(task: TaskStar, queued: Container[str]) -> tuple[str, str]:
     """Return the status of a task or an item in words, and its style."""
     if task.inquiry_id:
         return "waits for a person", "yellow"
+    if task.wait and task.status is TaskStatus.RUNNING and not task.items:
+        return "waits", "yellow"
     word = "queued" if task.task_id in queued else str(task.status).lower()
     return word, "green" if task.status is TaskStatus.COMPLETED else "yellow"

@@ -178,6 +178,8 @@ def _state(task: TaskStar, sign: LastSign | None, times: TaskTimes, now: float) 
     match task.status:
         case TaskStatus.RUNNING if task.inquiry_id:
             text.append(f"waits for a person  {duration(now - task.started_at)}", _PERSON[1])
+        case TaskStatus.RUNNING if task.wait:
+            text.append(f"waits  {duration(now - task.started_at)}", "cyan")
         case TaskStatus.RUNNING if task.task_id in times.queued_since:
             text.append(f"queued  {duration(max(0.0, now - times.queued_since[task.task_id]))}  {tries}", "dim")
             text.append(plain(sign.message) if sign else "", "dim")

@@ -54,6 +54,7 @@ from asterism.engine.control.run_control import (
     CancelEffect,
     OwnershipAcquired,
 )
+from asterism.engine.control.waits import WaitFor
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult, kind_of
 from asterism.engine.kernel.phrase import Text, words_of
@@ -177,6 +178,7 @@ class ConstellationRunView(BaseView):
             "attempts": task.attempts,
             "effect": task.effect_id or None,
             "ask": task.inquiry_id or None,
+            "waits": task.effect_id in self.memory.waits,
             "child": child_run_id(child) if child else None,
             "result": brief(task.result),
             "error": {"code": task.error.code, "message": brief(task.error.words)} if task.error else None,
@@ -259,6 +261,8 @@ class ConstellationRunView(BaseView):
                 return attempt.task_id
             case AskPerson(subject=subject):
                 return str(subject.get("task_id", ""))
+            case WaitFor(about=task_id):
+                return task_id
             case _:
                 return ""
 

@@ -142,6 +142,7 @@ def define_machine(
         common={**_everywhere(control), **(common or {})},
         while_live={**_while_live(control), **(while_live or {})},
         settled=_count,
+        advanced=RunMemory.note_waiting,
         check_end=_check_end,
         requests={**CHILD_REQUESTS, **(requests or {})},
         starts=starts,
@@ -160,6 +161,8 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
             context.schedule(CancelEffect(effect_id=effect))
             context.abandon(effect)
         memory.blocked_children.clear()
+        if memory.waiting_since:
+            memory.waiting_since += event.idle_s
         if event.guards is not None:
             memory.guards = msgspec.structs.replace(memory.guards, devices=event.guards)
         control.forked(memory, event, context)

@@ -282,6 +282,8 @@ class RunMemory(msgspec.Struct, kw_only=True):
             paused.
         code, why: code and reason of the end; empty while the run has not ended. ``reason`` is that in words.
         guards: its guards as they stand.
+        waiting_since: since when the run only waits, in seconds since the epoch; 0 while it does not.
+        waited_s: seconds in which it only waited before.
         edited: if somebody has edited its plan or arguments, here or in a child run of it.
     """
 
@@ -291,6 +293,8 @@ class RunMemory(msgspec.Struct, kw_only=True):
     code: str = ""
     why: Text = ""
     guards: Guards = Guards()
+    waiting_since: float = 0.0
+    waited_s: float = 0.0
     edited: EditedBy = ""
 
     @property
@@ -301,6 +305,22 @@ class RunMemory(msgspec.Struct, kw_only=True):
     @reason.setter
     def reason(self, text: Text) -> None:
         self.why = text
+
+    def only_waits(self, outstanding: Mapping[str, Effect]) -> bool:
+        """Return True if nothing is under way or about to be: the run waits for people, a time, or a child run that does."""
+        busy = any(effect.performed_outside and effect_id not in self.blocked_children for effect_id, effect in outstanding.items())
+        return bool(outstanding) and not busy and not self.has_pending_work()
+
+    def note_waiting(self, outstanding: Mapping[str, Effect], at: float) -> None:
+        """Note after an entry whether the run only waits, so that this time does not count to its limit."""
+        waits = self.only_waits(outstanding)
+        if self.waiting_since and not waits:
+            self.waited_s += at - self.waiting_since
+        self.waiting_since = (self.waiting_since or at) if waits else 0.0
+
+    def waited_until(self, at: float) -> float:
+        """Return the seconds in which the run only waited until ``at``."""
+        return self.waited_s + (at - self.waiting_since if self.waiting_since else 0.0)
 
     def wake_at(self) -> float | None:
         """Return the epoch seconds at which a ``BatchEnded`` is due; None without a timer."""

@@ -293,6 +293,8 @@ class Machine(Generic[M]):
         common: rows of every state, for events that the state's own rows do not name.
         while_live: the same, for states that are not terminal.
         settled: called with memory and each effect result before its move; it must not fail.
+        advanced: called after each entry that moved the machine, with the memory, the outstanding effects and the time; it must
+            not fail.
         check_end: called with the memory when a live move ends the run; returns the problem, or "".
             A replay does not ask: a run that has ended stays readable.
         requests: for kinds of effect whose request is more than the effect itself.
@@ -320,6 +322,7 @@ class Machine(Generic[M]):
         common: Mapping[type[Event], Row] | None = None,
         while_live: Mapping[type[Event], Row] | None = None,
         settled: Callable[[M, EffectResult], None] = lambda memory, event: None,
+        advanced: Callable[[M, Mapping[str, Effect], float], None] = lambda memory, outstanding, at: None,
         check_end: Callable[[M], str] = lambda memory: "",
         requests: Mapping[type[Effect], RequestFactory] = {},
         starts: Callable[[StartRequest], Event] | None = None,
@@ -333,6 +336,7 @@ class Machine(Generic[M]):
         self.requests = requests
         self.rules = rules
         self.settled = settled
+        self.advanced = advanced
         self.check_end = check_end
         self.starts = starts
         self._terminal = frozenset(state for state, rows in table.items() if not _targets(rows) - {state}).union(ends)

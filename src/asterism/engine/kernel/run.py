@@ -199,6 +199,7 @@ class Run(Generic[M]):
             permissions=context.permissions,
         )
         self._advance(entry, settled)
+        self.machine.advanced(self.memory, self.outstanding, entry.at)
         return entry
 
     def _adopted(self, event: Event) -> int:

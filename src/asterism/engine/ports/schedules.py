@@ -24,7 +24,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: unique among the schedules of its tenant.
-        cron: five fields, or an alias such as ``@daily``.
+        cron: five fields, an alias such as ``@daily``, or one time, such as ``2026-12-01T08:00``.
         zone: name of the time zone of the fields, as "Europe/Berlin".
         what: a request in words, the path of a plan file, a constellation as ``file.py:name``, or a goal as JSON.
         params: values of the plan's parameters, as texts, by name.

@@ -25,7 +25,7 @@ WorkKind = Literal["driven", "due", "stuck", "waiting", "paused", "later", "idle
 """``driven`` by a process; ``due`` now; ``stuck``, tried again after a delay; ``waiting`` for a person; ``paused``; due ``later``;
 ``idle``: due only when something is sent to it."""
 RunStatus = Literal["active", "paused", "waiting", "ended"]
-"""``waiting``: only people can advance the run: questions are open, or a child waits or is paused."""
+"""``waiting``: nothing is under way: questions or waits are open, or a child waits or is paused."""
 
 
 class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):

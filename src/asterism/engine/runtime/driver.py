@@ -35,6 +35,8 @@ MAX_WARM_RUNS = 500
 and later read from its journal."""
 MAX_TREE = 1_000_000
 """Runs of one tree that are checked before it is driven."""
+LOOK_S = 1.0
+"""The longest time between two looks whether a run that waits is due."""
 POLL_S = 0.2
 """Seconds between two reads of the inbox, for rows from other processes."""
 
@@ -155,11 +157,11 @@ class Driver:
         self._inbox_wakeup.set()
 
     async def drive(self, run_id: str, *, park: bool = True) -> RunRow:
-        """Acquire a run and its children, and drive it as far as it goes.
+        """Acquire a run and its children, and drive it as far as it goes. While it only waits for a time, nobody owns it.
 
         Args:
             run_id: id of the run; for a child, its root is driven.
-            park: return when the run waits only for people; else return when it has ended.
+            park: return when the run waits for people; else return when it has ended.
 
         Returns:
             The row of the run that was driven: status ``ended``, or (with ``park``) ``waiting`` or
@@ -183,7 +185,20 @@ class Driver:
         while is_left:  # bounded: each round, something arrived at the moment of the release
             _, is_left = await self._own(row, park=park)
             row = await self.store.run(row.run_id)
+            is_left = is_left or await self._has_become_due(row)
         return row
+
+    async def _has_become_due(self, row: RunRow) -> bool:
+        """Wait until a run that waits for nobody is due again; return False at once for any other run."""
+        while row.status == "waiting" and row.due_at is not None and not row.owner:
+            if await self.store.inquiries(root=row.run_id):
+                return False
+            wait_s = row.due_at - self.clock.now()
+            if wait_s <= 0:
+                return True
+            await asyncio.sleep(min(wait_s, LOOK_S))
+            row = await self.store.run(row.run_id)
+        return False
 
     async def drive_acquired(self, row: RunRow, check: Callable[[RunRow], Awaitable[None]], *, grace_s: Callable[[], float]) -> None:
         """Drive a root run that this process has acquired (``Store.acquire_due``) until it parks or ends.

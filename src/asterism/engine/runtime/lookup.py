@@ -111,8 +111,8 @@ class UnownedRuns(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         active: runs that can be driven now: also those that wait for people, if an answer is in the
-            inbox or a question has expired.
-        waiting: runs that wait only for people.
+            inbox, a question has expired, or the time has come for which it waited.
+        waiting: runs that wait only for people, or for a time to come.
         paused: runs that are paused, or whose inbox has a pause.
         unknown: for each root that cannot be driven, one run of its tree whose machine this
             program lacks.
@@ -132,7 +132,8 @@ async def unowned_runs(client: Client) -> UnownedRuns:
     mine = [row for row in left if row.run_id not in unknown]
     inbox = await client.store.inbox(list(unfinished))
     expired = [asked.run_id for asked in await client.inquiries() if 0 < asked.expires_at <= client.clock.now()]
-    goes_on = {unfinished[run].root for run in (*(sent.run_id for sent in inbox), *expired) if run in unfinished}
+    due = [row.run_id for row in mine if row.due_at is not None and row.due_at <= client.clock.now()]
+    goes_on = {unfinished[run].root for run in (*(sent.run_id for sent in inbox), *expired, *due) if run in unfinished}
     last_said = {sent.run_id: sent.kind for sent in inbox if sent.kind in _PAUSES}
     paused = {row.run_id for row in mine if last_said.get(row.run_id, kind_of(Pause) if row.status == "paused" else "") == kind_of(Pause)}
     waiting = {row.run_id for row in mine if row.status == "waiting"} - goes_on - paused

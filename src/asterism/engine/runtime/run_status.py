@@ -1,4 +1,4 @@
-"""The status of a run (active, waiting for people, paused, ended), and its inquiries, as rows."""
+"""The status of a run (active, waiting, paused, ended), and its inquiries, as rows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ def status_of(run: Run[Any]) -> RunStatus:
         return "ended"
     if run.memory.paused:
         return "paused"
-    outstanding, blocked = run.outstanding, run.memory.blocked_children
-    busy = any(effect.performed_outside and effect_id not in blocked for effect_id, effect in outstanding.items())
-    return "waiting" if outstanding and not busy and not run.memory.has_pending_work() else "active"
+    return "waiting" if run.memory.only_waits(run.outstanding) else "active"
 
 
 def is_stuck(run: Run[Any]) -> bool:

@@ -86,7 +86,7 @@ class GivenSchedule(Given):
     """A schedule to add: a plan, or a request in words."""
 
     name: str = Field(min_length=1, max_length=40)
-    cron: str = Field(min_length=1, max_length=200, description="Five fields, or an alias as @daily.")
+    cron: str = Field(min_length=1, max_length=200, description="Five fields, an alias as @daily, or one time, as 2026-12-01T08:00.")
     zone: str = Field(default="UTC", max_length=100, description="As Europe/Berlin.")
     request: str | None = Field(default=None, min_length=1, max_length=20_000)
     plan: GivenObject | None = Field(default=None, description="A plan, as in a plan file.")

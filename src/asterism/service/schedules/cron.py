@@ -1,4 +1,4 @@
-"""The times of a cron expression in a time zone, by ``cronsim``, which is an extra.
+"""The times of a cron expression in a time zone, by ``cronsim``, which is an extra; or one time.
 
 Where clocks go forward, a time that does not exist is replaced by the first one after the gap.
 Where they go back, a fixed time comes once.
@@ -27,28 +27,34 @@ _ALIASES = {
     "@annually": "0 0 1 1 *",
 }
 _FIELDS = 5
-_FORM = "write five fields, minute hour day month weekday, as in '0 2 * * *', or one of " + ", ".join(_ALIASES)
+_FORM = f"write five fields, minute hour day month weekday, as in '0 2 * * *', one of {', '.join(_ALIASES)}, or a time: 2026-12-01T08:00"
 
 
-def check_cron(cron: str, zone: str) -> None:
-    """Check a cron expression and a time zone.
+def check_cron(cron: str, zone: str, at: float) -> None:
+    """Check a cron expression, or one time, and a time zone, for a schedule that is added at an epoch second.
 
     Raises:
-        InvalidInput: one of them is invalid, or no time ever matches.
+        InvalidInput: one of them is invalid, no time ever matches, or the time has passed.
         MissingExtra: ``cronsim`` is not installed.
     """
+    if (once := _once(cron, zone)) is not None and once <= at:
+        raise InvalidInput(f"the schedule's time, {cron}, has passed")
     if next_after(cron, zone, 0.0) is None:
         raise InvalidInput(f"cron expression {cron!r}: no date ever matches it")
 
 
 def next_after(cron: str, zone: str, at: float) -> float | None:
     """Return the first due time after an epoch second; None if there is none. Raises as ``check_cron``."""
+    if (once := _once(cron, zone)) is not None:
+        return once if once > at else None
     found = next(_times(cron, zone, at), None)
     return found.timestamp() if found else None
 
 
 def last_until(cron: str, zone: str, at: float) -> float | None:
     """Return the last due time at or before an epoch second; None if there is none. Raises as ``check_cron``."""
+    if (once := _once(cron, zone)) is not None:
+        return once if once <= at else None
     # Whole seconds: backwards, the time itself is left out.
     found = next(_times(cron, zone, math.floor(at) + 1.0, reverse=True), None)
     return found.timestamp() if found else None
@@ -65,8 +71,19 @@ def next_times(schedule: Schedule, count: int) -> list[float]:
 
 
 def in_words(cron: str, zone: str) -> str:
-    """Return a cron expression in English. Raises as ``check_cron``."""
+    """Return a cron expression, or one time, in English. Raises as ``check_cron``."""
+    if (once := _once(cron, zone)) is not None:
+        return f"Once, at {dt.datetime.fromtimestamp(once, tz=zone_of(zone)):%Y-%m-%d %H:%M}"
     return _times(cron, zone, 0.0).explain()
+
+
+def _once(text: str, zone: str) -> float | None:
+    """Return the time of a schedule for one time; None for a cron expression. Without an offset, it is in the zone."""
+    try:
+        at = dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=zone_of(zone))).timestamp()
 
 
 def _times(cron: str, zone: str, at: float, *, reverse: bool = False) -> CronSim:

@@ -27,7 +27,7 @@ def check_schedule(schedule: Schedule) -> None:
     """
     if not _NAME.fullmatch(schedule.name):
         raise InvalidInput(f"{schedule.name[:100]!r} cannot be the name of a schedule; use 1 to 40 of A-Z, a-z, 0-9, _ and -")
-    check_cron(schedule.cron, schedule.zone)
+    check_cron(schedule.cron, schedule.zone, schedule.created_at)
 
 
 def why_not_changed(schedule: Schedule, *, actor: str, permissions: Permissions, is_guarded: bool) -> str:

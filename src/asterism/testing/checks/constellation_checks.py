@@ -116,7 +116,8 @@ class ConstellationChecks(RunChecks[ConstellationMemory]):
     def limit_s(self) -> float | None:
         ending = self.replayed.memory.concluding
         if ending is None:
-            return self.replayed.memory.options.wall_limit_s
+            memory = self.replayed.memory
+            return memory.options.wall_limit_s + memory.waited_until(self.now())
         is_stopping = any(isinstance(effect, StopAttempt) for effect in self.replayed.outstanding.values())
         if not ending.until or ending.asking_since or self.replayed.cancelled_effects or self.replayed.abandoned or is_stopping:
             return None  # handlers wait for a person, for what was cancelled, or for what is being stopped

@@ -19,7 +19,7 @@ def status_words(row: RunRow) -> tuple[str, str]:
         return f"{'paused' if row.status == 'paused' else 'running'} in {plain(row.owner)}", "cyan"
     if row.problem:
         return "stuck", "red"
-    return {"paused": ("paused", "yellow"), "waiting": ("waiting for a person", "magenta")}.get(row.status, ("interrupted", "yellow"))
+    return {"paused": ("paused", "yellow"), "waiting": ("waiting", "magenta")}.get(row.status, ("interrupted", "yellow"))
 
 
 def stuck_words(row: RunRow, local_time: TimeFormat) -> str:

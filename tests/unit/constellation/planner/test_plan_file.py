@@ -128,7 +128,7 @@ def test_a_type_as_the_name_of_an_input_of_when_is_named(tmp_path: Path, name: s
         ('{"tasks": {"a": {"skil": "x"}}}', "; did you mean skill?"),
         ('{"task": {"a": {}}, "tasks": {}}', "; did you mean tasks?"),
         ('{"tasks": {"a": {"retry": {"max_attempt": 2}}}}', "; did you mean max_attempts?"),
-        ('{"tasks": {"a": {"xyz": "x"}}}', "env, folder"),
+        ('{"tasks": {"a": {"xyz": "x"}}}', "folder, wait"),
     ],
 )
 def test_an_unknown_field_is_told_with_what_was_meant(tmp_path: Path, name: str, text: str, hint: str) -> None:

@@ -342,6 +342,7 @@ EVERY_FIELD: dict[str, Any] = {
             "for_each": {"items": "${params.list}", "max_concurrent": 2, "failed": "omit"},
             "inputs": {"file": "${item}"},
         },
+        {"task_id": "pause", "wait": {"for_s": 60.0}},
         {
             "task_id": "inner",
             "inputs": {"day": "mon"},

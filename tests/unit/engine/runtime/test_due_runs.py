@@ -158,13 +158,29 @@ def test_an_approval_expires_although_nobody_looks() -> None:
     assert played(scenario).row("r").outcome == "failed"
 
 
-def test_a_wall_limit_ends_a_run_that_waits_for_a_person() -> None:
+def test_time_in_which_a_run_waits_for_a_person_does_not_count_to_its_wall_limit() -> None:
     async def scenario(server: Server) -> None:
         await server.submit("r", requires_approval=True, options=RunOptions(wall_limit_s=100.0))
         async with server.serving():
-            await asyncio.sleep(50)
-            assert server.row("r").status == "waiting"
-            await server.until(lambda: server.row("r").status == "ended", within_s=52)
+            await asyncio.sleep(200)
+            row = server.row("r")
+            assert (row.status, row.owner, row.due_at) == ("waiting", "", None)
+
+    played(scenario)
+
+
+def test_a_run_that_waits_for_a_time_takes_no_place_and_goes_on_in_time() -> None:
+    async def scenario(server: Server) -> None:
+        plan = parse_plan({"tasks": [{"task_id": "w", "wait": {"for_s": 100.0}}]})
+        first = ConstellationSubmitted(request="go", fleet=FLEET, plan=plan)
+        await server.client.submit(CONSTELLATION_AGENT, first, title="t", actor="me", run_id="r")
+        async with server.serving(concurrency=1):
+            await server.until(lambda: server.row("r").status == "waiting")
+            await server.submit("other")
+            await server.until(lambda: server.row("other").status == "ended", within_s=5)
+            assert server.row("r").owner == ""
+            await server.until(lambda: server.row("r").status == "ended", within_s=101)
+        assert server.row("r").outcome == "finished"
 
     played(scenario)
 

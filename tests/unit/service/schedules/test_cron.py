@@ -47,7 +47,7 @@ def test_a_time_that_clocks_show_twice_comes_once() -> None:
 
 @pytest.mark.parametrize("alias", ["@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually", " @daily "])
 def test_an_alias_is_accepted(alias: str) -> None:
-    check_cron(alias, "UTC")
+    check_cron(alias, "UTC", 0.0)
 
 
 def test_an_expression_is_said_in_words() -> None:
@@ -71,4 +71,18 @@ def test_an_expression_is_said_in_words() -> None:
 )
 def test_a_wrong_expression_or_zone_is_refused_with_the_right_form(cron: str, zone: str, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        check_cron(cron, zone)
+        check_cron(cron, zone, 0.0)
+
+
+def test_a_schedule_for_one_time_is_due_then_and_never_again() -> None:
+    at = next_after("2026-12-01T08:00", "Europe/Berlin", 0.0)
+    assert at == dt.datetime(2026, 12, 1, 7, tzinfo=dt.UTC).timestamp()
+    assert next_after("2026-12-01T08:00", "Europe/Berlin", at) is None
+    assert (last_until("2026-12-01T08:00", "Europe/Berlin", at - 1), last_until("2026-12-01T08:00", "Europe/Berlin", at)) == (None, at)
+    assert next_after("2026-12-01T08:00+00:00", "Europe/Berlin", 0.0) == at + 3600
+    assert in_words("2026-12-01T08:00", "Europe/Berlin") == "Once, at 2026-12-01 08:00"
+
+
+def test_a_schedule_for_a_time_that_has_passed_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="the schedule's time, 2026-12-01T08:00, has passed"):
+        check_cron("2026-12-01T08:00", "UTC", 2e9)

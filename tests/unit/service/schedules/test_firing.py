@@ -70,3 +70,11 @@ def test_a_pause_is_not_made_up_for() -> None:
 def test_a_name_that_cannot_be_part_of_the_ids_of_runs_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be the name of a schedule"):
         check_schedule(msgspec.structs.replace(HOURLY, name=name))
+
+
+def test_a_schedule_for_one_time_starts_one_run_and_is_over() -> None:
+    once = msgspec.structs.replace(HOURLY, cron="2026-11-23T02:00")
+    after, (firing,) = fired(once, once.next_at + 0.3)
+    assert (firing.status, after.paused) == ("due", True)
+    with pytest.raises(InvalidInput, match="no date matches '2026-11-23T02:00' any more"):
+        resumed(after, once.next_at + 1.0)
