@@ -17,7 +17,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from asterism.console.assets import assets
 from asterism.constellation.model.documents import LineSpec, PlanDocument
 from asterism.constellation.model.line import DependencyType
-from asterism.constellation.model.task import RetryPolicy, TaskError
+from asterism.constellation.model.task import RetryPolicy
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import IDLE, open_runtime, submit

@@ -16,8 +16,6 @@ def test_only_the_rooms_that_list_the_forms_ask_which_form_a_run_has() -> None:
     assert places_that_ask_for_the_form() == []
 
 
-def test_no_other_rooms_import_each_other_than_those_that_are_known_to() -> None:
+def test_no_two_rooms_import_each_other() -> None:
     found = arrows()
-    assert {arrow for arrow in found if arrow[::-1] in found and arrow[0] < arrow[1]} <= {
-        ("constellation", "devices"),
-    }
+    assert not [arrow for arrow in found if arrow[::-1] in found]

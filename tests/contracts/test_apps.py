@@ -11,8 +11,8 @@ import pytest
 
 import asterism
 from asterism.constellation.model.documents import parse_plan
-from asterism.constellation.model.task import TaskError
 from asterism.constellation.python.app import App
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
 from asterism.engine.kernel.profile import AgentProfile, Skill

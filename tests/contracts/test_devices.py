@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt, AttemptResult, Device
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.testing import loop as simulation

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from asterism.constellation.machine.device_question import DeviceQuestion
 from asterism.constellation.machine.events import (
     AttemptAttached,
     AttemptBegun,
@@ -13,8 +12,6 @@ from asterism.constellation.machine.events import (
     AttemptLooked,
     AttemptQueued,
     AttemptStopped,
-    DeviceFound,
-    DeviceLost,
     Dispatch,
     Edited,
     LookAtAttempt,
@@ -25,8 +22,8 @@ from asterism.constellation.machine.events import (
 from asterism.constellation.machine.requests import round_of
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
-from asterism.constellation.model.task import TaskError
 from asterism.constellation.planner.port import PlannerRequest, Proposal
+from asterism.devices.model.attempt import DeviceFound, DeviceLost, DeviceQuestion, TaskError
 from asterism.devices.port import Attempt
 from asterism.engine.control.run_control import Cancel, FleetGuarded, Forked, GuardLifted, Imported, OwnershipAcquired, TransitionFailed
 from asterism.engine.control.usage import Usage

@@ -11,8 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from asterism.constellation.machine.events import AskPlanner, AttemptEnded, DeviceFound, DeviceLost, Dispatch, PlanningFailed
+from asterism.constellation.machine.events import AskPlanner, AttemptEnded, Dispatch, PlanningFailed
 from asterism.constellation.model.task import TaskStatus
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.control.run_control import (
     Answered,
     AskPerson,

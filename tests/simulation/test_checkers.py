@@ -18,7 +18,6 @@ from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.model.batch import _Batch
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.line import TRUTH_TABLE, DependencyType
-from asterism.constellation.model.task import TaskError
 from asterism.conversation.machine import moves
 from asterism.conversation.machine import table as flow_table
 from asterism.conversation.machine.events import HandlerEnded, HandlerNotified
@@ -27,6 +26,7 @@ from asterism.conversation.python import agent_state, performer
 from asterism.conversation.python.performer import NotifyPerformer
 from asterism.devices.dispatch import dispatcher
 from asterism.devices.dispatch.lane import Lane
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.control import common_rows, inquiries
 from asterism.engine.control.children import ChildSignaled, child_run_id, signal_children
 from asterism.engine.control.run_control import Answered, Cancel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asterism.constellation.machine.events import RunOptions
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.testing.device import Behaviour
 from asterism.testing.people import Crash, ScheduledEvent, StoreFaults, everyone_says

@@ -10,7 +10,7 @@ import pytest
 
 from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.machine.memory import ConstellationMemory
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt
 from asterism.testing.clock import EPOCH
 from asterism.testing.device import Behaviour, Script

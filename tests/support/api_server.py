@@ -12,10 +12,10 @@ from typing import Any, cast
 import httpx2
 
 from asterism.app.bootstrap import open_devices, open_runtime
-from asterism.constellation.model.task import TaskError
 from asterism.constellation.python.app import App
 from asterism.conversation.python.agent import StandardAgent
 from asterism.devices.dispatch.places import drains_of
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Device
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.ports.store import Store

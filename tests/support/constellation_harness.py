@@ -23,7 +23,8 @@ from asterism.constellation.machine.retry import FAILED
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import parse_plan
-from asterism.constellation.model.task import ErrorCode, TaskError, TaskStar, TaskStatus
+from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.devices.model.attempt import ErrorCode, TaskError
 from asterism.engine.control.run_control import Answered, AskPerson, Forked, Verb
 from asterism.engine.kernel.machine import Effect, Machine
 from asterism.engine.kernel.permissions import ALL, Permissions

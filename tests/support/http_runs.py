@@ -24,8 +24,9 @@ from asterism.constellation.machine.events import (
 )
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
-from asterism.constellation.model.task import TaskError, TaskStar
+from asterism.constellation.model.task import TaskStar
 from asterism.constellation.planner.model_choice import ModelChoice, choose_model
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.engine.kernel.journal import Entry, Record
 from asterism.engine.kernel.machine import Event

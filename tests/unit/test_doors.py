@@ -19,7 +19,7 @@ from mcp import Client as McpClient
 
 from asterism.cli.edit_command import _EDITOR as EDITOR
 from asterism.constellation.machine.definition import ConstellationDefinition, first_event
-from asterism.constellation.machine.events import ConstellationSubmitted, DeviceFound, Edited, Retry, RunOptions
+from asterism.constellation.machine.events import ConstellationSubmitted, Edited, Retry, RunOptions
 from asterism.constellation.machine.requests import attempt_request
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
@@ -29,6 +29,7 @@ from asterism.constellation.planner.live_run import LiveRun
 from asterism.constellation.python.goal import goal_of
 from asterism.constellation.python.scheduled import submit_scheduled, written
 from asterism.conversation.machine.events import AgentStatus, ChildRequested, MessageReceived
+from asterism.devices.model.attempt import DeviceFound
 from asterism.devices.port import Attempt
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported

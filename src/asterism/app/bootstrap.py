@@ -222,11 +222,11 @@ async def open_runtime(
     Raises InvalidInput if another machine has the name of a registered one.
     """
     from asterism.constellation.python.app import App
-    from asterism.constellation.python.performers import PlannerPerformer, attempt_performers
+    from asterism.constellation.python.performers import PlannerPerformer, attempt_performers, with_files
     from asterism.conversation.python.performer import Devices, flow_performers
     from asterism.conversation.python.plans import on_fleet
     from asterism.conversation.python.secret_fields import process_secret_store
-    from asterism.devices.attempts.attempt_files import reading_files, with_files
+    from asterism.devices.attempts.attempt_files import reading_files
     from asterism.devices.attempts.logged_performers import open_logs
     from asterism.devices.dispatch.dispatcher import Dispatcher
     from asterism.devices.dispatch.places import places_of

@@ -16,13 +16,13 @@ import msgspec
 
 from asterism.app.bootstrap import device_kinds
 from asterism.constellation.model.documents import HANDLERS, MAX_TASKS, SCHEMA_KEY, LineSpec
-from asterism.constellation.model.environment import MAX_FOLDER, MAX_VARIABLES
 from asterism.constellation.model.fan_out import MAX_ITEMS
 from asterism.constellation.model.parameters import Param, ParamType
-from asterism.constellation.model.references import INPUTS
 from asterism.constellation.model.task import TaskSpec
 from asterism.devices.kinds.local import LocalEntry
 from asterism.devices.kinds.ssh.device import SshEntry
+from asterism.devices.model.environment import MAX_FOLDER, MAX_VARIABLES
+from asterism.devices.model.references import INPUTS
 from asterism.engine.kernel.profile import HERE, AgentProfile
 from asterism.engine.ports.notices import Channel
 from asterism.errors import InvalidInput

@@ -18,7 +18,6 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.run_access import connected
-from asterism.constellation.model.references import secrets_of
 from asterism.constellation.python.availability import cause_of
 from asterism.constellation.python.fleet_state import RunsKnowledge, answers_of, knowledge_of, states_of
 from asterism.conversation.machine.table import FLOW_AGENT
@@ -30,6 +29,7 @@ from asterism.devices.fleet import fleet_file
 from asterism.devices.fleet.fleet_addition import append_device, check_arguments, check_url, check_values, checked_addition
 from asterism.devices.fleet.fleet_file import read_channels
 from asterism.devices.fleet.python_fleet import Fleet
+from asterism.devices.model.references import secrets_of
 from asterism.devices.port import Unreachable
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.runtime.clock import SystemClock

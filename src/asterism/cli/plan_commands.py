@@ -26,10 +26,10 @@ from asterism.constellation.python.early_check import check_before_opening, need
 from asterism.constellation.python.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
 from asterism.constellation.python.plans import plan_of, plan_text
 from asterism.constellation.python.resumption import check_constellation
+from asterism.constellation.requirements import missing_secrets, rebase_plan
 from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.constellation.view.task_lines import plan_lines
-from asterism.devices.attempts.secrets import missing_secrets
-from asterism.devices.kinds.here import here_of, rebase_plan
+from asterism.devices.kinds.here import here_of
 from asterism.engine.kernel.machine import mermaid as mermaid_diagram
 from asterism.engine.runtime.lookup import find_run
 from asterism.errors import InvalidInput

@@ -53,7 +53,7 @@ from asterism.constellation.python.resumption import (
     stops_elsewhere,
 )
 from asterism.constellation.python.rounds import round_after, submit
-from asterism.devices.attempts.secrets import check_secrets_set
+from asterism.constellation.requirements import check_secrets_set
 from asterism.devices.fleet.fleet_file import check_channels
 from asterism.devices.kinds.here import here_of
 from asterism.engine.control.run_control import Cancel, GuardLifted, Pause, Unpause

@@ -1,5 +1,6 @@
 """Devices: the fleet that lists them, the queue before each, and the attempts that they perform.
 
+- ``model``: what devices and runs know of each other, as plain data.
 - ``port``: what a device does for the dispatcher.
 - ``skills``: the functions and commands that a device performs, and where they come from.
 - ``attempts``: the files, logs and secrets of one attempt.

@@ -10,9 +10,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from asterism.constellation.machine.device_question import DeviceQuestion, DeviceReply
-from asterism.constellation.machine.requests import Attempt
-from asterism.constellation.model.task import ErrorCode, TaskError
+from asterism.devices.model.attempt import Attempt, DeviceQuestion, DeviceReply, ErrorCode, TaskError
 from asterism.engine.kernel.profile import AgentProfile
 
 __all__ = [

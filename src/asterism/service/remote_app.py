@@ -15,10 +15,10 @@ import msgspec
 
 from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.model.documents import as_file
-from asterism.constellation.model.task import TaskError
 from asterism.constellation.python.goal import AnyGoal, Goal, goal_of
 from asterism.constellation.python.handle import RunResult, is_idle
 from asterism.devices.attempts.attempt_files import chunks_of_path
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.control.run_control import Verb
 from asterism.engine.ports.schedules import Missed, Overlap, Schedule
 from asterism.engine.ports.store import InquiryRow, RunRow, RunStatus

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from asterism.constellation.model.task import ErrorCode, TaskError
+from asterism.devices.model.attempt import ErrorCode, TaskError
 from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.devices.skills.source import error_with_line
 from asterism.engine.kernel.machine import run_id_of

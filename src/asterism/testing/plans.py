@@ -12,9 +12,9 @@ import msgspec
 from asterism.constellation.machine.events import ConstellationSubmitted, RunOptions
 from asterism.constellation.model.documents import PlanDocument, parse_plan
 from asterism.constellation.model.parameters import values_of
-from asterism.constellation.model.task import TaskError
 from asterism.constellation.python.definition import Constellation
-from asterism.devices.kinds.here import sources_of
+from asterism.constellation.requirements import sources_of
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt, AttemptError
 from asterism.devices.skills.skill import SkillContext, contract_of
 from asterism.devices.skills.source import is_importable, load, rebase

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.machine.device_question import DeviceQuestion
 from asterism.constellation.machine.events import (
     AttemptAttached,
     AttemptEnded,
@@ -17,7 +16,7 @@ from asterism.constellation.machine.events import (
     StopAttempt,
 )
 from asterism.constellation.machine.memory import ConstellationMemory
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import DeviceQuestion, TaskError
 from asterism.engine.control.run_control import Answered, AskPerson
 from asterism.engine.kernel.machine import Effect, Event
 from asterism.engine.kernel.run import Run

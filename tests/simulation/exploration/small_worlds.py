@@ -27,7 +27,7 @@ from asterism.constellation.machine.events import (
 from asterism.constellation.machine.memory import Awaiting, ConstellationMemory, NotPlanning, PlanRequest
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import PlanDocument, parse_plan, parse_task
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.control.run_control import Answered, AskPerson, BatchEnded
 from asterism.engine.kernel.machine import Effect, Event, kind_of
 from asterism.engine.kernel.profile import AgentProfile, Skill

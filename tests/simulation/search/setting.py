@@ -11,8 +11,8 @@ import msgspec
 
 from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.model.documents import PlanDocument
-from asterism.constellation.model.references import references
 from asterism.conversation.python.children import as_child, constellation, flow
+from asterism.devices.model.references import references
 from asterism.devices.skills import source
 from asterism.engine.control.children import StartChild, child_start
 from asterism.engine.kernel.machine import StartRequest

@@ -17,9 +17,9 @@ from asterism.constellation.model.documents import PlanDocument, parse_line, par
 from asterism.constellation.model.fan_out import ForEach
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import parse_params
-from asterism.constellation.model.references import references
 from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.planner.port import PlannerRequest, Proposal
+from asterism.devices.model.references import references
 from asterism.devices.port import Attempt
 from asterism.engine.control.run_control import Verb
 from asterism.engine.kernel.profile import AgentProfile, Skill

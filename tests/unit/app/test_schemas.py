@@ -19,9 +19,9 @@ from asterism.app.bootstrap import device_kinds, read_fleet
 from asterism.app.schemas import FileKind, schema_of
 from asterism.cli import main
 from asterism.constellation.model.documents import parse_plan
-from asterism.constellation.model.environment import check_process
 from asterism.devices.fleet.fleet_file import _converted, _Document, check_tables
 from asterism.devices.kinds.local import LocalEntry, _check_command
+from asterism.devices.model.environment import check_process
 from asterism.errors import InvalidInput
 from asterism.loop.python import toml as loop_toml
 from asterism.loop.python.toml import LoopDocument

@@ -16,7 +16,7 @@ from asterism.constellation.machine.events import (
     RunOptions,
 )
 from asterism.constellation.model.documents import parse_plan
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.profile import AgentProfile

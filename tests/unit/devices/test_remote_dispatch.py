@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.machine.events import DeviceFound, DeviceLost
-from asterism.constellation.model.task import TaskError
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.dispatch.lane import FLAPPING_S
 from asterism.devices.dispatch.remote import LATE_START_S, LOST_S
+from asterism.devices.model.attempt import DeviceFound, DeviceLost, TaskError
 from asterism.devices.port import Attempt, AttemptResult, Notices, RemoteDevice, Signs
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.profile import AgentProfile, Skill

@@ -10,7 +10,8 @@ import pytest
 
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.task import TaskStar, TaskStatus
-from asterism.devices.attempts.secrets import check_secrets_set, known_secrets, missing_for_tasks, missing_secrets, secret, with_values
+from asterism.constellation.requirements import check_secrets_set, missing_for_tasks, missing_secrets
+from asterism.devices.attempts.secrets import known_secrets, secret, with_values
 from asterism.devices.port import Attempt
 from asterism.engine.kernel.data import round_trip
 from asterism.engine.kernel.profile import AgentProfile

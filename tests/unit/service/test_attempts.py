@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt
 from asterism.service.api import attempt_history
 from tests.support.api_server import ASKS, DEVICE, Server, plan

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt, AttemptResult
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.testing.device import Behaviour, FakeDevice, Faults, PerformanceLog, by_skill

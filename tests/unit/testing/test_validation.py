@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.model.task import TaskError
 from asterism.conversation.python import StandardAgent
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.testing.device import Behaviour, Faults

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.events import Dispatch
-from asterism.constellation.model.references import references
+from asterism.devices.model.references import references
 from asterism.engine.control.run_control import Answered
 from asterism.engine.kernel.conformance import mismatch
 from asterism.engine.kernel.profile import Skill

@@ -9,7 +9,8 @@ from asterism.constellation.machine.events import AttemptEnded, Dispatch
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.resolution import predecessor_results
-from asterism.constellation.model.task import TaskStar, task_error
+from asterism.constellation.model.task import TaskStar
+from asterism.devices.model.attempt import task_error
 from asterism.engine.control.children import MIN_LIMIT_S, ChildEnded, StartChild, child_start, child_start_of
 from asterism.engine.kernel.machine import StartRequest, StepContext
 

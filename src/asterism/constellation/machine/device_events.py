@@ -5,13 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from asterism.constellation.machine.events import AttemptBegun, AttemptProgressed, AttemptQueued, DeviceFound, DeviceLost
+from asterism.constellation.machine.events import AttemptBegun, AttemptProgressed, AttemptQueued
 from asterism.constellation.machine.guarding import GUARDED
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.stopping import stop_again
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.resolution import check_inputs
 from asterism.constellation.model.task import TaskStar
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.kernel.guards import renamed, with_device, with_renamed
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.phrase import Phrase, Text, phrase

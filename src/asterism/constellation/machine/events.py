@@ -8,9 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from asterism.constellation.machine.device_question import DeviceQuestion, DeviceReply
 from asterism.constellation.model.documents import PlanDocument
-from asterism.constellation.model.task import TaskError, task_error
+from asterism.devices.model.attempt import AttemptFields, DeviceQuestion, TaskError, task_error
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Needs, RecoveryPolicy
@@ -279,32 +278,6 @@ class AttemptLooked(EffectResult, tag="attempt_looked", frozen=True, kw_only=Tru
     gone_on: bool = False
 
 
-class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
-    """A device was marked as lost; no attempt starts on it until ``DeviceFound``.
-
-    Attributes:
-        reason: why, in words.
-        removed: True if it has left the fleet.
-    """
-
-    is_progress: ClassVar[bool] = False
-
-    device: str
-    reason: str = ""
-    removed: bool = False
-
-
-class DeviceFound(Event, tag="device_found", frozen=True, kw_only=True):
-    """A lost device is available again, a device has another profile, or a device has joined the fleet.
-
-    Attributes:
-        profile: its profile from now on; None for the same.
-    """
-
-    device: str
-    profile: AgentProfile | None = None
-
-
 # -- effects ---------------------------------------------------------------------------------------
 
 
@@ -332,44 +305,6 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
     def interrupted(self, effect_id: str, why: Text) -> EffectResult:
         """Return a planning failure, because no answer arrived."""
         return PlanningFailed(effect_id=effect_id, code="interrupted", reason=why)
-
-
-class AttemptFields(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of one attempt at one task: of its effect, and of the request that its device receives.
-
-    Attributes:
-        skill: the skill to perform; empty for a device that accepts natural language.
-        arguments: JSON object, with references resolved.
-        number: number of the attempt, from 1.
-        priority: higher goes first among the attempts of its run; the runs that wait for a device
-            take turns.
-        timeout_s: time limit from the moment the device starts it; None for no limit.
-        deadline: seconds since the epoch at which it must have ended, even if it still waits in a
-            queue; None for no deadline.
-        env: environment variables of the task.
-        task_folder: working folder of the task, relative to that of the device; empty for the same.
-        leg: number of the leg, from 1; each question of the device ends one. The key is the same for
-            every leg.
-        reply: a person's reply to the question that ended the last leg; None on the first leg.
-        state: the state of that question.
-        approval: digest of the request that a person has approved; empty for none.
-    """
-
-    task_id: str
-    device_id: str = msgspec.field(name="device")
-    skill: str = ""
-    description: str = ""
-    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
-    number: int = msgspec.field(default=1, name="attempt")
-    priority: int = 0
-    timeout_s: float | None = None
-    deadline: float | None = msgspec.field(default=None, name="deadline_at")
-    env: dict[str, str] = msgspec.field(default_factory=dict)
-    task_folder: str = msgspec.field(default="", name="folder")
-    leg: int = 1
-    reply: DeviceReply | None = None
-    state: dict[str, Any] = msgspec.field(default_factory=dict)
-    approval: str = ""
 
 
 class Dispatch(AttemptFields, Effect, tag="dispatch", frozen=True, kw_only=True):

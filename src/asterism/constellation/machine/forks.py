@@ -12,7 +12,8 @@ from asterism.constellation.machine.stopping import drop_effect
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Retried
 from asterism.constellation.machine.waits import wait_again
-from asterism.constellation.model.task import TaskError, TaskStatus
+from asterism.constellation.model.task import TaskStatus
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.control.common_rows import cancel_effect, is_child
 from asterism.engine.control.inquiries import ask_again
 from asterism.engine.control.run_control import Forked

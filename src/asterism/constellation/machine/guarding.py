@@ -13,9 +13,9 @@ from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.fan_out import item_id
 from asterism.constellation.model.nesting import nested_plan, reached
-from asterism.constellation.model.references import SECRET, references, secrets_in
 from asterism.constellation.model.specs import task_of
 from asterism.constellation.model.task import TaskStar
+from asterism.devices.model.references import SECRET, references, secrets_in
 from asterism.engine.control.guarding import note_run_edited
 from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, permit, with_approval, with_device
 from asterism.engine.kernel.machine import StepContext

@@ -14,10 +14,11 @@ from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Completed, Failed, FannedOut, Released, Skipped, Unblocked
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.fan_out import MAX_ITEMS, MAX_ITEMS_OF_RUN, ItemCounts, item_id
-from asterism.constellation.model.references import MissingReference
 from asterism.constellation.model.resolution import items_of, names_errors
 from asterism.constellation.model.specs import unstarted
-from asterism.constellation.model.task import SETTLED, TaskError, TaskStar, TaskStatus, text_of
+from asterism.constellation.model.task import SETTLED, TaskStar, TaskStatus
+from asterism.devices.model.attempt import TaskError, text_of
+from asterism.devices.model.references import MissingReference
 from asterism.engine.kernel.machine import Event, StepContext
 from asterism.engine.kernel.phrase import Phrase, phrase
 

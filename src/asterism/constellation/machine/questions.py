@@ -10,18 +10,18 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.machine.device_question import DeviceQuestion, DeviceReply
 from asterism.constellation.machine.events import AttemptLooked, Dispatch, LookAtAttempt
 from asterism.constellation.machine.guarding import GUARDED, INTERRUPTED, VOID, is_remote, permit_task
 from asterism.constellation.machine.memory import DEVICE, ConstellationMemory
-from asterism.constellation.machine.requests import attempt_request, request_shown
+from asterism.constellation.machine.requests import attempt_request
 from asterism.constellation.machine.stopping import drop_effect
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Continued, LegStarted, Started
 from asterism.constellation.model.edits import EditRefused
-from asterism.constellation.model.references import references
 from asterism.constellation.model.resolution import check_inputs
 from asterism.constellation.model.task import TaskStar
+from asterism.devices.model.attempt import DeviceQuestion, DeviceReply, request_shown
+from asterism.devices.model.references import references
 from asterism.engine.control.inquiries import INTERRUPTION, check_answer, open_inquiry
 from asterism.engine.control.run_control import Answered, AskPerson
 from asterism.engine.kernel.guards import digest_of

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.machine.events import AskPlanner, AttemptFields, Dispatch, LookAtAttempt, StopAttempt
+from asterism.constellation.machine.events import AskPlanner, Dispatch, LookAtAttempt, StopAttempt
 from asterism.constellation.machine.items import stops_after_failure
 from asterism.constellation.machine.memory import ConstellationMemory
-from asterism.constellation.model.references import SECRET, secret_paths
 from asterism.constellation.model.resolution import predecessor_results
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import Attempt, AttemptFields, TaskError
+from asterism.devices.model.references import SECRET, secret_paths
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.machine import Effect, RequestFactory
 from asterism.engine.kernel.phrase import phrase
@@ -115,87 +115,6 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
     previous_rounds: tuple[dict[str, Any], ...] = ()
     budget_left: Usage | None = None
     number: int = 1
-
-
-class Attempt(AttemptFields, frozen=True, kw_only=True):
-    """One attempt at one task, as a device receives it.
-
-    Attributes:
-        key: idempotency key, the id of the effect of its first leg; the same after a crash. A message
-            of a leg to the other side has ``message_key`` as its id.
-        results: JSON results of the direct predecessors, by task id.
-        issued: (seq, index) of the effect in its journal; of equal priorities, the lower goes first.
-        folder: working folder of a device without one: where the run was started; empty for the
-            driver's.
-        queued: True if the journal does not say that the attempt has begun.
-        repeatable: True if its work may happen twice: its skill is idempotent.
-        begins_durably: True if its work may begin only when the journal says that it has begun.
-        again: True if it may have been started already under this key: the device must look for it
-            before it starts anything, and return ``interrupted`` if it can neither find it nor rule
-            it out.
-        handle: what the device reported with ``attached``, by which it finds the attempt; empty if
-            it has not.
-        since: seconds since the epoch, before the device can have received the attempt.
-        secrets: paths of the arguments with references to secrets, which only the performing process
-            resolves; other arguments may contain the same text as data.
-        networked: True if a text in the arguments may come from another computer, so that it is no path.
-        is_foreign: True if something of the task came over the network or from a model.
-    """
-
-    key: str
-    run_id: str
-    results: dict[str, Any] = msgspec.field(default_factory=dict)
-    issued: tuple[int, int] = (0, 0)
-    folder: str = msgspec.field(default="", name="run_folder")
-    queued: bool = False
-    repeatable: bool = False
-    begins_durably: bool = True
-    again: bool = False
-    handle: str = ""
-    since: float = 0.0
-    secrets: tuple[tuple[str | int, ...], ...] = ()
-    networked: bool = False
-    is_foreign: bool = False
-
-    @property
-    def message_key(self) -> str:
-        """Return the key of this leg, which differs from that of the other legs."""
-        return self.key if self.leg == 1 else f"{self.key}#{self.leg}"
-
-
-_NOT_SHOWN = frozenset(
-    {
-        "key",
-        "run_folder",
-        "run_id",
-        "attempt",
-        "priority",
-        "issued",
-        "timeout_s",
-        "deadline_at",
-        "queued",
-        "repeatable",
-        "begins_durably",
-        "again",
-        "handle",
-        "since",
-        "leg",
-        "reply",
-        "state",
-        "secrets",
-        "networked",
-        "approval",
-        "is_foreign",
-    }
-)
-"""Fields of ``Attempt``, by their names in JSON, that identify and time it, or are the same for the whole run. Any other is shown."""
-_EMPTY: tuple[Any, ...] = ("", {}, [], None)
-
-
-def request_shown(attempt: Attempt) -> dict[str, Any]:
-    """Return what a person approves of an attempt: the request as the device gets it, but for what only identifies and times it."""
-    request = msgspec.to_builtins(attempt)
-    return {name: value for name, value in request.items() if name not in _NOT_SHOWN and (value not in _EMPTY or name == "arguments")}
 
 
 def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerRequest:

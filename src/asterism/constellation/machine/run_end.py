@@ -16,7 +16,8 @@ from asterism.constellation.machine.tasks import advance, stop_all
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import HANDLERS
 from asterism.constellation.model.edits import Applied
-from asterism.constellation.model.task import Role, TaskError, TaskStar, TaskStatus, text_of
+from asterism.constellation.model.task import Role, TaskStar, TaskStatus
+from asterism.devices.model.attempt import TaskError, text_of
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.phrase import Phrase, Text, phrase
 

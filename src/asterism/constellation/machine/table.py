@@ -20,8 +20,6 @@ from asterism.constellation.machine.events import (
     AttemptStopped,
     ConstellationAgentStatus,
     ConstellationSubmitted,
-    DeviceFound,
-    DeviceLost,
     Dispatch,
     Edited,
     LookAtAttempt,
@@ -63,6 +61,7 @@ from asterism.constellation.machine.tasks import advance, expire, take_answer, t
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.parameters import values_of
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.control.children import ChildEnded
 from asterism.engine.control.common_rows import (
     DEFECT,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.constellation.model.fan_out import ItemCounts
-from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus
+from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.kernel.machine import Event, Machine, StepContext, row
 
 

@@ -39,9 +39,10 @@ from asterism.constellation.model.condition import InputCondition
 from asterism.constellation.model.documents import HANDLERS
 from asterism.constellation.model.nesting import nested_plan
 from asterism.constellation.model.parameters import values_of
-from asterism.constellation.model.references import INDEX, ITEM, PARAMS, RUN, MissingReference
 from asterism.constellation.model.resolution import arguments_of, fallback_devices, names_errors, predecessor_results, wait_of
-from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus, task_error, text_of
+from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.devices.model.attempt import TaskError, task_error, text_of
+from asterism.devices.model.references import INDEX, ITEM, PARAMS, RUN, MissingReference
 from asterism.engine.control.guarding import start_child
 from asterism.engine.control.inquiries import INTERRUPTION, is_expired
 from asterism.engine.control.run_control import Answered

@@ -10,7 +10,8 @@ from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.stopping import cancel_attempt, drop_effect
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Completed, Failed, Released, Started
-from asterism.constellation.model.task import TaskError, TaskStar
+from asterism.constellation.model.task import TaskStar
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.control.waits import WaitFor
 from asterism.engine.kernel.machine import Event, StepContext
 from asterism.engine.kernel.phrase import phrase

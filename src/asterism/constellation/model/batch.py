@@ -27,9 +27,9 @@ from asterism.constellation.model.edits import (
     UpdateTask,
 )
 from asterism.constellation.model.line import DependencyType, TaskStarLine
-from asterism.constellation.model.references import RESERVED
 from asterism.constellation.model.specs import line_of, task_of
 from asterism.constellation.model.task import EDITABLE, TaskSpec, TaskStar
+from asterism.devices.model.references import RESERVED
 from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.errors import InvalidInput
 

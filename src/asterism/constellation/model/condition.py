@@ -21,7 +21,7 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from asterism.constellation.model.references import PARAMS
+from asterism.devices.model.references import PARAMS
 from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.errors import InvalidInput
 

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from asterism.constellation.model.condition import Condition, InputCondition, type_names
 from asterism.constellation.model.documents import LineSpec, PlanDocument
 from asterism.constellation.model.edits import EditRefused
-from asterism.constellation.model.references import INPUTS, PARAMS
 from asterism.constellation.model.task import TaskSpec
+from asterism.devices.model.references import INPUTS, PARAMS
 from asterism.errors import did_you_mean
 
 

@@ -15,9 +15,9 @@ import msgspec
 from asterism.constellation.model.documents import LineSpec, parse_plan
 from asterism.constellation.model.graph import find_cycle, find_path, reached
 from asterism.constellation.model.line import Evaluation, TaskStarLine, named_by
-from asterism.constellation.model.references import INDEX, INPUTS, ITEM, PARAMS, RUN, SECRET, references
 from asterism.constellation.model.specs import WrittenConstellation, line_of, task_of
 from asterism.constellation.model.task import SETTLED, TaskStar
+from asterism.devices.model.references import INDEX, INPUTS, ITEM, PARAMS, RUN, SECRET, references
 from asterism.engine.kernel.phrase import Phrase, phrase
 from asterism.errors import InvalidInput
 

@@ -13,13 +13,14 @@ from typing import Annotated, Any, TypeVar, get_args
 import msgspec
 
 from asterism.constellation.model.condition import InputCondition, syntax_error
-from asterism.constellation.model.environment import check_process
 from asterism.constellation.model.fan_out import FailedItems, ForEach, as_for_each, check_for_each
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import Param, parse_params
-from asterism.constellation.model.references import INPUTS
-from asterism.constellation.model.task import ErrorCode, Join, RetryPolicy, Role, TaskSpec
+from asterism.constellation.model.task import Join, RetryPolicy, Role, TaskSpec
 from asterism.constellation.model.wait import Wait, check_wait
+from asterism.devices.model.attempt import ErrorCode
+from asterism.devices.model.environment import check_process
+from asterism.devices.model.references import INPUTS
 from asterism.engine.kernel.data import check_encodable, check_json, round_trip
 from asterism.errors import InvalidInput
 

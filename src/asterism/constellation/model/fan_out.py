@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from asterism.constellation.model.references import INDEX, ITEM, is_reference, references
+from asterism.devices.model.references import INDEX, ITEM, is_reference, references
 from asterism.errors import InvalidInput
 
 MAX_ITEMS = 10_000

@@ -17,10 +17,10 @@ from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import MAX_NESTED, PlanDocument
 from asterism.constellation.model.edits import AddTask, Applied, BuildConstellation, Edit, EditRefused, UpdateTask
 from asterism.constellation.model.parameters import values_of
-from asterism.constellation.model.references import RUN, references
 from asterism.constellation.model.resolution import best_match, check_line, check_task, fields_of, skill_for
 from asterism.constellation.model.specs import task_of
 from asterism.constellation.model.task import TaskStar
+from asterism.devices.model.references import RUN, references
 from asterism.engine.kernel.data import round_trip
 from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import AgentProfile, Fleet

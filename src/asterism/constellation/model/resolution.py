@@ -16,7 +16,10 @@ from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.fan_out import item_id
 from asterism.constellation.model.line import TaskStarLine, admits_failure
-from asterism.constellation.model.references import (
+from asterism.constellation.model.secret_use import check_secrets
+from asterism.constellation.model.skill_ranker import clear_match, rank
+from asterism.constellation.model.task import TaskSpec, TaskStar, TaskStatus
+from asterism.devices.model.references import (
     ERROR,
     FAILED,
     INDEX,
@@ -31,9 +34,6 @@ from asterism.constellation.model.references import (
     resolve,
     written_as,
 )
-from asterism.constellation.model.secret_use import check_secrets
-from asterism.constellation.model.skill_ranker import clear_match, rank
-from asterism.constellation.model.task import TaskSpec, TaskStar, TaskStatus
 from asterism.engine.kernel.data import is_file
 from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import HERE, JSON_TYPES, AgentProfile, Fleet, Skill, skill_of

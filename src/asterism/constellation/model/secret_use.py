@@ -6,8 +6,8 @@ import re
 
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import EditRefused
-from asterism.constellation.model.references import SECRET, references, written_as
 from asterism.constellation.model.task import TaskStar
+from asterism.devices.model.references import SECRET, references, written_as
 from asterism.engine.kernel.data import texts_of
 from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import Fleet

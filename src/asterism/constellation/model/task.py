@@ -9,7 +9,7 @@ import msgspec
 
 from asterism.constellation.model.fan_out import ForEach, ItemCounts
 from asterism.constellation.model.wait import Wait
-from asterism.engine.kernel.phrase import Phrase, Text
+from asterism.devices.model.attempt import ErrorCode, TaskError
 
 
 class TaskStatus(StrEnum):
@@ -26,55 +26,6 @@ class TaskStatus(StrEnum):
 
 EDITABLE = frozenset({TaskStatus.PENDING, TaskStatus.WAITING_DEPENDENCY})
 SETTLED = frozenset({TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.SKIPPED})
-
-ErrorCode = Literal[
-    "raised",  # the skill raised, or its command exited with a failure
-    "crashed",  # its process died
-    "timeout",  # one attempt took longer than timeout_s
-    "deadline",  # the task's deadline passed, including time in a queue
-    "bad_result",  # the result was not JSON, or too large
-    "bad_arguments",  # the skill does not accept these arguments
-    "guarded",  # a guard of the fleet refuses it
-    "device_lost",  # the device was lost during the attempt, or it reports so
-    "interrupted",  # our own process died during the attempt, which may have finished or not
-    "cancelled",  # stopped on request
-    "rejected",  # a person rejected it, or did not answer in time
-    "unsatisfied",  # a dependency can never be satisfied
-    "no_result",  # an input refers to a value that a result does not have
-    "no_device",  # no device of the fleet can perform it
-    "child_failed",  # the run that carried it out failed
-    "item_failed",  # an item of its for_each failed
-]
-
-
-class TaskError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The error of an attempt or a task.
-
-    Attributes:
-        message: what happened, as its device, a program or a person has written it; empty for an error
-            that the run itself has found.
-        why: what happened, of such an error.
-    """
-
-    code: ErrorCode
-    message: str = ""
-    why: Phrase | None = None
-
-    @property
-    def words(self) -> str:
-        """Return what happened, in words."""
-        return self.message or str(self.why or "")
-
-
-def task_error(code: ErrorCode, why: Text) -> TaskError:
-    """Return the error with this code, of a text or a phrase."""
-    return TaskError(code=code, message=why) if isinstance(why, str) else TaskError(code=code, why=why)
-
-
-def text_of(error: TaskError | None) -> Text:
-    """Return the text or the phrase of an error; empty without one."""
-    return (error.why or error.message) if error else ""
-
 
 RETRIED_ALWAYS: tuple[ErrorCode, ...] = ("raised", "bad_result")
 RETRIED_IF_IDEMPOTENT: tuple[ErrorCode, ...] = (*RETRIED_ALWAYS, "crashed", "timeout")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from asterism.constellation.model.references import is_reference
+from asterism.devices.model.references import is_reference
 from asterism.engine.kernel.times import time_of
 from asterism.errors import InvalidInput
 

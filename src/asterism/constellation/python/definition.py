@@ -23,11 +23,11 @@ from asterism.constellation.model.documents import LineSpec, PlanDocument, as_fi
 from asterism.constellation.model.fan_out import FailedItems
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import parse_params
-from asterism.constellation.model.references import INPUTS, ITEM, RESERVED, references
 from asterism.constellation.model.task import Join, RetryPolicy, TaskSpec
 from asterism.constellation.python.plans import plan_text
 from asterism.constellation.python.reference import Params, Reference, Task
-from asterism.devices.kinds.here import rebase_plan, rebase_task
+from asterism.constellation.requirements import rebase_plan, rebase_task
+from asterism.devices.model.references import INPUTS, ITEM, RESERVED, references
 from asterism.devices.skills.skill import skill_name
 from asterism.devices.skills.source import is_importable, source_of
 from asterism.devices.workers import thread

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.constellation.machine.events import DeviceLost
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.python.availability import cause_of
 from asterism.devices.dispatch.lane import FLAPPING_S, MAX_LOSSES
 from asterism.devices.dispatch.places import Drain
 from asterism.devices.fleet.fleet_file import DeviceEntry
+from asterism.devices.model.attempt import DeviceLost
 from asterism.devices.port import Device
 from asterism.engine.kernel.machine import kind_of
 from asterism.engine.ports.store import RunRow

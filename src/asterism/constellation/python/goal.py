@@ -23,9 +23,10 @@ from asterism.constellation.planner.port import Planner, PlannerRequest, Plannin
 from asterism.constellation.python.availability import check_usable, with_causes
 from asterism.constellation.python.definition import Constellation
 from asterism.constellation.python.plans import devices_of
+from asterism.constellation.requirements import fleet_with, rebase_plan, sources_of
 from asterism.devices.attempts.attempt_files import local_file
 from asterism.devices.fleet.python_fleet import Fleet as PythonFleet
-from asterism.devices.kinds.here import HereDevice, fleet_with, rebase_plan, sources_of
+from asterism.devices.kinds.here import HereDevice
 from asterism.devices.port import Device
 from asterism.devices.skills.source import imported
 from asterism.devices.workers.pool import WorkerPool

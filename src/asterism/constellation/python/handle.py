@@ -10,8 +10,9 @@ import msgspec
 
 from asterism.constellation.machine.events import Retry
 from asterism.constellation.machine.memory import ConstellationMemory
-from asterism.constellation.model.task import TaskError, TaskStar, TaskStatus
+from asterism.constellation.model.task import TaskStar, TaskStatus
 from asterism.constellation.python.resumption import retry_ended
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.control.run_control import Cancel, Pause, Unpause, Verb
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.run import Run

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import logging
-from collections.abc import Awaitable
+import shutil
+from collections import Counter
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -26,13 +31,16 @@ from asterism.constellation.machine.events import (
     StopAttempt,
 )
 from asterism.constellation.machine.requests import PlannerRequest, StopRequest
-from asterism.constellation.model.task import TaskError
 from asterism.constellation.planner.port import Planner, PlanningUnavailable, Proposal
-from asterism.devices.port import Attempt, Continuing, DeviceQuestion, Dispatching, Stopping, finished
-from asterism.engine.kernel.data import check_json, check_size
+from asterism.devices.attempts.attempt_files import CURRENT, AttemptFiles, work_folder
+from asterism.devices.model.attempt import TaskError
+from asterism.devices.port import Attempt, Continuing, Device, DeviceQuestion, Dispatching, Stopping, finished
+from asterism.engine.kernel.data import check_json, check_size, files_in, safe_name
 from asterism.engine.kernel.machine import Effect, EffectResult
 from asterism.engine.kernel.phrase import phrase
+from asterism.engine.ports.files import Files
 from asterism.engine.ports.performer import Performer, Report
+from asterism.engine.ports.store import Store
 from asterism.errors import InvalidInput
 
 log = logging.getLogger("asterism.constellation.planner")
@@ -251,3 +259,68 @@ def _check_planned(planned: Planned) -> None:
     texts = [planned.thought, planned.observation, planned.prompt, planned.reply, *planned.notes]
     tasks = [[spec.inputs, spec.constellation] for spec in planned.plan.tasks] if planned.plan else []
     check_json([texts, list(planned.actions), planned.result, tasks], "the planner's answer")
+
+
+_performing: Counter[Path] = Counter()
+"""The attempts that this process performs, by its folder."""
+
+
+def with_files(
+    performers: Mapping[type[Effect], Performer], files: Files, store: Store, devices: Mapping[str, Device], database: Path
+) -> dict[type[Effect], Performer]:
+    """Return performers of which that of attempts gives each one its files."""
+    folder = work_folder(database)
+    return {kind: FilePerformer(it, files, store, devices, folder) if kind is Dispatch else it for kind, it in performers.items()}
+
+
+class FilePerformer:
+    """A performer of attempts that gives each one its files.
+
+    Args:
+        performer: performs the attempts.
+        files: the files of all runs.
+        store: has the roots of runs.
+        devices: by id.
+        folder: the folder with those of the attempts.
+    """
+
+    def __init__(self, performer: Performer, files: Files, store: Store, devices: Mapping[str, Device], folder: Path) -> None:
+        self._performer = performer
+        self._files = files
+        self._store = store
+        self._devices = devices
+        self._folder = folder
+
+    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
+        """Perform an attempt, unless its device cannot be handed a file; its folder is removed at its end."""
+        if refusal := self._refusal(request):
+            return AttemptEnded(effect_id=effect_id, error=TaskError(code="bad_arguments", message=refusal))
+
+        folder = self._folder / hashlib.sha256(request.key.encode()).hexdigest()[:32]
+        token = CURRENT.set(AttemptFiles.of(effect_id, self._files, self._store, folder))
+        _performing[self._folder] += 1
+        try:
+            return await self._performer.perform(effect_id, request, report)
+        finally:
+            CURRENT.reset(token)
+            there = folder.exists()
+            try:
+                if there:
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            finally:
+                _performing[self._folder] -= 1
+                if there and not _performing[self._folder]:  # else another attempt may be making its own folder in it
+                    with contextlib.suppress(OSError):
+                        self._folder.rmdir()
+
+    def _refusal(self, attempt: Attempt) -> str:
+        """Return why the device of an attempt cannot be handed one of its files; empty if it can."""
+        device = self._devices.get(attempt.device_id)
+        most = device.profile.file_bytes if device else None
+        for it in files_in(attempt.arguments) if most is not None else ():
+            name = safe_name(it.get("name"))
+            if not most:
+                return f"device {attempt.device_id} takes no files, and an argument names the file {name}"
+            if not isinstance(size := it.get("size"), int) or size > most:
+                return f"device {attempt.device_id} takes files of {most:,} bytes at most, and {name} has {size}"
+        return ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NoReturn, Protocol
 
 from asterism.constellation.model.parameters import Param
-from asterism.constellation.model.references import PARAMS
+from asterism.devices.model.references import PARAMS
 from asterism.errors import InvalidInput
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+")

@@ -15,7 +15,7 @@ from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.task import TaskStar
 from asterism.constellation.planner.model_choice import ModelChoice, choose_model
-from asterism.devices.attempts.secrets import missing_for_tasks
+from asterism.constellation.requirements import missing_for_tasks
 from asterism.devices.fleet.fleet_file import UnopenedDevice
 from asterism.devices.fleet.python_fleet import Fleet
 from asterism.devices.kinds.here import HereDevice, here_of

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from asterism.constellation.machine.device_question import DeviceQuestion
 from asterism.constellation.machine.events import (
     AskPlanner,
     AttemptAttached,
@@ -17,8 +16,6 @@ from asterism.constellation.machine.events import (
     AttemptQueued,
     AttemptStopped,
     ConstellationSubmitted,
-    DeviceFound,
-    DeviceLost,
     Dispatch,
     Edited,
     LookAtAttempt,
@@ -46,6 +43,7 @@ from asterism.constellation.view.words import (
     planned_words,
     sign_words,
 )
+from asterism.devices.model.attempt import DeviceFound, DeviceLost, DeviceQuestion
 from asterism.engine.control.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
 from asterism.engine.control.run_control import (
     Answered,

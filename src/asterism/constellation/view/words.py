@@ -14,8 +14,6 @@ from asterism.constellation.machine.events import (
     AttemptEnded,
     AttemptQueued,
     AttemptStopped,
-    DeviceFound,
-    DeviceLost,
     Dispatch,
     Planned,
     PlanningFailed,
@@ -35,6 +33,7 @@ from asterism.constellation.model.edits import (
 )
 from asterism.constellation.model.fan_out import ForEach, ItemCounts, items_words
 from asterism.constellation.model.task import Role, TaskStar, TaskStatus
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.control.children import ChildEnded
 from asterism.engine.kernel.machine import Effect
 from asterism.engine.kernel.phrase import Phrase

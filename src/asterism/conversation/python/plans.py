@@ -15,9 +15,9 @@ from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.nesting import check_plan
 from asterism.constellation.model.parameters import PLACEHOLDERS, Param, missing_of
 from asterism.constellation.planner.plan_file import SUFFIXES, read_plan
+from asterism.constellation.requirements import fleet_with, missing_secrets, rebase_plan
 from asterism.conversation.python.fields import MISSING, Field, fields_of
-from asterism.devices.attempts.secrets import missing_secrets
-from asterism.devices.kinds.here import HereDevice, fleet_with, rebase_plan
+from asterism.devices.kinds.here import HereDevice
 from asterism.devices.port import Device
 from asterism.engine.control.children import event_data
 from asterism.engine.kernel.machine import StartRequest

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -19,15 +18,13 @@ from typing import Any, Self
 
 import msgspec
 
-from asterism.constellation.machine.events import AttemptEnded, Dispatch
-from asterism.constellation.model.task import TaskError
 from asterism.devices.attempts.processes import start_mark
 from asterism.devices.attempts.worker_protocol import ProducedFile
-from asterism.devices.port import Attempt, Device
+from asterism.devices.port import Attempt
 from asterism.engine.kernel.data import FILE, PATH, files_in, is_file, safe_name
-from asterism.engine.kernel.machine import Effect, EffectResult, run_id_of
+from asterism.engine.kernel.machine import Effect, run_id_of
 from asterism.engine.ports.files import Files, media_type_of
-from asterism.engine.ports.performer import Performer, Report, WithinContext
+from asterism.engine.ports.performer import Performer, WithinContext
 from asterism.engine.ports.store import Store
 from asterism.engine.runtime.private_files import make_folder, opener
 from asterism.errors import InvalidInput
@@ -230,71 +227,6 @@ def work_folder(database: Path) -> Path:
 
 def _mark(pid: int) -> str:
     return hashlib.sha256((start_mark(pid) or "").encode()).hexdigest()[:16]
-
-
-_performing: Counter[Path] = Counter()
-"""The attempts that this process performs, by its folder."""
-
-
-def with_files(
-    performers: Mapping[type[Effect], Performer], files: Files, store: Store, devices: Mapping[str, Device], database: Path
-) -> dict[type[Effect], Performer]:
-    """Return performers of which that of attempts gives each one its files."""
-    folder = work_folder(database)
-    return {kind: FilePerformer(it, files, store, devices, folder) if kind is Dispatch else it for kind, it in performers.items()}
-
-
-class FilePerformer:
-    """A performer of attempts that gives each one its files.
-
-    Args:
-        performer: performs the attempts.
-        files: the files of all runs.
-        store: has the roots of runs.
-        devices: by id.
-        folder: the folder with those of the attempts.
-    """
-
-    def __init__(self, performer: Performer, files: Files, store: Store, devices: Mapping[str, Device], folder: Path) -> None:
-        self._performer = performer
-        self._files = files
-        self._store = store
-        self._devices = devices
-        self._folder = folder
-
-    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
-        """Perform an attempt, unless its device cannot be handed a file; its folder is removed at its end."""
-        if refusal := self._refusal(request):
-            return AttemptEnded(effect_id=effect_id, error=TaskError(code="bad_arguments", message=refusal))
-
-        folder = self._folder / hashlib.sha256(request.key.encode()).hexdigest()[:32]
-        token = CURRENT.set(AttemptFiles.of(effect_id, self._files, self._store, folder))
-        _performing[self._folder] += 1
-        try:
-            return await self._performer.perform(effect_id, request, report)
-        finally:
-            CURRENT.reset(token)
-            there = folder.exists()
-            try:
-                if there:
-                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            finally:
-                _performing[self._folder] -= 1
-                if there and not _performing[self._folder]:  # else another attempt may be making its own folder in it
-                    with contextlib.suppress(OSError):
-                        self._folder.rmdir()
-
-    def _refusal(self, attempt: Attempt) -> str:
-        """Return why the device of an attempt cannot be handed one of its files; empty if it can."""
-        device = self._devices.get(attempt.device_id)
-        most = device.profile.file_bytes if device else None
-        for it in files_in(attempt.arguments) if most is not None else ():
-            name = safe_name(it.get("name"))
-            if not most:
-                return f"device {attempt.device_id} takes no files, and an argument names the file {name}"
-            if not isinstance(size := it.get("size"), int) or size > most:
-                return f"device {attempt.device_id} takes files of {most:,} bytes at most, and {name} has {size}"
-        return ""
 
 
 def reading_files(performers: Mapping[type[Effect], Performer], files: Files, store: Store) -> dict[type[Effect], Performer]:

@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from asterism.constellation.model.documents import PlanDocument
-from asterism.constellation.model.references import SECRET, secrets_in, with_secrets
-from asterism.constellation.model.task import TaskSpec, TaskStar
-from asterism.devices.port import Attempt, Device
+from asterism.devices.model.references import with_secrets
+from asterism.devices.port import Attempt
 from asterism.errors import InvalidInput, MissingExtra
 
 PREFIX = "ASTERISM_SECRET_"
@@ -77,44 +75,6 @@ def with_values(attempt: Attempt) -> tuple[Attempt, dict[str, str]]:
         _replace(arguments, path, value_of)
     env = {name: with_secrets(value, value_of) for name, value in attempt.env.items()}
     return msgspec.structs.replace(attempt, arguments=arguments, env=env), known_secrets() | used
-
-
-def missing_secrets(plan: PlanDocument, devices: Mapping[str, Device] = {}) -> list[str]:
-    """Return for each secret of a plan that cannot be used here, the reason; arguments as for ``missing_for_tasks``."""
-    return missing_for_tasks(plan.tasks, devices)
-
-
-def missing_for_tasks(tasks: Sequence[TaskSpec | TaskStar], devices: Mapping[str, Device] = {}) -> list[str]:
-    """Return for each secret that cannot be used here, and that the unsettled ones of some tasks need, the reason.
-
-    Args:
-        tasks: all tasks of a plan or of a run; the plans nested in them are read, too.
-        devices: the devices of their fleet, by id; one may set variables for its processes (``environment``).
-    """
-    reasons = dict[str, None]()
-    refers_to_task = any(task.task_id == SECRET for task in tasks)
-    for task in tasks:
-        if isinstance(task, TaskStar) and task.settled:
-            continue
-        if task.constellation is not None:
-            reasons |= dict.fromkeys(missing_secrets(msgspec.convert(task.constellation, PlanDocument), devices))
-        environment = device.environment if (device := devices.get(task.device)) else os.environ
-        for name in () if refers_to_task else secrets_in([task.inputs, task.env]):
-            try:
-                secret(name, environment)
-            except (InvalidInput, MissingExtra) as error:
-                reasons[str(error)] = None
-    return list(reasons)
-
-
-def check_secrets_set(plan: PlanDocument, devices: Mapping[str, Device]) -> None:
-    """Check that the secrets of a plan can be used here; arguments as for ``missing_secrets``.
-
-    Raises:
-        InvalidInput: one cannot; names all of them.
-    """
-    if reasons := missing_secrets(plan, devices):
-        raise InvalidInput("; ".join(reasons))
 
 
 def check_result(result: bytes, values: Mapping[str, str]) -> None:

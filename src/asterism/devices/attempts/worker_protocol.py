@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from asterism.constellation.model.task import ErrorCode
+from asterism.devices.model.attempt import ErrorCode
 from asterism.devices.port import Attempt
 from asterism.engine.kernel.profile import Skill
 

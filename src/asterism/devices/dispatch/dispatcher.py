@@ -32,13 +32,12 @@ from typing import Self
 
 import msgspec
 
-from asterism.constellation.machine.events import DeviceFound, DeviceLost
-from asterism.constellation.model.task import ErrorCode, TaskError
 from asterism.devices.attempts.secrets import hidden
 from asterism.devices.dispatch.lane import FLAPPING_S, Lane, LaneItem, guard_refusal
 from asterism.devices.dispatch.places import LockedPlace, Places
 from asterism.devices.dispatch.remote import LOST_S, STOP_TRY_S, perform_masked, stop_once, stop_until, watch
 from asterism.devices.fleet.fleet_file import UnopenedDevice
+from asterism.devices.model.attempt import DeviceFound, DeviceLost, ErrorCode, TaskError
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice
 from asterism.engine.control.run_control import FleetGuarded
 from asterism.engine.kernel.backoff import Backoff

@@ -16,11 +16,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from asterism.constellation.machine.requests import request_shown
-from asterism.constellation.model.references import secrets_in
-from asterism.constellation.model.task import TaskError
 from asterism.devices.attempts.secrets import hidden
 from asterism.devices.dispatch.places import LockedPlace, Places
+from asterism.devices.model.attempt import TaskError, request_shown
+from asterism.devices.model.references import secrets_in
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice, finished
 from asterism.engine.kernel.guards import GuardedWork, Guards, digest_of, is_within, permit, program_texts
 from asterism.engine.kernel.profile import AgentProfile

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from asterism.constellation.model.references import secrets_of
 from asterism.devices.attempts.secrets import check_result, hidden, known_secrets, secret, with_values
 from asterism.devices.attempts.task_log import CURRENT
 from asterism.devices.dispatch.lane import Lane, LaneItem
+from asterism.devices.model.references import secrets_of
 from asterism.devices.port import Attempt, AttemptResult, Notices, RemoteDevice, Unreachable
 from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.data import check_json

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from asterism.constellation.model.references import secrets_of, with_secrets
 from asterism.devices.attempts.secrets import PREFIX
 from asterism.devices.fleet.fleet_file import DeviceEntry, Kinds, check_text
+from asterism.devices.model.references import secrets_of, with_secrets
 from asterism.errors import InvalidInput
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")

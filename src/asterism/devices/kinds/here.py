@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from asterism.constellation.model.documents import PlanDocument
-from asterism.constellation.model.task import TaskSpec
 from asterism.devices.attempts.worker_protocol import FunctionJob
 from asterism.devices.fleet.fleet_file import DeviceEntry
 from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.devices.skills.skill import describe
-from asterism.devices.skills.source import is_importable, module_part, rebase
+from asterism.devices.skills.source import is_importable, module_part
 from asterism.devices.workers import thread
 from asterism.devices.workers.pool import RESULT_BYTES, WorkerPool, WorkerSettings
-from asterism.engine.kernel.data import round_trip
-from asterism.engine.kernel.profile import HERE, AgentProfile, ChildSpec, Fleet, Skill
+from asterism.engine.kernel.profile import HERE, AgentProfile, ChildSpec, Skill
 from asterism.errors import InvalidInput
 
 MIN_CONCURRENCY = 4
@@ -90,40 +87,6 @@ def _named(source: str, found: Mapping[str, Skill | str]) -> Skill:
     if isinstance(skill, str):
         raise InvalidInput(skill if source in skill else f"{source}: {skill}")
     return msgspec.structs.replace(skill, name=source)
-
-
-def sources_of(plan: PlanDocument) -> Iterator[str]:
-    """Yield the sources of all functions of a plan, and of the plans in it."""
-    for spec in plan.tasks:
-        if spec.constellation is not None:
-            yield from sources_of(msgspec.convert(spec.constellation, PlanDocument))
-        elif spec.device == HERE:
-            yield spec.skill or spec.name
-
-
-async def fleet_with(plan: PlanDocument | None, fleet: Fleet, here: HereDevice | None) -> Fleet:
-    """Return a fleet for a plan: with the device ``here`` if functions are tasks of it.
-
-    Raises:
-        InvalidInput: a function cannot be imported or performed; the text names it.
-    """
-    sources = list(sources_of(plan)) if plan else []
-    return {**fleet, HERE: await here.profile_with(sources)} if sources and here else fleet
-
-
-def rebase_plan(plan: PlanDocument, old: Path, new: Path | None = None) -> PlanDocument:
-    """Return a plan whose functions have sources relative to another folder, or absolute ones."""
-    return msgspec.structs.replace(plan, tasks=tuple(rebase_task(spec, old, new) for spec in plan.tasks))
-
-
-def rebase_task(spec: TaskSpec, old: Path, new: Path | None = None) -> TaskSpec:
-    """Return a task whose functions have sources relative to another folder, or absolute ones."""
-    if spec.constellation is not None:
-        nested = rebase_plan(msgspec.convert(spec.constellation, PlanDocument), old, new)
-        return msgspec.structs.replace(spec, constellation=round_trip(nested))
-    if spec.device == HERE:
-        return msgspec.structs.replace(spec, skill=rebase(spec.skill or spec.name, old, new))
-    return spec
 
 
 class ChildDevice(Device):

@@ -14,10 +14,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from asterism.constellation.model.environment import check_process
-from asterism.constellation.model.references import secrets_of
 from asterism.devices.attempts.worker_protocol import CommandJob, FieldType, FunctionJob, Job, OutputForm
 from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, FleetContext, Word
+from asterism.devices.model.environment import check_process
+from asterism.devices.model.references import secrets_of
 from asterism.devices.port import Attempt, AttemptError, AttemptResult, Device, Signs
 from asterism.devices.skills.command import OUTPUT, TEXT_OUTPUT, parameters_schema, placeholders, program_path, returns_schema
 from asterism.devices.skills.source import module_part

@@ -8,9 +8,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from asterism.constellation.model.references import secrets_of, with_secrets
 from asterism.devices.attempts.attempt_files import content_of
 from asterism.devices.attempts.secrets import secret
+from asterism.devices.model.references import secrets_of, with_secrets
 from asterism.devices.port import Attempt, AttemptError, AttemptResult, RemoteDevice, Signs, Unreachable
 from asterism.engine.kernel.data import safe_name
 from asterism.errors import InvalidInput

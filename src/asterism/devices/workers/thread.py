@@ -18,10 +18,10 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.model.task import TaskError
 from asterism.devices.attempts import attempt_files, secrets
 from asterism.devices.attempts.attempt_files import put_all, with_paths
 from asterism.devices.attempts.task_log import CURRENT
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt, AttemptError, AttemptResult, Signs
 from asterism.devices.skills.skill import SkillContext, contract_of
 from asterism.devices.skills.source import error_with_line, trace_of

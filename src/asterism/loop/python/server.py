@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.model.references import secrets_of
 from asterism.devices.attempts.secrets import check_result, hidden, secret
 from asterism.devices.attempts.task_log import note_secrets
 from asterism.devices.kinds.mcp.server import CONNECT_S, ServerAddress, listed_tools, open_client
 from asterism.devices.kinds.remote import with_secret_values
+from asterism.devices.model.references import secrets_of
 from asterism.engine.kernel.data import error_text
 from asterism.engine.runtime.resources import ResourcePool
 from asterism.errors import InvalidInput, MissingExtra, first_of

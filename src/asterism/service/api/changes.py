@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from asterism.constellation.machine.events import DeviceFound, DeviceLost
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.ports.store import RunQuery, RunStatus, Store
 from asterism.engine.runtime.run_status import closed_inquiries, opened_inquiries

@@ -13,7 +13,7 @@ from asterism.constellation.model.documents import as_file, parse_plan
 from asterism.constellation.python.goal import Goal, params_of, rehearse
 from asterism.constellation.python.handle import result_of
 from asterism.constellation.python.rounds import submit
-from asterism.devices.kinds.here import sources_of
+from asterism.constellation.requirements import sources_of
 from asterism.engine.control.run_control import Cancel, Forked
 from asterism.engine.kernel.machine import kind_of
 from asterism.engine.ports.store import RunQuery, RunRow, RunStatus, Store, run_cursor

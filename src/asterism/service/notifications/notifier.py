@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from asterism.constellation.machine.events import DeviceLost
+from asterism.devices.model.attempt import DeviceLost
 from asterism.engine.kernel.machine import Event
 from asterism.engine.ports.notices import Channel, Delivery, Notice
 from asterism.engine.ports.store import InquiryRow, RunRow, Store

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from asterism.constellation.model.references import with_secrets
+from asterism.devices.model.references import with_secrets
 from asterism.engine.ports.notices import Channel
 from asterism.engine.runtime.task_group import DAEMON_THREADS
 from asterism.errors import AsterismError, InvalidInput, MissingExtra

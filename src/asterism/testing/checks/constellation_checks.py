@@ -11,8 +11,6 @@ from asterism.constellation.machine.events import (
     AttemptBegun,
     AttemptEnded,
     AttemptQueued,
-    DeviceFound,
-    DeviceLost,
     Dispatch,
     Planned,
     PlanningFailed,
@@ -21,6 +19,7 @@ from asterism.constellation.machine.events import (
 )
 from asterism.constellation.machine.memory import ConstellationMemory, NotPlanning
 from asterism.constellation.model.task import TaskStar
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.control.children import ChildEnded, StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, CancelEffect, Forked, OwnershipAcquired
 from asterism.engine.control.usage import Usage

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.machine.memory import NAMED
-from asterism.constellation.model.task import TaskError
+from asterism.devices.model.attempt import TaskError
 from tests.support.constellation_harness import Agent
 from tests.support.constellations import plan
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from asterism.constellation.machine.definition import first_event
-from asterism.constellation.machine.events import AttemptBegun, DeviceFound, DeviceLost, Dispatch, Edited, Retry
+from asterism.constellation.machine.events import AttemptBegun, Dispatch, Edited, Retry
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.fan_out import MAX_ITEMS, items_words
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import BatchEnded, Cancel, Forked, OwnershipAcquired, Pause, Unpause
 from asterism.engine.kernel.profile import AgentProfile, Skill

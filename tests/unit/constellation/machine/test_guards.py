@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from asterism.constellation.machine.definition import first_event
-from asterism.constellation.machine.events import ConstellationSubmitted, DeviceFound, Edited, Retry, RunOptions
+from asterism.constellation.machine.events import ConstellationSubmitted, Edited, Retry, RunOptions
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.edits import EditRefused
+from asterism.devices.model.attempt import DeviceFound
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
 from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from asterism.constellation.machine.definition import first_event
-from asterism.constellation.machine.events import DeviceLost, Dispatch, Edited, Retry
-from asterism.constellation.machine.requests import attempt_request, request_shown
+from asterism.constellation.machine.events import Dispatch, Edited, Retry
+from asterism.constellation.machine.requests import attempt_request
 from asterism.constellation.model.edits import EditRefused
+from asterism.devices.model.attempt import DeviceLost, request_shown
 from asterism.engine.control.children import ChildEnded, EditedBy, StartChild
 from asterism.engine.control.run_control import Pause, Unpause
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, digest_of

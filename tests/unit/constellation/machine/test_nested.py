@@ -9,7 +9,7 @@ import pytest
 from asterism.constellation.machine.definition import first_event
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.resolution import REPORTED
-from asterism.constellation.model.task import ErrorCode
+from asterism.devices.model.attempt import ErrorCode
 from asterism.engine.control.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild, child_run_id
 from asterism.engine.control.run_control import Cancel, OwnershipAcquired, Pause, Unpause
 from asterism.engine.runtime.run_status import status_of

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.machine.events import DeviceFound, DeviceLost, Dispatch, Edited
+from asterism.constellation.machine.events import Dispatch, Edited
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.edits import EditRefused
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.control.run_control import Answered, AskPerson, Cancel, CancelEffect, Pause, Unpause, Verb
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.errors import Refused

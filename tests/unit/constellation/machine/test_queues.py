@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.constellation.machine.events import AttemptBegun, AttemptQueued, DeviceFound, DeviceLost, Dispatch
+from asterism.constellation.machine.events import AttemptBegun, AttemptQueued, Dispatch
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.control.run_control import AskPerson, Cancel, Forked
 from asterism.engine.kernel.machine import RecoveryPolicy
 from asterism.engine.kernel.profile import AgentProfile, Skill

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.machine.device_question import DeviceQuestion, DeviceReply
 from asterism.constellation.machine.events import (
     AskPlanner,
     AttemptAttached,
@@ -15,15 +14,13 @@ from asterism.constellation.machine.events import (
     AttemptEnded,
     AttemptLooked,
     AttemptStopped,
-    DeviceFound,
-    DeviceLost,
     Dispatch,
     LookAtAttempt,
     StopAttempt,
 )
 from asterism.constellation.machine.questions import MAX_LEGS
-from asterism.constellation.machine.requests import Attempt
 from asterism.constellation.machine.stopping import STOP_TIMEOUT_S
+from asterism.devices.model.attempt import Attempt, DeviceFound, DeviceLost, DeviceQuestion, DeviceReply
 from asterism.engine.control.run_control import AskPerson, Cancel, Forked, OwnershipAcquired
 from asterism.engine.kernel.machine import Event, RecoveryPolicy
 from asterism.engine.kernel.profile import AgentProfile, Skill

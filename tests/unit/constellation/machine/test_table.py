@@ -4,17 +4,12 @@ import itertools
 
 import pytest
 
-from asterism.constellation.machine.events import (
-    AttemptEnded,
-    AttemptProgressed,
-    ConstellationAgentStatus,
-    ConstellationSubmitted,
-    DeviceLost,
-)
+from asterism.constellation.machine.events import AttemptEnded, AttemptProgressed, ConstellationAgentStatus, ConstellationSubmitted
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.edits import EditRefused
+from asterism.devices.model.attempt import DeviceLost
 from asterism.engine.control.run_control import BatchEnded, Cancel, CancelEffect, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from asterism.engine.kernel.journal import Record, state_history
 from asterism.engine.kernel.packing import packer

@@ -18,7 +18,8 @@ from asterism.constellation.machine.task_lifecycle import (
     Stopped,
     Unblocked,
 )
-from asterism.constellation.model.task import EDITABLE, SETTLED, TaskError, TaskStar, TaskStatus
+from asterism.constellation.model.task import EDITABLE, SETTLED, TaskStar, TaskStatus
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.kernel.machine import Event, StepContext
 from asterism.errors import IllegalTransition
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.machine.events import AttemptEnded, DeviceFound, DeviceLost, Dispatch
+from asterism.constellation.machine.events import AttemptEnded, Dispatch
 from asterism.constellation.machine.tasks import INTERRUPTED_REPEATED, MAX_LOSSES
-from asterism.constellation.model.task import ErrorCode, TaskError
+from asterism.devices.model.attempt import DeviceFound, DeviceLost, ErrorCode, TaskError
 from asterism.engine.control.run_control import AskPerson, OwnershipAcquired, Pause, Unpause
 from asterism.engine.kernel.machine import RecoveryPolicy
 from asterism.engine.kernel.profile import AgentProfile, Skill

@@ -7,7 +7,8 @@ import pytest
 
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.line import DependencyType, Evaluation, TaskStarLine
-from asterism.constellation.model.task import TaskError, TaskStatus
+from asterism.constellation.model.task import TaskStatus
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.kernel.phrase import phrase
 from asterism.errors import InvalidInput
 from tests.support.constellations import action, constellation, edit, end, judge_all, lines, plan, ready, seed, tasks

@@ -6,9 +6,9 @@ import pytest
 
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.edits import EditRefused
-from asterism.constellation.model.references import MissingReference
 from asterism.constellation.model.resolution import arguments_of, check_line, check_task, fallback_devices, predecessor_results, skill_for
 from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.devices.model.references import MissingReference
 from asterism.engine.kernel.profile import AgentProfile, Fleet, Skill
 from tests.support.constellations import end, lines
 from tests.support.example_fleets import digits

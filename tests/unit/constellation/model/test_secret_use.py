@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from asterism.constellation.model.edits import EditRefused
-from asterism.constellation.model.environment import check_process
 from asterism.constellation.model.fan_out import ForEach
-from asterism.constellation.model.references import MissingReference, secret_paths, secrets_of, with_secrets
 from asterism.constellation.model.resolution import arguments_of
 from asterism.constellation.model.secret_use import check_secrets
 from asterism.constellation.model.task import TaskStar
+from asterism.devices.model.environment import check_process
+from asterism.devices.model.references import MissingReference, secret_paths, secrets_of, with_secrets
 from asterism.engine.kernel.profile import AgentProfile, ChildSpec, Fleet
 from asterism.errors import InvalidInput
 from tests.support.constellations import constellation

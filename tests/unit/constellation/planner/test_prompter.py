@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.task import TaskError, TaskStatus
+from asterism.constellation.model.task import TaskStatus
 from asterism.constellation.planner.edit_tools import edit_tools
 from asterism.constellation.planner.excerpt import MAX_CONSTELLATION, PAGE, excerpt, fleet_lines, page
 from asterism.constellation.planner.port import PlannerRequest
@@ -20,6 +20,7 @@ from asterism.constellation.planner.prompter import (
     ConstellationPrompterFactory,
 )
 from asterism.constellation.planner.reply import parse_reply
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.errors import InvalidInput
 from tests.support.constellation_harness import FLEET

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.machine.device_question import DeviceQuestion
 from asterism.constellation.machine.events import (
     AskPlanner,
     AttemptAttached,
@@ -19,9 +18,10 @@ from asterism.constellation.machine.events import (
     PlanningFailed,
 )
 from asterism.constellation.model.documents import PlanDocument, parse_plan
-from asterism.constellation.model.task import TaskError, TaskSpec
+from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.planner.port import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.constellation.python.performers import AttemptPerformer, PlannerPerformer
+from asterism.devices.model.attempt import DeviceQuestion, TaskError
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.data import MAX_BYTES

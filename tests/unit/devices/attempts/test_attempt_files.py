@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from asterism.constellation.machine.events import AttemptEnded
-from asterism.constellation.model.task import TaskError
+from asterism.constellation.python.performers import FilePerformer
 from asterism.devices.attempts import attempt_files
-from asterism.devices.attempts.attempt_files import AttemptFiles, FilePerformer, work_folder
+from asterism.devices.attempts.attempt_files import AttemptFiles, work_folder
 from asterism.devices.kinds.here import HereDevice
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt, AttemptResult, Device
 from asterism.devices.workers.pool import WorkerPool
 from asterism.engine.kernel.profile import AgentProfile

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.model.task import TaskError
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.kinds.a2a.client import AgentError, own_headers
+from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Attempt, AttemptResult, DeviceQuestion, Notices, RemoteDevice, Signs
 from asterism.engine.kernel.profile import AgentProfile
 from tests.support.device_signs import Heard

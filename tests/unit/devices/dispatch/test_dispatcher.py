@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.machine.events import DeviceFound, DeviceLost
-from asterism.constellation.machine.requests import request_shown
-from asterism.constellation.model.task import TaskError
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.dispatch.places import Places
+from asterism.devices.model.attempt import DeviceFound, DeviceLost, TaskError, request_shown
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, Signs
 from asterism.engine.control.run_control import FleetGuarded
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, digest_of

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from asterism.app.bootstrap import open_devices
-from asterism.constellation.machine.events import DeviceFound, DeviceLost
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.python.availability import check_opened, check_usable, with_causes
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.fleet.fleet_file import UNNEEDED_S, DeviceEntry, UnopenedDevice, described
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.devices.port import Attempt, Device
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.profile import HERE, AgentProfile

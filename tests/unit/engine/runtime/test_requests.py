@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from asterism.constellation.machine.events import AskPlanner, Dispatch
-from asterism.constellation.machine.requests import Attempt, PlannerRequest
+from asterism.constellation.machine.requests import PlannerRequest
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.conversation.machine.events import AgentStatus, AgentView, CallHandler
 from asterism.conversation.machine.requests import HandlerCall
+from asterism.devices.model.attempt import Attempt
 from asterism.engine.control.children import ChildRequest, SignalChild, StartChild
 from asterism.engine.control.run_control import Cancel
 from asterism.engine.kernel.machine import StartRequest

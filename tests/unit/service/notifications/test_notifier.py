@@ -8,7 +8,7 @@ import itertools
 
 import msgspec
 
-from asterism.constellation.machine.events import DeviceFound, DeviceLost
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.ports.notices import Channel, Notice
 from asterism.engine.ports.store import RunRow
 from asterism.errors import StoreUnavailable

@@ -10,12 +10,12 @@ from asterism.constellation.form import FORM
 from asterism.constellation.machine.events import ConstellationSubmitted
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
-from asterism.constellation.model.task import TaskError
 from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.constellation.view.metrics import measure
 from asterism.constellation.view.show import ShownConstellation, task_status_words
 from asterism.constellation.view.task_details import metric_lines
 from asterism.constellation.view.task_lines import plan_lines
+from asterism.devices.model.attempt import TaskError
 from asterism.engine.control.run_control import BatchEnded, OwnershipAcquired
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.profile import Skill

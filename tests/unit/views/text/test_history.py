@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from asterism.constellation.form import FORM
-from asterism.constellation.machine.device_question import DeviceQuestion
 from asterism.constellation.machine.events import (
     AttemptBegun,
     AttemptEnded,
@@ -22,12 +21,13 @@ from asterism.constellation.machine.events import (
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import parse_plan
-from asterism.constellation.model.task import TaskError, TaskStatus
+from asterism.constellation.model.task import TaskStatus
 from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.constellation.view.metrics import measure
 from asterism.constellation.view.show import ShownConstellation, task_status_words
 from asterism.constellation.view.task_details import item_lines
 from asterism.constellation.view.task_lines import plan_lines
+from asterism.devices.model.attempt import DeviceQuestion, TaskError
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Event

@@ -26,11 +26,11 @@ from a2a.types import (
 from a2a.utils.errors import A2AError, TaskNotCancelableError, TaskNotFoundError
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from asterism.constellation.model.task import ErrorCode
 from asterism.devices.kinds.a2a.content import MAX_TEXT
 from asterism.devices.kinds.a2a.http import RefusedAnswer
 from asterism.devices.kinds.addresses import ForbiddenAddress
 from asterism.devices.kinds.remote import http_headers, with_secret_values
+from asterism.devices.model.attempt import ErrorCode
 from asterism.devices.port import AttemptError
 from asterism.engine.kernel.data import one_line
 from asterism.errors import InvalidInput, MissingExtra

@@ -17,13 +17,13 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 import httpx
 from a2a.types import AgentCard, Message, StreamResponse, Task, TaskState
 
-from asterism.constellation.model.task import ErrorCode
 from asterism.devices.kinds.a2a import content
 from asterism.devices.kinds.a2a.client import Agent, AgentError, InvalidAnswer, NotCancelable, UnknownTask, fetch_card, own_headers
 from asterism.devices.kinds.a2a.content import parts_of, with_files
 from asterism.devices.kinds.a2a.http import http_client
 from asterism.devices.kinds.addresses import Addresses
 from asterism.devices.kinds.remote import ConnectedDevice, secret_names
+from asterism.devices.model.attempt import ErrorCode
 from asterism.devices.port import Attempt, AttemptError, AttemptResult, DeviceQuestion, Notices, Signs, Unreachable
 from asterism.engine.kernel.data import one_line
 from asterism.engine.kernel.profile import AgentProfile

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from asterism.constellation.model.references import with_secrets
 from asterism.devices.fleet.fleet_file import DeviceEntry, DeviceKind, FleetContext
 from asterism.devices.kinds.remote import SENT_FILE_BYTES
+from asterism.devices.model.references import with_secrets
 from asterism.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:

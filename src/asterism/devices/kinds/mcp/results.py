@@ -21,10 +21,10 @@ import mcp_types
 import msgspec
 from mcp import MCPError
 
-from asterism.constellation.model.task import ErrorCode
 from asterism.devices.attempts.attempt_files import CURRENT, AttemptFiles, chunks_of
 from asterism.devices.kinds.mcp.tools import CONTENT_OUTPUT, content_form
 from asterism.devices.kinds.remote import SentFiles
+from asterism.devices.model.attempt import ErrorCode
 from asterism.devices.port import Attempt, AttemptError, AttemptResult
 from asterism.engine.kernel.conformance import mismatch_text
 from asterism.engine.kernel.data import files_in, is_file, one_line, safe_name

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from asterism.constellation.model.task import ErrorCode
 from asterism.devices.attempts.log_relay import MESSAGE_CHARS, RateLimit
 from asterism.devices.attempts.task_log import CURRENT as LOG
 from asterism.devices.kinds.ssh.script import BEGIN, STARTED, STATE, is_exit_code
+from asterism.devices.model.attempt import ErrorCode
 from asterism.devices.skills.command import STDERR_BYTES
 from asterism.devices.workers.pool import RESULT_BYTES
 

@@ -16,8 +16,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from asterism.constellation.model.environment import check_process
-from asterism.constellation.model.references import with_secrets
 from asterism.devices.attempts.attempt_files import CURRENT
 from asterism.devices.attempts.secrets import secret
 from asterism.devices.attempts.worker_protocol import CommandJob
@@ -39,6 +37,8 @@ from asterism.devices.kinds.ssh.script import (
 )
 from asterism.devices.kinds.ssh.shell import HostError
 from asterism.devices.kinds.ssh.transfer import OUT_FOLDER, push, stored, with_paths
+from asterism.devices.model.environment import check_process
+from asterism.devices.model.references import with_secrets
 from asterism.devices.port import Attempt, AttemptError, AttemptResult, Notices, Signs
 from asterism.devices.skills.command import filled, outcome, too_large
 from asterism.devices.workers.pool import RESULT_BYTES

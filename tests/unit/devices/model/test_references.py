@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.model.references import MissingReference, references, resolve
+from asterism.devices.model.references import MissingReference, references, resolve
 from asterism.engine.kernel.phrase import phrase
 
 RESULTS: dict[str, Any] = {"a": {"path": "/x", "n": 3, "deep": {"list": [10, {"k": "v"}]}, "none": None}, "b-1": [1, 2], "c": "text"}

@@ -9,8 +9,8 @@ from asterism.constellation.model.batch import apply_edits
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import parse_task
 from asterism.constellation.model.edits import EditRefused, parse_action
-from asterism.constellation.model.environment import MAX_ENV_BYTES, MAX_FOLDER
 from asterism.constellation.model.nesting import apply_on_fleet
+from asterism.devices.model.environment import MAX_ENV_BYTES, MAX_FOLDER
 from asterism.engine.kernel.profile import HERE, AgentProfile, ChildSpec, Fleet, Skill
 from asterism.errors import InvalidInput
 

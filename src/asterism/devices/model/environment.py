@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from asterism.constellation.model.references import SECRET, references
+from asterism.devices.model.references import SECRET, references
 from asterism.errors import InvalidInput
 
 MAX_VARIABLES = 100
