@@ -186,12 +186,15 @@ class LimitReached(AsterismError):
 
 
 class Refused(AsterismError):
-    """A run refuses a command."""
+    """A run refuses a command.
 
-    @property
-    def verdict(self) -> str:
-        """Return the reason for the sender and the journal: one line."""
-        return str(self).partition("\n")[0]
+    Attributes:
+        why: the reason: a text, or a phrase of the run's machine.
+    """
+
+    def __init__(self, why: object) -> None:
+        self.why = why
+        super().__init__(str(why))
 
 
 VERSION_STEP = 1000

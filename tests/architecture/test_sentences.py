@@ -12,22 +12,28 @@ import pytest
 import asterism
 from asterism.app.bootstrap import FORMS
 
-ROOMS = ("constellation",)
 SOURCE = Path(asterism.__file__).parent
-MODULES = [path for room in ROOMS for path in sorted((SOURCE / room / "machine").glob("*.py"))]
+PLACES = ("constellation/machine/*.py", "loop/machine/*.py", "conversation/machine/*.py", "engine/control/*.py", "engine/kernel/guards.py")
+MODULES = [path for place in PLACES for path in sorted(SOURCE.glob(place))]
 UNSTORED = {
     "side_effect": "names what is recorded",
     "define_machine": "names the machine for people",
     "child_start": "names the machine for the engine",
     "Skill": "names a question in an error",
+    "as_json": "names a value in an error",
+    "_check_end": "returns the text of an error",
 }
 """Functions whose texts are in no event, effect or memory as a sentence."""
+REFUSALS = ("Refused", "EditRefused")
+"""Errors whose reason is in the journal."""
 WORDS = re.compile(r"[a-z]{2,} +[a-z]|[a-z] +[a-z]{2,}")
 
 
 def texts(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the texts that a module makes, but for those of errors, which are raised at the door, and docstrings."""
-    if isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+    """Yield the texts that a module makes, but for docstrings and those of errors that end a run or are raised at the door."""
+    if isinstance(node, ast.Raise) and not (isinstance(node.exc, ast.Call) and getattr(node.exc.func, "id", "") in REFUSALS):
+        return
+    if (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) or getattr(node, "name", "") in UNSTORED:
         return
     if isinstance(node, ast.Call) and (name := getattr(node.func, "attr", getattr(node.func, "id", ""))) in UNSTORED:
         for part in node.args[1:] if name == "side_effect" else ():

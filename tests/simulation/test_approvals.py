@@ -6,6 +6,7 @@ import pytest
 
 from asterism.constellation.machine.events import RunOptions
 from asterism.engine.kernel.machine import kind_of
+from asterism.engine.kernel.refusal import verdict_words
 from asterism.testing.device import Behaviour
 from asterism.testing.ending import Ending
 from asterism.testing.people import Answer, Crash, ScheduledEvent, everyone_says
@@ -57,7 +58,7 @@ def test_a_second_approval_written_into_the_inbox_is_ignored() -> None:
     assert [entry.note != "" for entry in ending.entries if kind_of(entry.event) == "answered"] == [False, True]
     verdicts = [row.verdict for row in world.database.inbox.values()]
     assert verdicts[0] == "accepted"
-    assert "not outstanding" in verdicts[1]
+    assert "not outstanding" in verdict_words(verdicts[1])
 
 
 def test_a_question_that_expires_is_a_no() -> None:

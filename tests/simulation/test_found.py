@@ -5,6 +5,7 @@ from __future__ import annotations
 from asterism.constellation.machine.events import RunOptions
 from asterism.devices.model.attempt import TaskError
 from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.kernel.refusal import verdict_words
 from asterism.testing.device import Behaviour
 from asterism.testing.people import Crash, ScheduledEvent, StoreFaults, everyone_says
 from asterism.testing.program import FailingMoves, Program
@@ -34,7 +35,7 @@ def test_a_command_that_meets_a_defect_is_rejected_and_may_be_sent_again() -> No
         ending = world.run(plan)
         verdicts = [row.verdict for row in world.database.inbox.values()]
         assert (ending.outcome, verdicts[-1]) == ("cancelled", "accepted")
-        assert all("a defect of asterism: cancel could not be taken: " in verdict for verdict in verdicts[:-1])
+        assert all("a defect of asterism: cancel could not be taken: " in verdict_words(verdict) for verdict in verdicts[:-1])
         assert world.counts["sent again"] == len(verdicts) - 1
 
 

@@ -10,7 +10,7 @@ from asterism.constellation.machine import planning
 from asterism.constellation.model.edits import parse_actions
 from asterism.engine.kernel.machine import kind_of
 from asterism.engine.kernel.profile import AgentProfile, Skill
-from asterism.engine.kernel.refusal import refusal_of
+from asterism.engine.kernel.refusal import refusal_of, verdict_words
 from asterism.testing.device import Behaviour
 from asterism.testing.ending import Ending
 from asterism.testing.people import Answer, Crash, ScheduledEvent
@@ -34,7 +34,7 @@ def live(*scheduled_events: ScheduledEvent, plan: dict[str, Any] = PLAN, seed: i
 
 
 def verdicts(world: World) -> list[str]:
-    return [refusal.code if (refusal := refusal_of(row.verdict)) else row.verdict for row in world.database.inbox.values()]
+    return [refusal.code if (refusal := refusal_of(row.verdict)) else verdict_words(row.verdict) for row in world.database.inbox.values()]
 
 
 def test_a_task_added_while_another_runs_is_run_in_its_turn() -> None:

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from asterism.engine.kernel.journal import Record
+from asterism.engine.kernel.refusal import verdict_words
 from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import printable
 
@@ -110,7 +111,7 @@ def json_line(record: Record) -> str:
     """Return a journal entry as one line of JSON."""
     body: dict[str, Any] = msgspec.json.decode(record.body)
     shown = {"run": record.run_id, "seq": record.seq, "at": record.at, "actor": record.actor, "kind": record.kind, "state": record.state}
-    return json.dumps({**shown, **({"note": record.note} if record.note else {}), **body})
+    return json.dumps({**shown, **({"note": verdict_words(record.note)} if record.note else {}), **body})
 
 
 def silence_output() -> None:

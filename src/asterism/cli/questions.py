@@ -26,6 +26,7 @@ from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python.conversation import Conversation
 from asterism.conversation.python.registry import agent_class
 from asterism.engine.control.run_control import Answered, Verb
+from asterism.engine.kernel.refusal import verdict_words
 from asterism.engine.ports.store import ACCEPTED, InquiryRow
 from asterism.engine.runtime.client import VERDICT_POLL_S, polls
 from asterism.engine.runtime.runtime import Runtime
@@ -119,7 +120,7 @@ class Questions:
     async def _ask(self, asked: InquiryRow) -> bool:
         """Ask one question; return False if it is left for later."""
         if (sent := self._sent.pop(asked.inquiry_id, None)) and (verdict := await self._runtime.store.verdict(*sent)) != ACCEPTED:
-            put(f"not accepted: {message(verdict)}")
+            put(f"not accepted: {message(verdict_words(verdict))}")
         if (await self._runtime.store.run(asked.run_id)).machine == FLOW_AGENT.name:
             return await self._converse(asked)
         put(plain(asked.prompt, MAX_PROMPT))

@@ -107,6 +107,10 @@ def _approve_proposal(kind: str, is_edited: bool) -> str:  # noqa: FBT001 - by n
     return ("The plan was edited after this was asked. " if is_edited else "") + _PROPOSALS[kind]
 
 
+def _unknown_task(task: str, names: Sequence[str]) -> str:
+    return f"there is no task {task!r}{did_you_mean(task, names) or f'; there is {joined(names[:NAMED])}'}"
+
+
 PHRASES: Mapping[str, Wording] = {
     # of edits
     "cleared_started": "it is {status}; clear=true would remove it",
@@ -164,7 +168,6 @@ PHRASES: Mapping[str, Wording] = {
     "finish_refused": "FINISH is refused: {why}",
     "edit_not_approved": "the edit was not approved: {why}",
     "no_constellation": "it holds no constellation",
-    "nobody_answered": "nobody answered in time",
     "plan_not_taken": "the plan is ignored: a restart asks for a new one",
     "plan_refused": "{what}: {why}",
     "proposal_rejected": "{why}. What was rejected: {proposal}",
@@ -235,6 +238,28 @@ PHRASES: Mapping[str, Wording] = {
     # what people have decided
     "cancelled": "{by} cancelled it{because:+: }",
     "said_no": "{by} said no{because:+: }",
+    # why a command or an answer is refused
+    "asked_again": "the plan was edited after {inquiry} was asked; it is asked again",
+    "being_planned": "it has no constellation yet; it is being planned",
+    "edit_is_actions": 'an edit must be {{"actions": [{{"tool": …, "parameters": {{…}}}}]}}',
+    "edit_is_plan": "an edit must be the whole plan: {why}",
+    "edit_refers": "an edit must give values, not references ${{…}}, because only the arguments shown are approved",
+    "ended_for_edits": "it has ended ({outcome}) and cannot be edited any more",
+    "invalid_edit": "this edit is invalid: {what}: {why}",
+    "limit_too_low": "{why}; the new limit must be above what is used",
+    "no_such_item": "there is no item {item!r}; {there}",
+    "no_task_yet": "it has no task yet; it is being planned",
+    "not_failed": "{task} is {status}; only failed and cancelled tasks can be retried",
+    "only_handlers_run": "its tasks have ended, and only its on_failure and finally tasks still run",
+    "reply_is_object": "{device} asks for an object with {fields:or any fields}; give one as JSON",
+    "reply_lacks": "the answer lacks {fields}",
+    "result_is_object": "{skill} returns an object with {fields}; give such an object",
+    "result_was_used": "{by} has used the result of {task}; to repeat both, fork the run at an entry before {by} started "
+    "(asterism log, asterism fork --at ENTRY --no-drive), and retry {item} in the fork",
+    "retry_in_fork": "it has ended",
+    "retry_later": "its end is decided; retry it when it has ended",
+    "skill_accepts": "{skill} accepts {names:or no arguments}, not {unknown}",
+    "unknown_task": _unknown_task,
     # notes on edits
     "removed_already": "{edit} {id}: it was removed already",
     "so_already": "{edit} {id}: it is so already",

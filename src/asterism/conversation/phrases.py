@@ -12,6 +12,12 @@ PHRASES: Mapping[str, Wording] = {
     "conversation.cancelled": "Cancelled.",
     "conversation.too_late": "It has been too long; this is cancelled.",
     "conversation.waits": "{agent} waits for you.",
+    # why a command is refused
+    "conversation.being_cancelled": "this conversation is being cancelled",
+    "conversation.not_paused": "this conversation is not paused",
+    "conversation.paused_already": "this conversation is paused already",
+    "conversation.queue_full": "{most} messages wait already; send it again later",
+    "conversation.resumed_already": "this conversation is being resumed already",
     # why it, its handler or its child has ended
     "conversation.cancelled_by": "cancelled{by:+ by }",
     "conversation.outcome_unknown": "it was interrupted; whether it finished is not known",

@@ -64,6 +64,12 @@ PHRASES: Mapping[str, Wording] = {
     "loop.forked_in_call": "{tool} was under way when {origin} was forked, and may have been carried out. Call it here?",
     "loop.approve_call_again": _approve_call_again,
     "loop.how_to_continue": _how_to_continue,
+    # why an answer is refused
+    "loop.argument_type": "argument {name} of {tool} must be {type}",
+    "loop.edit_fields": "an edit of {step} can change its intent and context, not {names}",
+    "loop.edit_types": "an edit of {step} must give the intent as text and the context as a JSON object",
+    "loop.never_always": "{tool} is guarded: each call needs an approval of its own",
+    "loop.no_argument": "{tool} has no argument {names}; it has {known}",
     # feedback to the planner
     "loop.smaller_steps": _smaller_steps,
     "loop.two_steps": "two steps are named {step!r}",

@@ -15,7 +15,7 @@ from asterism.conversation.python.secret_fields import SecretStore
 from asterism.engine.control.run_control import Answered, Cancel, Pause, Unpause
 from asterism.engine.kernel.machine import Event, Machine, kind_of
 from asterism.engine.kernel.packing import event_body
-from asterism.engine.kernel.refusal import refusal_of
+from asterism.engine.kernel.refusal import refusal_of, verdict_words
 from asterism.engine.ports.store import ACCEPTED, Commit, InboxRow, InquiryRow
 from asterism.engine.runtime.children import PARENT
 from asterism.engine.runtime.client import Client
@@ -121,10 +121,11 @@ class SimulatedClient:
         resent: list[InboxRow] = []
         for key, verdict in commit.folded:
             row = self._database.inbox[commit.run_id, key]
+            words = verdict_words(verdict)
             if verdict != ACCEPTED and row.actor != PARENT:
                 why = refusal_of(verdict)
-                self.refusals.append(f"{why.what}: {why.why}" if why else verdict)
-            if not verdict.startswith(DEFECT):
+                self.refusals.append(f"{why.what}: {why.why}" if why else words)
+            if not words.startswith(DEFECT):
                 continue
             self._counts["commands that met a defect"] += 1
             if row.actor != PARENT and self._resend_counts[key] < self._resends:

@@ -27,6 +27,7 @@ from asterism.engine.control.run_control import (
 from asterism.engine.control.waits import WaitFor
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, kind_of
+from asterism.engine.kernel.refusal import verdict_words
 from asterism.engine.kernel.run import Run
 from asterism.engine.kernel.times import in_utc
 from asterism.views.delta import Delta, LogLine, Rows, brief
@@ -259,8 +260,8 @@ class BaseView:
     def noted(self, entry: Entry) -> str:
         """Return the log line of an entry that changed nothing."""
         if isinstance(entry.event, Answered):
-            return f"answer {entry.event.verb} by {entry.actor} refused: {entry.note}"
-        return f"{kind_of(entry.event)} by {entry.actor} had no effect: {entry.note}"
+            return f"answer {entry.event.verb} by {entry.actor} refused: {verdict_words(entry.note)}"
+        return f"{kind_of(entry.event)} by {entry.actor} had no effect: {verdict_words(entry.note)}"
 
     # -- one entry ---------------------------------------------------------------------------------
 

@@ -82,10 +82,10 @@ def decided(memory: ConstellationMemory, proposed: Planned, event: Answered, con
         try:
             return msgspec.structs.replace(proposed, plan=parse_plan(event.value))
         except InvalidInput as error:
-            raise Refused(f"an edit must be the whole plan: {error}") from None
+            raise Refused(phrase("edit_is_plan", why=str(error))) from None
     actions = event.value.get("actions")
     if not isinstance(actions, list) or not all(isinstance(action, dict) for action in actions):
-        raise Refused('an edit must be {"actions": [{"tool": …, "parameters": {…}}]}')
+        raise Refused(phrase("edit_is_actions"))
     return msgspec.structs.replace(proposed, actions=tuple(actions))
 
 

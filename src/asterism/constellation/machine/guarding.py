@@ -20,6 +20,7 @@ from asterism.engine.control.guarding import note_run_edited
 from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, permit, with_approval, with_device
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import Fleet
 from asterism.errors import Refused
 
@@ -132,7 +133,7 @@ def note_edited(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bo
             try:
                 check_written(memory.guards, task, is_foreign=is_foreign and marks_foreign(task, is_written=False))
             except EditRefused as refused:
-                raise Refused(str(refused)) from None
+                raise Refused(phrase("plan_refused", what=refused.refusal.subject, why=refused.refusal.why)) from None
     note_edited_below(memory, edited, is_foreign=is_foreign)
 
 

@@ -66,7 +66,7 @@ def raise_limits(memory: ConstellationMemory, event: RaiseLimits, context: StepC
     memory.options = msgspec.structs.replace(before, **{name: limit for name, limit in given.items() if limit is not None})
     if why := over_limit(memory):
         memory.options = before
-        raise Refused(f"{why}; the new limit must be above what is used")
+        raise Refused(phrase("limit_too_low", why=why))
     if memory.limit:
         memory.paused, memory.limit = False, ""
     return context.state

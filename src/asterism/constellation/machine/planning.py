@@ -183,7 +183,7 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
         EditRefused: the edits are invalid; nothing has changed.
     """
     if memory.concluding:
-        raise EditRefused("ended", "run", "its tasks have ended, and only its on_failure and finally tasks still run")
+        raise EditRefused("ended", "run", phrase("only_handlers_run"))
     now = schedule.constellation.version
     try:
         edits = parse_actions(event.actions)
@@ -351,7 +351,7 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
     """
     chosen = decided(memory, proposed, event, context)
     if event.verb in ("approve", "edit") and _is_outdated(memory, context):
-        raise Refused(f"the plan was edited after {event.effect_id} was asked; it is asked again")
+        raise Refused(phrase("asked_again", inquiry=event.effect_id))
     is_edited = event.verb == "edit" and Permission.LOCAL not in context.permissions
     is_foreign = bool(proposed.effect_id) or memory.guards.is_foreign or is_edited  # without an id the plan came with the request
     if event.verb == "edit":
@@ -361,7 +361,7 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
             elif chosen.plan is not None:
                 drafted(memory, chosen.plan, context, is_foreign=is_foreign)
         except EditRefused as refused:
-            raise Refused(f"this edit is invalid: {refused}") from None
+            raise Refused(phrase("invalid_edit", what=refused.refusal.subject, why=refused.refusal.why)) from None
         if context.rules >= GUARDED:
             note_run_edited(memory, is_foreign=is_edited)
     del memory.inquiries[event.effect_id]

@@ -164,15 +164,15 @@ def edited(memory: ConstellationMemory, attempt: Dispatch, value: dict[str, Any]
         Refused: its skill does not accept them.
     """
     if next(references(value), None):
-        raise Refused("an edit must give values, not references ${…}, because only the arguments shown are approved")
+        raise Refused(phrase("edit_refers"))
     skill = skill_of(memory.fleet, attempt.device_id, attempt.skill)
     if skill is not None and context.rules >= EDITS_CHECKED:
         try:
             check_inputs(attempt.task_id, value, skill)
         except EditRefused as refused:
-            raise Refused(str(refused)) from None
+            raise Refused(phrase("plan_refused", what=refused.refusal.subject, why=refused.refusal.why)) from None
     elif skill is not None and (unknown := [name for name in value if name not in skill.parameter_names()]):
-        raise Refused(f"{skill.name} accepts {', '.join(skill.parameter_names()) or 'no arguments'}, not {', '.join(unknown)}")
+        raise Refused(phrase("skill_accepts", skill=skill.name, names=skill.parameter_names(), unknown=unknown))
     attempt = msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
     if context.rules >= GUARDED:
         task = memory.constellation.tasks[attempt.task_id]
@@ -199,9 +199,9 @@ def _check_reply(schema: dict[str, Any], value: Any, device: str) -> None:
     if schema.get("type") != "object":
         return
     if not isinstance(value, dict):
-        raise Refused(f"{device} asks for an object with {', '.join(schema.get('properties', {})) or 'any fields'}; give one as JSON")
+        raise Refused(phrase("reply_is_object", device=device, fields=[*schema.get("properties", {})]))
     if missing := [name for name in schema.get("required", ()) if name not in value]:
-        raise Refused(f"the answer lacks {', '.join(map(str, missing))}")
+        raise Refused(phrase("reply_lacks", fields=[*map(str, missing)]))
     try:
         check_inputs(device, value, Skill(name=f"the question of {device}", parameters=schema))
     except EditRefused as refused:
@@ -215,7 +215,7 @@ def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) ->
     if skill is None or skill.output is None or fields is None:
         return
     if not isinstance(value, dict) or value.keys() - fields or set(skill.output.get("required", ())) - value.keys():
-        raise Refused(f"{skill.name} returns an object with {', '.join(skill.output['properties'])}; give such an object")
+        raise Refused(phrase("result_is_object", skill=skill.name, fields=[*skill.output["properties"]]))
 
 
 # -- what is shown ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from asterism.constellation.model.fan_out import item_id
 from asterism.constellation.model.task import TaskStar, TaskStatus
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.phrase import Phrase, joined, phrase
-from asterism.errors import Refused, did_you_mean
+from asterism.errors import Refused
 
 FAILED = (TaskStatus.FAILED, TaskStatus.CANCELLED)
 
@@ -29,14 +29,14 @@ def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext)
     """
     schedule = memory.schedule
     if memory.code or memory.concluding:
-        raise Refused("it has ended" if memory.code else "its end is decided; retry it when it has ended")
+        raise Refused(phrase("retry_in_fork" if memory.code else "retry_later"))
     if schedule is None:
-        raise Refused("it has no task yet; it is being planned")
+        raise Refused(phrase("no_task_yet"))
     in_order = schedule.constellation.in_order()
     chosen = {task_id: _chosen(schedule.constellation, task_id) for task_id in event.tasks}
     chosen = chosen or {task.task_id: task for task in in_order if task.status in FAILED}
     if not chosen:
-        raise Refused(str(none_failed(schedule.constellation)))
+        raise Refused(none_failed(schedule.constellation))
     owners = dict.fromkeys(task.item_of or task.task_id for task in chosen.values() if task.item_of or (task.items and task.items.total))
     for owner in owners:
         named_items = None if owner in chosen else {task.index for task in chosen.values() if task.item_of == owner}
@@ -64,11 +64,11 @@ def failed_task(constellation: TaskConstellation, task_id: str) -> TaskStar:
     if task is None:
         owner = constellation.tasks.get(task_id.partition("[")[0]) if task_id.endswith("]") else None
         if owner is not None:
-            raise Refused(f"there is no item {task_id!r}; {_items_of(constellation, owner)}")
+            raise Refused(phrase("no_such_item", item=task_id, there=_items_of(constellation, owner)))
         names = [known.task_id for known in constellation.in_order()]
-        raise Refused(f"there is no task {task_id!r}{did_you_mean(task_id, names) or f'; there is {joined(names[:NAMED])}'}")
+        raise Refused(phrase("unknown_task", task=task_id, names=names))
     if task.status not in FAILED:
-        raise Refused(f"{task_id} is {task.status}; only failed and cancelled tasks can be retried")
+        raise Refused(phrase("not_failed", task=task_id, status=task.status))
     return task
 
 
@@ -86,10 +86,7 @@ def _chosen(constellation: TaskConstellation, task_id: str) -> TaskStar:
     if task.item_of and constellation.tasks[task.item_of].status is TaskStatus.COMPLETED:
         used = [it for it in constellation.successors(task.item_of) if constellation.tasks[it].started_at]
         if used:
-            raise Refused(
-                f"{used[0]} has used the result of {task.item_of}; to repeat both, fork the run at an entry before {used[0]} started"
-                f" (asterism log, asterism fork --at ENTRY --no-drive), and retry {task_id} in the fork"
-            )
+            raise Refused(phrase("result_was_used", task=task.item_of, by=used[0], item=task_id))
     return task
 
 

@@ -100,7 +100,7 @@ START, CONTINUE, FINISH, FAIL = Status.START, Status.CONTINUE, Status.FINISH, St
 
 def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, context: StepContext) -> Status:
     if memory.started_at:
-        raise Refused("this run was submitted already")
+        raise Refused(phrase("submitted_already"))
     memory.fleet = {profile.device_id: profile for profile in event.fleet}
     memory.started_at, memory.inputs, memory.options = context.at, event.inputs, event.options
     given = with_fleet(begun(event.guards, context), memory.fleet) if context.rules >= GUARDED else event.guards
@@ -256,8 +256,8 @@ def _transition_failed(memory: ConstellationMemory, event: TransitionFailed, con
 
 def _not_editable(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
     if memory.code:
-        raise EditRefused("ended", "run", f"it has ended ({memory.outcome()}) and cannot be edited any more")
-    raise EditRefused("no_constellation", "run", "it has no constellation yet; it is being planned")
+        raise EditRefused("ended", "run", phrase("ended_for_edits", outcome=memory.outcome()))
+    raise EditRefused("no_constellation", "run", phrase("being_planned"))
 
 
 def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> None:

@@ -134,7 +134,7 @@ def _begin(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     guarded = context.rules >= GUARDED
     permitted = permit_task(memory.guards, task, attempt.arguments) if guarded else Permit(approval=task.requires_approval)
     if permitted.refusal:
-        settle_task(memory, schedule, task, Failed(error=TaskError(code="guarded", message=permitted.refusal)), context)
+        settle_task(memory, schedule, task, Failed(error=task_error("guarded", permitted.refusal)), context)
         return
     # An approval holds for exactly what was shown, so not for a fallback device.
     if (permitted.approval or task.approved) and task.approved != approved(memory, attempt, context):

@@ -139,7 +139,7 @@ async def answered(edit: Awaitable[Accepted]) -> CallToolResult:
     try:
         accepted = await edit
     except EditRefused as refused:
-        return _answer(msgspec.json.decode(refused.verdict) | {"why": str(refused.refusal.why)}, is_error=True)
+        return _answer(msgspec.to_builtins(refused.refusal) | {"why": str(refused.refusal.why)}, is_error=True)
     except AsterismError as error:
         return _answer(msgspec.to_builtins(Refusal(code="unavailable", what="constellation", why=str(error))), is_error=True)
     it = accepted.constellation

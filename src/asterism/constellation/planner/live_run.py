@@ -20,7 +20,7 @@ from asterism.engine.kernel.data import check_json
 from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.phrase import words_of
-from asterism.engine.kernel.refusal import refusal_of
+from asterism.engine.kernel.refusal import refusal_of, verdict_words
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import ACCEPTED
 from asterism.engine.runtime.client import VERDICT_POLL_S, Client
@@ -87,7 +87,7 @@ class LiveRun:
             if verdict != ACCEPTED:
                 refusal = refusal_of(verdict)
                 if refusal is None:
-                    raise EditRefused("unavailable", "run", verdict)
+                    raise EditRefused("unavailable", "run", verdict_words(verdict))
                 raise EditRefused(cast("RefusalCode", refusal.code), refusal.what, refusal.why, refusal.index)
             await self._read_on()
             return msgspec.structs.replace(self._sent[key], constellation=self._read_so_far.memory.constellation)

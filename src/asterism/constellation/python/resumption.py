@@ -248,7 +248,7 @@ async def retry_ended(client: Client, run_id: str, tasks: tuple[str, ...], *, ac
     before = [copied.memory.constellation.tasks.get(task.task_id) for task in named] or copied.memory.constellation.in_order()
     failed = tuple(task.task_id for task in before if task is not None and task.status in FAILED)
     if not failed and not named and not any(task.status in FAILED for task in ended.memory.constellation.in_order()):
-        raise Refused(str(none_failed(ended.memory.constellation)))
+        raise Refused(none_failed(ended.memory.constellation))
     # A task that had not failed yet when the copy ends continues there
     return await client.fork(run_id, undecided, actor=actor, new_id=new_id, first=Retry(tasks=failed) if failed else None)
 

@@ -68,7 +68,7 @@ ASIDE: tuple[Handler, ...] = ("pause", "resume", "on_interrupted")
 def begin(memory: FlowMemory, event: ConversationStarted, context: StepContext) -> AgentStatus:
     """Begin a conversation with its first message."""
     if memory.agent:
-        raise Refused("this conversation has begun already")
+        raise Refused(phrase("submitted_already"))
     memory.agent, memory.tenant, memory.limits = event.agent, event.tenant, event.limits
     memory.requires_approval, memory.declared = event.requires_approval, event.declared
     memory.language, memory.time_zone = event.language, event.time_zone
@@ -83,7 +83,7 @@ def begin(memory: FlowMemory, event: ConversationStarted, context: StepContext) 
 def enqueue_message(memory: FlowMemory, message: Message) -> None:
     """Queue a message."""
     if len(memory.queue) + len(memory.held) >= MAX_QUEUED:
-        raise Refused(f"{MAX_QUEUED} messages wait already; send it again later")
+        raise Refused(phrase("conversation.queue_full", most=MAX_QUEUED))
     memory.queue.append(message)
     memory.remember(message.by, message.text)
 
@@ -254,7 +254,7 @@ def schedule_next(memory: FlowMemory, event: BatchEnded, context: StepContext) -
     if memory.handler_effect or not memory.agent or (state is ERROR and _is_handler_ending(context)):
         return state if is_late else None
     if is_expired(memory, memory.open_question, context):
-        memory.requested_action, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"
+        memory.requested_action, memory.code, memory.why = "cancel", "expired", phrase("nobody_answered")
     if memory.requested_action == "cancel":
         return leave(memory, state, context)
     if state is not PAUSED:

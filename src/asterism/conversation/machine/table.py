@@ -62,6 +62,7 @@ from asterism.engine.control.common_rows import DEFECT, RunControl, cancel_effec
 from asterism.engine.control.inquiries import ask_again, postpone
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, Forked, Imported, Pause, TransitionFailed, Unpause
 from asterism.engine.kernel.machine import Event, Machine, Row, StepContext, row
+from asterism.engine.kernel.phrase import phrase
 from asterism.errors import Refused
 
 # -- what handlers did -----------------------------------------------------------------------------
@@ -124,22 +125,22 @@ def _message_in_error(memory: FlowMemory, event: MessageReceived, context: StepC
 def _paused(memory: FlowMemory, event: Pause, context: StepContext) -> None:
     _refuse_if_cancelling(memory)
     if context.state is PAUSED:
-        raise Refused("this conversation is paused already")
+        raise Refused(phrase("conversation.paused_already"))
     memory.requested_action, memory.requested_by = "pause", event.reason
 
 
 def _unpaused(memory: FlowMemory, event: Unpause, context: StepContext) -> None:
     _refuse_if_cancelling(memory)
     if context.state is not PAUSED and memory.requested_action != "pause":
-        raise Refused("this conversation is not paused")
+        raise Refused(phrase("conversation.not_paused"))
     if memory.requested_action == "resume" or (isinstance(memory.handler, HandlerCalled) and memory.handler.handler == "resume"):
-        raise Refused("this conversation is being resumed already")
+        raise Refused(phrase("conversation.resumed_already"))
     memory.requested_action = "resume" if context.state is PAUSED else ""
 
 
 def _refuse_if_cancelling(memory: FlowMemory) -> None:
     if memory.requested_action == "cancel":
-        raise Refused("this conversation is being cancelled")
+        raise Refused(phrase("conversation.being_cancelled"))
 
 
 # -- cancels, defects, forks -----------------------------------------------------------------------

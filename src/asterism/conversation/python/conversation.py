@@ -35,7 +35,7 @@ from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import ACCEPTED, InquiryRow, RunRow
-from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.client import Client, accepted
 from asterism.engine.runtime.runtime import Runtime, current_runtime
 from asterism.engine.runtime.snapshots import load
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
@@ -420,8 +420,7 @@ class Conversation:
             verdict = await runtime.store.verdict(of or self.run_id, key) if key else ACCEPTED
             row = await self._row(runtime)
             if verdict and (row.status != "active" or await self._is_asked_below(runtime)):
-                if verdict != ACCEPTED:
-                    raise Refused(verdict)
+                accepted(verdict)
                 return await self.result(runtime, row)
             if driving.done():  # a message that came meanwhile is not processed yet
                 driving = runtime.driver.start(self.run_id)

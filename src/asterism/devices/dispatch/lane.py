@@ -363,7 +363,7 @@ def guard_refusal(profile: AgentProfile, attempt: Attempt) -> str:
     if attempt.approval and digest_of(request_shown(attempt)) != attempt.approval:
         return "it is no longer the request that was approved; retry the task to be asked"
     asks = "the fleet file asks for an approval now, and nobody has approved this attempt; retry the task to be asked"
-    return permitted.refusal or _outside(profile, attempt) or (asks if permitted.approval and not attempt.approval else "")
+    return str(permitted.refusal) or _outside(profile, attempt) or (asks if permitted.approval and not attempt.approval else "")
 
 
 def _outside(profile: AgentProfile, attempt: Attempt) -> str:

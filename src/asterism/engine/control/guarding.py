@@ -13,6 +13,7 @@ from asterism.engine.control.run_control import FleetGuarded, GuardLifted, RunMe
 from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, lifted, not_guarded, not_lifted, permit, with_device
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
+from asterism.engine.kernel.phrase import phrase
 from asterism.errors import Refused
 
 
@@ -67,7 +68,7 @@ def lift_guard(memory: RunMemory, event: GuardLifted, context: StepContext) -> S
         Refused: the sender is no admin, or there is no such guard.
     """
     if Permission.ADMIN not in context.permissions:
-        raise Refused("only an admin may lift a guard")
+        raise Refused(phrase("guards.admin_lifts"))
     if why := not_guarded(memory.guards, event.name):
         raise Refused(why)
     memory.guards = lifted(memory.guards, event.name)

@@ -27,7 +27,7 @@ from asterism.engine.kernel.data import MAX_BYTES
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
-from asterism.engine.kernel.phrase import Text
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.errors import Refused
 
 INTERRUPTION = "interruption"
@@ -97,7 +97,7 @@ def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, ve
         check_sender(event, kind or inquiry.kind, context, submitters=who, submitter_may_approve=guards.submitter_may_approve)
     check_digest(memory, event.effect_id, event.verb, event.digest, context)
     if event.verb == "edit" and not isinstance(event.value, dict):
-        raise Refused("an edit must be the changes, as a JSON object")
+        raise Refused(phrase("answer.edit_type"))
     return inquiry
 
 
@@ -112,10 +112,7 @@ def check_digest(memory: RunMemory, inquiry_id: str, verb: Verb, digest: str, co
     if memory.guards.submitter and is_bound and digest != digest_of(asked.subject):
         raise other_request(inquiry_id)
     if is_bound and memory.guards.submitter and len(msgspec.json.encode(asked.subject)) > MAX_BYTES:
-        raise Refused(
-            f"{inquiry_id} is about a request of more than {MAX_BYTES:,} bytes, which is not shown whole; "
-            "reject it, and hand over a file in place of the long value"
-        )
+        raise Refused(phrase("answer.too_long_to_show", inquiry=inquiry_id, most=MAX_BYTES))
 
 
 def is_expired(memory: RunMemory, inquiry_id: str, context: StepContext) -> bool:

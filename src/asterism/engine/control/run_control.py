@@ -15,7 +15,7 @@ from asterism.engine.control.children import EditedBy
 from asterism.engine.kernel.guards import DeviceGuards, Guards
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, StepContext
 from asterism.engine.kernel.permissions import Permission, Permissions
-from asterism.engine.kernel.phrase import Text
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.errors import Refused
 
 Verb = Literal["approve", "edit", "reject", "respond", "cancel"]
@@ -216,12 +216,12 @@ class EffectCancelled(EffectResult, tag="effect_cancelled", frozen=True, kw_only
 
 def no_longer_open(event: Answered) -> Refused:
     """Return the error for an answer to a question that is not open."""
-    return Refused(f"{event.effect_id} is not open any more")
+    return Refused(phrase("answer.not_open", inquiry=event.effect_id))
 
 
 def other_request(inquiry_id: str) -> Refused:
     """Return the error for an answer that names another request than its question shows."""
-    return Refused(f"{inquiry_id} is about another request than this answer names; look at it again, and answer then")
+    return Refused(phrase("answer.other_request", inquiry=inquiry_id))
 
 
 def check_verb(event: Answered, verbs: Sequence[Verb]) -> None:
@@ -231,7 +231,7 @@ def check_verb(event: Answered, verbs: Sequence[Verb]) -> None:
         Refused: it does not; the question stays open.
     """
     if event.verb not in (*verbs, "cancel"):
-        raise Refused(f"{event.effect_id} accepts {', '.join(verbs)}, not {event.verb}")
+        raise Refused(phrase("answer.verb", inquiry=event.effect_id, verbs=verbs, verb=event.verb))
 
 
 def needs_digest(verb: Verb, verbs: Sequence[Verb]) -> bool:
@@ -261,10 +261,10 @@ def check_sender(
         Refused: the sender may not; the question stays open.
     """
     if missing := [it for it in needed_for(event.verb, kind) if it not in context.permissions]:
-        raise Refused(f"{context.actor} may not {event.verb} {event.effect_id}: that takes the permission {' and '.join(missing)}")
+        raise Refused(phrase("answer.permission", actor=context.actor, verb=event.verb, inquiry=event.effect_id, missing=missing))
     is_submitter = _person(context.actor) in map(_person, (*context.submitters, *submitters))
     if is_submitter and not submitter_may_approve and kind != "conversation" and event.verb in ("approve", "edit"):
-        raise Refused(f"{context.actor} has submitted this run and may not {event.verb} {event.effect_id}; somebody else must")
+        raise Refused(phrase("answer.by_submitter", actor=context.actor, verb=event.verb, inquiry=event.effect_id))
 
 
 def _person(actor: str) -> str:

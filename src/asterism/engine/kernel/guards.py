@@ -19,6 +19,8 @@ from typing import Any
 
 import msgspec
 
+from asterism.engine.kernel.phrase import Text, phrase
+
 EVERY = "*"
 """Name for every argument of a skill, in ``SkillGuard.no_options``."""
 _LOADING = (
@@ -163,12 +165,11 @@ class Permit(msgspec.Struct, frozen=True):
     """What the guards say about work.
 
     Attributes:
-        refusal: why it may not begin, with the line of the fleet file that would allow it; empty if
-            it may.
+        refusal: why it may not begin, with what the fleet file would have to allow; empty if it may.
         approval: True if a person must approve it.
     """
 
-    refusal: str = ""
+    refusal: Text = ""
     approval: bool = False
 
 
@@ -182,15 +183,15 @@ def permit(guards: Guards, work: GuardedWork) -> Permit:
     return Permit(refusal=_out_of_bounds(guard, work) or (_not_listed(guard, work) if work.is_foreign else ""), approval=approval)
 
 
-def _out_of_bounds(guard: SkillGuard, work: GuardedWork) -> str:
+def _out_of_bounds(guard: SkillGuard, work: GuardedWork) -> Text:
     for name in work.arguments if EVERY in guard.no_options else guard.no_options:
         for text in program_texts(work.arguments.get(name)):
             if text.startswith("-"):
-                return f"{name} {text!r:.80} begins with -, and could be an option"
+                return phrase("guards.option", name=name, text=f"{text!r:.80}")
     for name, folder in ((name, folder) for name, folders in guard.within.items() for folder in folders):
         for text in program_texts(work.arguments.get(name)):
             if not is_within(text, folder):
-                return f"{name} {text!r:.80} is not an absolute path within {folder}"
+                return phrase("guards.outside", name=name, text=f"{text!r:.80}", folder=folder)
     return ""
 
 
@@ -207,16 +208,15 @@ def program_texts(value: Any) -> Iterator[str]:
         yield value if isinstance(value, str) else str(value)
 
 
-def _not_listed(guard: SkillGuard, work: GuardedWork) -> str:
-    where = f"device {work.device}" + (f", skill {work.skill}" if work.skill else "")
+def _not_listed(guard: SkillGuard, work: GuardedWork) -> Text:
     for name in work.secrets:
         if name not in guard.secrets:
-            return f"it may not use the secret {name}; the fleet file allows it by secrets = [{name!r}] for {where}".replace("'", '"')
+            return phrase("guards.secret", name=name, device=work.device, skill=work.skill)
     for name in work.env:
         if not is_listed(name, guard.task_env):
-            return f"it may not set the variable {name}; the fleet file allows it by task_env = [{name!r}] for {where}".replace("'", '"')
+            return phrase("guards.variable", name=name, device=work.device, skill=work.skill)
     if work.folder and not guard.task_folder:
-        return f"it may not choose its folder; the fleet file allows it by task_folder = true for {where}"
+        return phrase("guards.folder", device=work.device, skill=work.skill)
     return ""
 
 
@@ -331,9 +331,9 @@ def inherited(guards: Guards) -> Guards:
     )
 
 
-def not_guarded(guards: Guards, name: str) -> str:
+def not_guarded(guards: Guards, name: str) -> Text:
     """Return why there is no guard of a plan with this name to lift; empty if there is one."""
-    return "" if name in guards.of_plan else f"no plan has guarded {name!r}; guarded: {', '.join(guards.of_plan) or 'nothing'}"
+    return "" if name in guards.of_plan else phrase("guards.none_to_lift", name=name, guarded=guards.of_plan)
 
 
 def lifted(guards: Guards, name: str) -> Guards:

@@ -13,6 +13,7 @@ import msgspec
 
 from asterism.engine.kernel.machine import Effect, Event, Machine, kind_of, make_effect_id
 from asterism.engine.kernel.permissions import LOWEST, Permissions
+from asterism.engine.kernel.refusal import verdict_words
 from asterism.errors import VERSION_STEP, AsterismError, RunNewer
 
 SCHEMA_VERSION = 8
@@ -95,7 +96,7 @@ def history_line(record_or_entry: Record | Entry) -> str:
     """Return a line for people: seq, event, actor, state after the event."""
     it = record_or_entry
     what = it.kind if isinstance(it, Record) else kind_of(it.event)
-    note = f"  (noted: {it.note})" if it.note else ""
+    note = f"  (noted: {verdict_words(it.note)})" if it.note else ""
     return f"#{it.seq} {what} by {it.actor} -> {it.state}{note}"
 
 

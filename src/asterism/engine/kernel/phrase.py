@@ -18,7 +18,7 @@ Wording = str | Callable[..., str]
 WORDINGS: dict[str, Wording] = {}
 
 
-class Phrase(msgspec.Struct, frozen=True, omit_defaults=True):
+class Phrase(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A sentence, or a part of one, before it is worded.
 
     Attributes:

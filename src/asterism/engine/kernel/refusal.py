@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import msgspec
 
-from asterism.engine.kernel.phrase import Text
+from asterism.engine.kernel.phrase import Phrase, Text
 from asterism.errors import Refused
 
 
@@ -47,14 +47,23 @@ class CodedRefusal(Refused):
         """Return the same with other fields of its refusal."""
         return type(self)(**msgspec.structs.asdict(msgspec.structs.replace(self.refusal, **changes)))
 
-    @property
-    def verdict(self) -> str:
-        """Return the refusal as JSON, so that a sender can read its code (:func:`refusal_of`)."""
-        return msgspec.json.encode(self.refusal).decode()
+
+def verdict_of(refused: Refused | Phrase) -> str:
+    """Return a refusal as journals and senders get it: in JSON if it has a code, else as one line of text."""
+    why = refused if isinstance(refused, Phrase) else refused.refusal if isinstance(refused, CodedRefusal) else refused.why
+    return msgspec.json.encode(why).decode() if isinstance(why, msgspec.Struct) else str(why).partition("\n")[0]
+
+
+def verdict_words(verdict: str) -> str:
+    """Return a verdict with its phrase in words; the JSON of a ``Refusal`` as it is."""
+    try:
+        return str(msgspec.json.decode(verdict, type=Phrase))
+    except msgspec.DecodeError:
+        return verdict
 
 
 def refusal_of(verdict: str) -> Refusal | None:
-    """Return the refusal in an inbox verdict; None if the verdict is in words only."""
+    """Return the refusal in an inbox verdict; None if the verdict has only a reason."""
     try:
         return msgspec.json.decode(verdict, type=Refusal)
     except msgspec.DecodeError:

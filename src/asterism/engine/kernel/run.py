@@ -16,6 +16,8 @@ from asterism.engine.kernel.data import error_text, read_back
 from asterism.engine.kernel.journal import Entry, JournalMismatch, history_line, version_of
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, StepContext, kind_of
 from asterism.engine.kernel.permissions import LOWEST, Permissions
+from asterism.engine.kernel.phrase import phrase
+from asterism.engine.kernel.refusal import verdict_of
 from asterism.errors import IllegalTransition, InvalidInput, RunNewer
 
 M = TypeVar("M")
@@ -92,7 +94,8 @@ class Run(Generic[M]):
                 may have changed, and the journal has not.
         """
         if isinstance(event, EffectResult) and event.effect_id not in self.outstanding:
-            return self.note(event, at=at, actor=actor, key=key, permissions=permissions, why=f"{event.effect_id} is not outstanding")
+            why = verdict_of(phrase("not_outstanding", effect=event.effect_id))
+            return self.note(event, at=at, actor=actor, key=key, permissions=permissions, why=why)
         return self._step(event, self.context(event, at=at, actor=actor, permissions=permissions), key)
 
     def context(self, event: Event, *, at: float, actor: str, permissions: Permissions = LOWEST) -> StepContext:

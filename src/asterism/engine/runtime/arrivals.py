@@ -17,6 +17,7 @@ from asterism.engine.kernel.data import error_text, read_back
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, kind_of
 from asterism.engine.kernel.permissions import LOWEST, Permissions
 from asterism.engine.kernel.phrase import Text, phrase
+from asterism.engine.kernel.refusal import verdict_of
 from asterism.errors import ForbiddenTarget, IllegalTransition, InvalidInput, Refused
 
 
@@ -57,7 +58,7 @@ def replacement(arrival: Arrival, reason: str, error: Exception) -> Arrival:
         return Arrival(TransitionFailed(effect_id=effect_id, event=kind_of(event), reason=reason), "system", arrival.key)
     if not arrival.key or isinstance(event, EffectResult):
         raise error
-    return msgspec.structs.replace(arrival, failure=f"a defect of asterism: {kind_of(event)} could not be taken: {reason}")
+    return msgspec.structs.replace(arrival, failure=verdict_of(phrase("command_defect", event=kind_of(event), reason=reason)))
 
 
 def confirm(arrivals: Iterable[Arrival], outstanding: Container[str], abandoned: Container[str]) -> None:

@@ -21,7 +21,7 @@ from asterism.engine.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.engine.kernel.packing import event_body, packer
 from asterism.engine.kernel.permissions import ALL, Permission, Permissions
 from asterism.engine.kernel.profile import Fleet
-from asterism.engine.kernel.refusal import CodedRefusal, refusal_of
+from asterism.engine.kernel.refusal import CodedRefusal, refusal_of, verdict_words
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.files import Files
 from asterism.engine.ports.store import ACCEPTED, InboxRow, InquiryRow, RunRow, RunStatus, Store
@@ -503,7 +503,7 @@ def accepted(verdict: str) -> str:
         return verdict
     if refusal := refusal_of(verdict):
         raise CodedRefusal(refusal.code, refusal.what, refusal.why, refusal.index)
-    raise Refused(verdict)
+    raise Refused(verdict_words(verdict))
 
 
 def no_verdict(run_id: str, timeout_s: float) -> str:

@@ -19,6 +19,7 @@ from asterism.engine.kernel.journal import Entry, JournalMismatch, version_of
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, kind_of
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.phrase import phrase
+from asterism.engine.kernel.refusal import verdict_of
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.performer import Performer
 from asterism.engine.ports.store import ACCEPTED, Commit, InboxRow, Store
@@ -112,7 +113,7 @@ class RunExecutor:
                 continue
             self._delivered.add(row.key)
             if not row.key:  # modified by hand: what arrives without a key is from within
-                self._unreadable.append((row.key, "it has no key"))
+                self._unreadable.append((row.key, verdict_of(phrase("no_key"))))
                 self._wakeup.set()
                 continue
             try:
@@ -276,12 +277,13 @@ class RunExecutor:
         return None
 
     def _refusal(self, refused: IllegalTransition | Refused) -> str:
-        """Return one line for the sender that says why a command was refused."""
+        """Return the verdict for the sender of a refused command."""
         if isinstance(refused, Refused):
-            return refused.verdict
+            return verdict_of(refused)
         if self.run.machine.is_terminal(self.run.state):
-            return f"run {self.run.id} {'has ended' if self.run.ended else 'is ending'} already ({self.run.memory.outcome()})"
-        return str(refused).partition("\n")[0]
+            return verdict_of(phrase("run_ended", run=self.run.id, ended=self.run.ended, outcome=self.run.memory.outcome()))
+        accepted, event, state = refused.accepted, refused.event, refused.state
+        return verdict_of(phrase("not_accepted", machine=refused.machine, state=state, event=event, accepted=accepted))
 
     async def _append(self, entries: list[Entry], folded: list[tuple[str, str]]) -> None:
         """Write a batch; effects start only after it, so a failure loses nothing."""

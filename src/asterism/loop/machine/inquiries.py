@@ -109,10 +109,10 @@ def _edited(step: Step, given: dict[str, Any]) -> Step:
     """
     fixed = [name for name in ("step_id", "worker", "artifacts") if name in given]
     if fixed:
-        raise Refused(f"an edit of {step.step_id} can change its intent and context, not {', '.join(fixed)}")
+        raise Refused(phrase("loop.edit_fields", step=step.step_id, names=fixed))
     intent, context = given.get("intent", step.intent), given.get("context", {})
     if not isinstance(intent, str) or not isinstance(context, dict):
-        raise Refused(f"an edit of {step.step_id} must give the intent as text and the context as a JSON object")
+        raise Refused(phrase("loop.edit_types", step=step.step_id))
     more = {name: value for name, value in given.items() if name not in ("intent", "context")}
     return msgspec.structs.replace(step, intent=intent, context={**step.context, **context, **more})
 
@@ -126,7 +126,7 @@ def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answe
         if permitted.refusal:
             raise Refused(permitted.refusal)
     if always and permitted.approval:
-        raise Refused(f"{call.asked.tool} is guarded: each call needs an approval of its own")
+        raise Refused(phrase("loop.never_always", tool=call.asked.tool))
     call.inquiry_id = ""
     if event.verb in ("approve", "edit"):
         if event.verb == "edit":
@@ -148,10 +148,10 @@ def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
         return
     unknown = [name for name in given if name not in known]
     if unknown and not asked.parameters.get("additionalProperties"):
-        raise Refused(f"{asked.tool} has no argument {', '.join(unknown)}; it has {', '.join(known)}")
+        raise Refused(phrase("loop.no_argument", tool=asked.tool, names=unknown, known=[*known]))
     for name, value in given.items():
         if wrong := mismatch(value, known.get(name, True), asked.parameters):
-            raise Refused(f"argument {name}{wrong[0]} of {asked.tool} must be {wrong[1]}")
+            raise Refused(phrase("loop.argument_type", tool=asked.tool, name=name + wrong[0], type=wrong[1]))
 
 
 def _denial(kind: str, why: Phrase, feedback: str = "") -> Denial:

@@ -49,7 +49,7 @@ PARALLEL, CONFIRMING, CANCELLED = State.PARALLEL, State.CONFIRMING, State.CANCEL
 
 def _submitted(memory: LoopMemory, event: LoopSubmitted, context: StepContext) -> State:
     if memory.started_at:
-        raise Refused("this run was submitted already")
+        raise Refused(phrase("submitted_already"))
     memory.workers = {profile.name: profile for profile in event.workers}
     plan = with_ids(memory, event.plan)
     if why := problem(memory, plan):

@@ -9,7 +9,7 @@ import pytest
 from asterism.constellation.machine.events import Edited
 from asterism.constellation.model.edits import EditRefused
 from asterism.engine.control.run_control import Cancel, Pause, Unpause
-from asterism.engine.kernel.refusal import Refusal, refusal_of
+from asterism.engine.kernel.refusal import Refusal, refusal_of, verdict_of
 from tests.support.constellation_harness import Agent, memory_of, refusal_in
 from tests.support.constellations import action, lines, plan, tasks
 
@@ -151,7 +151,7 @@ def test_there_is_nothing_to_edit_before_a_plan_and_after_the_end() -> None:
     assert refused(agent, *added("n")).code == "no_constellation"
     agent.take(Cancel())
     told = refused(agent, *added("n"))
-    assert (told.code, told.why) == ("ended", "it has ended (cancelled) and cannot be edited any more")
+    assert (told.code, str(told.why)) == ("ended", "it has ended (cancelled) and cannot be edited any more")
 
 
 def test_a_paused_run_is_edited_and_starts_nothing() -> None:
@@ -189,7 +189,7 @@ def test_a_planner_may_not_finish_over_a_task_that_was_added_meanwhile() -> None
 
 def test_a_verdict_contains_its_refusal() -> None:
     for what, index in (("a -> b -> a", None), ("a", 0)):
-        assert refusal_of(EditRefused("cycle", what, "no", index).verdict) == Refusal(code="cycle", what=what, why="no", index=index)
+        assert refusal_of(verdict_of(EditRefused("cycle", what, "no", index))) == Refusal(code="cycle", what=what, why="no", index=index)
     assert refusal_of("constellation agent in START does not accept edited") is None
 
 

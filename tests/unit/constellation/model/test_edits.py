@@ -16,6 +16,7 @@ from asterism.constellation.model.edits import (
     parse_action,
 )
 from asterism.constellation.model.line import DependencyType
+from asterism.engine.kernel.refusal import verdict_of
 from tests.support.constellations import seed
 
 
@@ -127,4 +128,4 @@ def test_reading_an_action_leaves_it_as_it_is() -> None:
 def test_half_a_character_is_refused_where_the_edit_is_read(tool: str, parameters: dict[str, Any]) -> None:
     with pytest.raises(EditRefused, match=f"{tool}: parameters: half a character") as raised:
         parse_action({"tool": tool, "parameters": parameters})
-    assert "bad_content" in raised.value.verdict
+    assert "bad_content" in verdict_of(raised.value)

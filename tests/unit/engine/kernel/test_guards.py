@@ -72,7 +72,7 @@ def test_a_path_out_of_its_folder_is_refused(path: str) -> None:
 def test_numbers_and_names_that_a_program_would_read_as_options_are_refused(value: object) -> None:
     """A3: an argument of a command is one text in argv, whatever its type in JSON."""
     guards = guarding(tar=SkillGuard(no_options=("more",)))
-    assert "begins with -" in permit(guards, vault("tar", arguments={"more": value})).refusal
+    assert "begins with -" in str(permit(guards, vault("tar", arguments={"more": value})).refusal)
     assert not permit(guards, vault("tar", arguments={"more": [1, "a-b", None, {"n": True}]})).refusal
 
 
@@ -80,24 +80,24 @@ def test_numbers_and_names_that_a_program_would_read_as_options_are_refused(valu
 def test_only_paths_lie_within_a_folder(value: object) -> None:
     """A3: a number is a relative path to a command."""
     guards = guarding(tar=SkillGuard(within={"folder": ("/data",)}))
-    assert "within /data" in permit(guards, vault("tar", arguments={"folder": value})).refusal
+    assert "within /data" in str(permit(guards, vault("tar", arguments={"folder": value})).refusal)
     assert not permit(guards, vault("tar", arguments={"folder": ["/data/a", None]})).refusal
 
 
 def test_arguments_beyond_their_bounds_are_refused_for_everybody() -> None:
     guards = guarding(tar=SkillGuard(no_options=("*",), within={"folder": ("/data",)}))
     assert not permit(guards, vault("tar", arguments={"folder": "/data/x"})).refusal
-    assert "begins with -" in permit(guards, vault("tar", arguments={"folder": "/data/x", "more": ["a", "--exec=sh"]})).refusal
-    assert "within /data" in permit(guards, vault("tar", arguments={"folder": "/etc"})).refusal
+    assert "begins with -" in str(permit(guards, vault("tar", arguments={"folder": "/data/x", "more": ["a", "--exec=sh"]})).refusal)
+    assert "within /data" in str(permit(guards, vault("tar", arguments={"folder": "/etc"})).refusal)
 
 
 def test_variables_folders_and_secrets_of_foreign_work_are_those_that_the_fleet_lists() -> None:
     guards = guarding(tar=SkillGuard(secrets=("KEY",), task_env=("APP_*",), task_folder=True))
     allowed = vault("tar", secrets=["KEY"], env=["APP_MODE"], folder="x", is_foreign=True)
     assert permit(guards, allowed) == Permit()
-    assert 'task_env = ["TAR_OPTIONS"]' in permit(guards, vault("tar", env=["TAR_OPTIONS"], is_foreign=True)).refusal
-    assert 'secrets = ["OTHER"]' in permit(guards, vault("tar", secrets=["OTHER"], is_foreign=True)).refusal
-    assert "task_folder = true" in permit(Guards(), vault("tar", folder="x", is_foreign=True)).refusal
+    assert 'task_env = ["TAR_OPTIONS"]' in str(permit(guards, vault("tar", env=["TAR_OPTIONS"], is_foreign=True)).refusal)
+    assert 'secrets = ["OTHER"]' in str(permit(guards, vault("tar", secrets=["OTHER"], is_foreign=True)).refusal)
+    assert "task_folder = true" in str(permit(Guards(), vault("tar", folder="x", is_foreign=True)).refusal)
     assert permit(Guards(), vault("tar", secrets=["OTHER"], env=["TAR_OPTIONS"], folder="x")) == Permit()
 
 
@@ -146,7 +146,7 @@ def test_variables_and_secrets_are_refused_if_one_of_them_is(given_names: list[s
 @pytest.mark.parametrize("value", ["", ["", "/etc"], {"": "/etc"}])
 def test_an_empty_text_is_no_path_within_a_folder(value: object) -> None:
     guards = guarding(tar=SkillGuard(within={"folder": ("/data",)}))
-    assert "within /data" in permit(guards, vault("tar", arguments={"folder": value})).refusal
+    assert "within /data" in str(permit(guards, vault("tar", arguments={"folder": value})).refusal)
 
 
 names = st.sampled_from(["wipe", "read", "tar"])
@@ -201,8 +201,7 @@ def test_the_list_of_loading_variables_has_no_name_twice() -> None:
 def test_a_skill_that_comes_where_a_guarded_one_goes_is_guarded_as_that_one_was() -> None:
     """A1: a device that renames a tool lifts no guard."""
     guards = with_renamed(with_approval(guarding(wipe=SkillGuard(no_options=("x",))), ["wipe"]), "vault", {"wipe"}, {"erase"})
-    assert permit(guards, vault("erase", arguments={"x": "-f"})) == Permit(
-        refusal="x '-f' begins with -, and could be an option", approval=True
-    )
+    permitted = permit(guards, vault("erase", arguments={"x": "-f"}))
+    assert (str(permitted.refusal), permitted.approval) == ("x '-f' begins with -, and could be an option", True)
     assert permit(guards, GuardedWork(device="vault", skill="wipe")).approval
     assert with_renamed(guards, "vault", {"read"}, {"look"}) == guards

@@ -10,6 +10,7 @@ from asterism.engine.kernel.journal import Entry, JournalMismatch
 from asterism.engine.kernel.machine import Effect, EffectResult, Machine, RequestFactory, StepContext, row
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.permissions import ALL, LOWEST
+from asterism.engine.kernel.refusal import verdict_words
 from asterism.engine.kernel.run import HISTORY_LENGTH, Run
 from asterism.errors import IllegalTransition
 from tests.support.kettle_machine import (
@@ -112,7 +113,7 @@ def test_a_duplicate_result_is_noted_without_a_step() -> None:
     run.take(Boiled(effect_id="r:1.0"), at=2.0, actor="stove")
     noted = run.take(Boiled(effect_id="r:1.0"), at=3.0, actor="stove", key="k")
     assert noted is not None
-    assert (noted.note, noted.state, noted.effects, noted.key) == ("r:1.0 is not outstanding", "HOT", (), "k")
+    assert (verdict_words(noted.note), noted.state, noted.effects, noted.key) == ("r:1.0 is not outstanding", "HOT", (), "k")
 
 
 def test_a_result_of_an_unknown_effect_is_noted() -> None:

@@ -15,7 +15,7 @@ from asterism.engine.control.run_control import Cancel, Pause, Unpause
 from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
 from asterism.engine.kernel.permissions import ALL, LOWEST, Permission
-from asterism.engine.kernel.refusal import CodedRefusal
+from asterism.engine.kernel.refusal import CodedRefusal, verdict_of
 from asterism.engine.ports.store import InquiryRow
 from asterism.engine.runtime.client import Client, accepted, check_no_secret
 from asterism.engine.runtime.clock import SystemClock
@@ -181,11 +181,11 @@ def test_a_part_of_a_run_is_not_exported_alone() -> None:
 
 
 def test_a_refused_edit_is_a_sentence_with_its_code_as_an_attribute() -> None:
-    verdict = EditRefused("read_only", "train", "it is RUNNING").verdict
+    verdict = verdict_of(EditRefused("read_only", "train", "it is RUNNING"))
     with pytest.raises(CodedRefusal) as refused:
         accepted(verdict)
     assert (str(refused.value), refused.value.refusal.code) == ("train: it is RUNNING", "read_only")
-    assert refused.value.verdict == verdict
+    assert verdict_of(refused.value) == verdict
 
 
 def test_another_refusal_is_its_words() -> None:

@@ -16,6 +16,7 @@ from asterism.engine.control.run_control import Answered, Cancel
 from asterism.engine.kernel.machine import EffectResult, Event
 from asterism.engine.kernel.packing import event_body
 from asterism.engine.kernel.permissions import ALL
+from asterism.engine.kernel.refusal import verdict_words
 from asterism.engine.ports.store import Commit, InboxRow
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.driver import Driver
@@ -130,7 +131,7 @@ def test_a_run_whose_question_is_answered_while_its_cancel_is_written_ends() -> 
 
     asyncio.run(main())
     assert (store.database.runs["r"].status, store.database.runs["r"].outcome) == ("ended", "cancelled")
-    assert [row.verdict for row in store.database.inbox.values()] == ["accepted", "r:3.0 is not open any more"]
+    assert [verdict_words(row.verdict) for row in store.database.inbox.values()] == ["accepted", "r:3.0 is not open any more"]
 
 
 def test_a_second_cancel_is_rejected_because_the_run_is_ending_already() -> None:
@@ -147,7 +148,7 @@ def test_a_second_cancel_is_rejected_because_the_run_is_ending_already() -> None
             await runtime.drive("r")
 
     asyncio.run(main())
-    assert [row.verdict for row in store.database.inbox.values()] == ["accepted", "run r is ending already (cancelled)"]
+    assert [verdict_words(row.verdict) for row in store.database.inbox.values()] == ["accepted", "run r is ending already (cancelled)"]
 
 
 def test_a_tree_goes_on_when_a_child_accepts_an_answer_during_the_release_of_its_root() -> None:

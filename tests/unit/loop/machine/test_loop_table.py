@@ -11,6 +11,7 @@ import pytest
 
 from asterism.engine.control.run_control import BatchEnded, Cancel, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from asterism.engine.kernel.machine import Event, Machine, Row, StepContext, row
+from asterism.engine.kernel.refusal import verdict_words
 from asterism.errors import IllegalTransition, Refused
 from asterism.loop.machine.events import LoopSubmitted, StepOnce, WorkerEnded
 from asterism.loop.machine.memory import LoopMemory
@@ -153,7 +154,7 @@ def test_an_unexpected_result_is_noted_and_changes_nothing(state: State) -> None
     before = msgspec.to_builtins(loop.memory)
     entry = loop.take(WorkerEnded(effect_id="r:99.0"))
     assert entry is not None
-    assert entry.note == "r:99.0 is not outstanding"
+    assert verdict_words(entry.note) == "r:99.0 is not outstanding"
     assert (msgspec.to_builtins(loop.memory), loop.state) == (before, state)
 
 
