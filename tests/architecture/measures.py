@@ -39,6 +39,38 @@ def arrows() -> collections.Counter[tuple[str, str]]:
     return collections.Counter((room_of(one), room_of(other)) for one, other in imports())
 
 
+def rooms_in_a_circle() -> list[str]:
+    """Return the rooms that import themselves through others."""
+    found = arrows()
+
+    def reached(room: str) -> set[str]:
+        seen: set[str] = set()
+        todo = [room]
+        while todo:
+            importer = todo.pop()
+            new = {imported for one, imported in found if one == importer} - seen
+            seen |= new
+            todo += new
+        return seen
+
+    return sorted(room for room in lines() if room in reached(room))
+
+
+def structs_of_an_attempt() -> list[str]:
+    """Return the structs with at least half of the fields of an attempt, each written out again."""
+    trees = ((path, ast.parse(path.read_text(encoding="utf-8"))) for path in SOURCES.rglob("*.py"))
+    structs = {
+        f"{path.relative_to(SOURCES)}:{node.name}": {
+            each.target.id for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        }
+        for path, tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    attempt = next(fields for name, fields in structs.items() if name.endswith(":AttemptFields"))
+    return sorted(name for name, fields in structs.items() if 2 * len(fields & attempt) >= len(attempt))
+
+
 def places_that_ask_for_the_form() -> list[str]:
     """Return the lines outside of ``KNOW_FORMS`` and of the form's own room that ask which form a run has."""
     found = []
@@ -77,8 +109,8 @@ def longest_function() -> int:
 def main() -> None:
     """Print the measures."""
     found, counted = arrows(), lines()
-    back = sorted(f"{one} <-> {other}" for one, other in found if one < other and (other, one) in found)
-    print(f"rooms {len(counted)}, arrows {len(found)}, pairs that import each other: {', '.join(back) or 'none'}")
+    print(f"rooms {len(counted)}, arrows {len(found)}, rooms in a circle: {', '.join(rooms_in_a_circle()) or 'none'}")
+    print(f"structs of an attempt: {', '.join(structs_of_an_attempt())}")
     taken = sum(count for (one, other), count in found.items() if one == "engine" and other in FORMS)
     print(f"imports of forms in the engine: {taken}")
     places = places_that_ask_for_the_form()
