@@ -119,7 +119,7 @@ class TaskSpec(TaskFields, frozen=True, forbid_unknown_fields=True):  # type: ig
     """A task as in a plan or an edit."""
 
 
-class TaskStar(TaskFields, gc=False):
+class TaskStar(TaskFields, kw_only=True, gc=False):
     """One task: the fields of its plan, which edits change, and its progress.
 
     Attributes:
