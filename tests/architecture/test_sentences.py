@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+import string
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 import asterism
 from asterism.app.bootstrap import FORMS
+from asterism.engine.kernel.phrase import WORDINGS, Wording
 
 SOURCE = Path(asterism.__file__).parent
 PLACES = ("constellation/machine/*.py", "loop/machine/*.py", "conversation/machine/*.py", "engine/control/*.py", "engine/kernel/guards.py")
@@ -50,3 +53,29 @@ def test_a_machine_makes_no_sentence(path: Path) -> None:
     made = [(line, text) for line, text in texts(ast.parse(path.read_text())) if WORDS.search(text) and text not in FORMS]
     found = [f"line {line}: {text!r}" for line, text in made]
     assert not found, f"{path.name}: make a phrase of {', '.join(found)}"
+
+
+def phrases_made() -> Iterator[tuple[str, set[str]]]:
+    """Yield the code of each phrase that the source makes with one, and the names of its data."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "phrase" and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value), {keyword.arg or "" for keyword in node.keywords}
+
+
+def named_by(wording: Wording) -> tuple[set[str], set[str]]:
+    """Return the names of data that words need, and of those that they can have."""
+    if isinstance(wording, str):
+        needed = {name for _, name, _, _ in string.Formatter().parse(wording) if name}
+        return needed, needed
+    parameters = inspect.signature(wording).parameters.values()
+    return {it.name for it in parameters if it.default is it.empty and it.kind is not it.VAR_KEYWORD}, {it.name for it in parameters}
+
+
+def test_each_phrase_has_words_for_the_data_that_it_is_made_with() -> None:
+    made = list(phrases_made())
+    assert len(made) > 150
+    for code, data in made:
+        needed, possible = named_by(WORDINGS[code])
+        assert "" in data or needed <= data, code
+        assert isinstance(WORDINGS[code], str) or "_" in possible or data - {""} <= possible, code

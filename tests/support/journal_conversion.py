@@ -39,9 +39,15 @@ def _question(asked: dict[str, Any]) -> None:
         del asked["subject"]["intent"]
 
 
-EVENTS: Mapping[str, Callable[[dict[str, Any]], None]] = {}
+def _guards(submitted: dict[str, Any]) -> None:
+    guards = submitted.get("guards", {})
+    if not guards.pop("exempts_submission", True):  # the plan's part was set by an earlier run, and concerns all of this one
+        guards["concerning"] = [*guards.get("plan_skills", ()), *guards.get("plan_devices", ())]
+
+
+EVENTS: Mapping[str, Callable[[dict[str, Any]], None]] = {"loop_submitted": _guards}
 EFFECTS: Mapping[str, Callable[[dict[str, Any]], None]] = {"ask_person": _question, "ask_planner": _feedback}
-ADDED: Mapping[str, frozenset[str]] = {"ask_person": frozenset({"kind", "about"})}
+ADDED: Mapping[str, frozenset[str]] = {"ask_person": frozenset({"kind", "about"}), "dispatch": frozenset({"sources"})}
 """Fields that effects had not, and take from the replay."""
 
 
