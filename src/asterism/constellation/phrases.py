@@ -21,17 +21,9 @@ def _no_skill_of_name(device: str, name: str, skills: Sequence[str], nearest: Se
     return f"{what}{did_you_mean(name, skills) or f'; {_nearest(nearest)}'}"
 
 
-def _unknown_device(device: str, fleet: Sequence[str]) -> str:
-    return f"{f'unknown device {device!r}' if device else 'it names no device'}; the fleet has {joined(fleet) or 'no device'}"
-
-
 def _unknown_name(reference: str, name: str, names: Sequence[str]) -> str:
     there = joined(names) or "none"
     return f"it refers to {reference}{did_you_mean(name, names) or f'; there is {there}'}"
-
-
-def _unknown_in_when(when: str, name: str, inputs: Sequence[str]) -> str:
-    return f"when: {when!r} asks for {name!r}, the inputs are {joined(inputs) or 'none'}{did_you_mean(name, inputs)}"
 
 
 def _unresolvable(source: str, line: str, problem: str, target: str = "") -> str:
@@ -83,34 +75,6 @@ def _task(task: str, name: str = "", device: str = "") -> str:
     return (f"{task} ({name})" if name else task) + where
 
 
-def _run_task(task: str, name: str, device: str) -> str:
-    return f"Run {_task(task, name, device)}?"
-
-
-def _repeat_before_retry(task: str, name: str, device: str) -> str:
-    return f"{_task(task, name, device)} was interrupted before this retry and may have finished. Run it again?"
-
-
-def _repeat_task(task: str, name: str, device: str, why: str) -> str:
-    return f"{_task(task, name, device)} was interrupted and may have finished ({why}). Run it again?"
-
-
-def _forked_in_task(task: str, device: str, origin: str) -> str:
-    return f"{_task(task, device=device)} was under way when {origin} was forked, and may have finished. Run it here?"
-
-
-def _forked_in_question(task: str, device: str, origin: str) -> str:
-    return f"{_task(task, device=device)} was waiting for an answer when {origin} was forked, and has begun there. Run it here?"
-
-
-def _approve_proposal(kind: str, is_edited: bool) -> str:  # noqa: FBT001 - by name
-    return ("The plan was edited after this was asked. " if is_edited else "") + _PROPOSALS[kind]
-
-
-def _unknown_task(task: str, names: Sequence[str]) -> str:
-    return f"there is no task {task!r}{did_you_mean(task, names) or f'; there is {joined(names[:NAMED])}'}"
-
-
 PHRASES: Mapping[str, Wording] = {
     # of edits
     "cleared_started": "it is {status}; clear=true would remove it",
@@ -158,8 +122,12 @@ PHRASES: Mapping[str, Wording] = {
     "skill_needs": "{skill} needs it; give it as an input, or run a task before it whose result has that field",
     "skill_takes": "{skill} takes {names:or nothing}",
     "skill_takes_type": "{skill} takes {type}, not {given}",
-    "unknown_device": _unknown_device,
-    "unknown_in_when": _unknown_in_when,
+    "unknown_device": lambda device, fleet: (
+        f"{f'unknown device {device!r}' if device else 'it names no device'}; the fleet has {joined(fleet) or 'no device'}"
+    ),
+    "unknown_in_when": lambda when, name, inputs: (
+        f"when: {when!r} asks for {name!r}, the inputs are {joined(inputs) or 'none'}{did_you_mean(name, inputs)}"
+    ),
     "unknown_name": _unknown_name,
     "unresolvable": _unresolvable,
     # feedback to the planner
@@ -229,12 +197,20 @@ PHRASES: Mapping[str, Wording] = {
     "tokens_used": "planning has used {used} tokens, and may use {most}",
     "too_many_restarts": "the planner wanted more than {most} restarts",
     # questions to people
-    "run_task": _run_task,
-    "repeat_before_retry": _repeat_before_retry,
-    "repeat_task": _repeat_task,
-    "forked_in_task": _forked_in_task,
-    "forked_in_question": _forked_in_question,
-    "approve_proposal": _approve_proposal,
+    "run_task": lambda task, name, device: f"Run {_task(task, name, device)}?",
+    "repeat_before_retry": lambda task, name, device: (
+        f"{_task(task, name, device)} was interrupted before this retry and may have finished. Run it again?"
+    ),
+    "repeat_task": lambda task, name, device, why: (
+        f"{_task(task, name, device)} was interrupted and may have finished ({why}). Run it again?"
+    ),
+    "forked_in_task": lambda task, device, origin: (
+        f"{_task(task, device=device)} was under way when {origin} was forked, and may have finished. Run it here?"
+    ),
+    "forked_in_question": lambda task, device, origin: (
+        f"{_task(task, device=device)} was waiting for an answer when {origin} was forked, and has begun there. Run it here?"
+    ),
+    "approve_proposal": lambda kind, is_edited: ("The plan was edited after this was asked. " if is_edited else "") + _PROPOSALS[kind],
     # what people have decided
     "cancelled": "{by} cancelled it{because:+: }",
     "said_no": "{by} said no{because:+: }",
@@ -259,7 +235,7 @@ PHRASES: Mapping[str, Wording] = {
     "retry_in_fork": "it has ended",
     "retry_later": "its end is decided; retry it when it has ended",
     "skill_accepts": "{skill} accepts {names:or no arguments}, not {unknown}",
-    "unknown_task": _unknown_task,
+    "unknown_task": lambda task, names: f"there is no task {task!r}{did_you_mean(task, names) or f'; there is {joined(names[:NAMED])}'}",
     # notes on edits
     "removed_already": "{edit} {id}: it was removed already",
     "so_already": "{edit} {id}: it is so already",

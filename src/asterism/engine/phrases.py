@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from asterism.engine.kernel.phrase import Wording, declare
-
-
-def _permission(actor: str, verb: str, inquiry: str, missing: Sequence[str]) -> str:
-    return f"{actor} may not {verb} {inquiry}: that takes the permission {' and '.join(missing)}"
-
 
 _THERE = " for device {device}{skill:+, skill }"
 PHRASES: Mapping[str, Wording] = {
@@ -18,7 +13,9 @@ PHRASES: Mapping[str, Wording] = {
     "answer.edit_type": "an edit must be the changes, as a JSON object",
     "answer.not_open": "{inquiry} is not open any more",
     "answer.other_request": "{inquiry} is about another request than this answer names; look at it again, and answer then",
-    "answer.permission": _permission,
+    "answer.permission": lambda actor, verb, inquiry, missing: (
+        f"{actor} may not {verb} {inquiry}: that takes the permission {' and '.join(missing)}"
+    ),
     "answer.too_long_to_show": "{inquiry} is about a request of more than {most:,} bytes, which is not shown whole; "
     "reject it, and hand over a file in place of the long value",
     "answer.verb": "{inquiry} accepts {verbs}, not {verb}",

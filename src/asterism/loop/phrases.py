@@ -16,40 +16,12 @@ _GATES = {
 """Why a person must approve a call of a tool."""
 
 
-def _make_call(worker: str, tool: str, why: str) -> str:
-    return f"Let {worker} call {tool}? ({_GATES[why]})"
-
-
 def _when_approved(origin: str) -> str:
     return f"when {origin} was forked" if origin else "before this run was imported"
 
 
-def _approve_step_again(step: str, origin: str) -> str:
-    return f"{step} was approved {_when_approved(origin)}. Run it here?"
-
-
-def _approve_call_again(tool: str, origin: str) -> str:
-    return f"{tool} was approved {_when_approved(origin)}. Call it here?"
-
-
 def _after(failures: Sequence[Text]) -> str:
     return f" after {'; '.join(map(str, failures))}" if failures else ": the last steps gave nothing new"
-
-
-def _how_to_continue(failures: Sequence[Text]) -> str:
-    return f"How should this run continue{_after(failures)}?"
-
-
-def _smaller_steps(failures: Sequence[Text]) -> str:
-    return f"make smaller steps{_after(failures)}"
-
-
-def _given_up(failures: Sequence[Text]) -> str:
-    return f"it gives up{_after(failures)}"
-
-
-def _reflection_fails(failures: Sequence[Text]) -> str:
-    return "the reflection says fail" + (_after(failures) if failures else "")
 
 
 PHRASES: Mapping[str, Wording] = {
@@ -57,13 +29,13 @@ PHRASES: Mapping[str, Wording] = {
     "loop.do_step": "Let {worker} do {step} ({intent})?",
     "loop.repeat_step": "{worker} was interrupted in {step} ({intent}) and may have finished. Run it again?",
     "loop.forked_in_step": "{step} was under way when {origin} was forked, and may have finished. Run it here?",
-    "loop.approve_step_again": _approve_step_again,
+    "loop.approve_step_again": lambda step, origin: f"{step} was approved {_when_approved(origin)}. Run it here?",
     "loop.await_result": "the result of {key}",
-    "loop.make_call": _make_call,
+    "loop.make_call": lambda worker, tool, why: f"Let {worker} call {tool}? ({_GATES[why]})",
     "loop.repeat_call": "{worker} was interrupted while it called {tool}, which may have been carried out. Call it again?",
     "loop.forked_in_call": "{tool} was under way when {origin} was forked, and may have been carried out. Call it here?",
-    "loop.approve_call_again": _approve_call_again,
-    "loop.how_to_continue": _how_to_continue,
+    "loop.approve_call_again": lambda tool, origin: f"{tool} was approved {_when_approved(origin)}. Call it here?",
+    "loop.how_to_continue": lambda failures: f"How should this run continue{_after(failures)}?",
     # why an answer is refused
     "loop.argument_type": "argument {name} of {tool} must be {type}",
     "loop.edit_fields": "an edit of {step} can change its intent and context, not {names}",
@@ -71,7 +43,7 @@ PHRASES: Mapping[str, Wording] = {
     "loop.never_always": "{tool} is guarded: each call needs an approval of its own",
     "loop.no_argument": "{tool} has no argument {names}; it has {known}",
     # feedback to the planner
-    "loop.smaller_steps": _smaller_steps,
+    "loop.smaller_steps": lambda failures: f"make smaller steps{_after(failures)}",
     "loop.two_steps": "two steps are named {step!r}",
     "loop.no_worker": "step {step!r}: there is no worker {worker!r}; there are {workers}",
     "loop.no_step_before": "step {step!r} uses {used!r}, which is no step before it",
@@ -92,8 +64,8 @@ PHRASES: Mapping[str, Wording] = {
     "loop.reflection": "reflection failed {times} times (max_calls): {why}",
     "loop.synthesis": "synthesis failed {times} times (max_calls): {why}",
     "loop.critique": "critique failed {times} times (max_calls): {why}",
-    "loop.reflection_fails": _reflection_fails,
-    "loop.given_up": _given_up,
+    "loop.reflection_fails": lambda failures: "the reflection says fail" + (_after(failures) if failures else ""),
+    "loop.given_up": lambda failures: f"it gives up{_after(failures)}",
     "loop.no_other_worker": "nobody else can do {step}: {why}",
 }
 declare(PHRASES)
