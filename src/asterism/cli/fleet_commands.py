@@ -18,8 +18,8 @@ from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.run_access import connected
-from asterism.constellation.python.availability import cause_of
 from asterism.constellation.python.fleet_state import RunsKnowledge, answers_of, knowledge_of, states_of
+from asterism.constellation.requirements import cause_of
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python.plans import check_on_fleet
 from asterism.conversation.python.registry import agent_class

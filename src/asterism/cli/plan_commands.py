@@ -22,9 +22,9 @@ from asterism.constellation.machine.task_lifecycle import TASK_LIFECYCLE
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.planner.model_choice import ModelChoice
+from asterism.constellation.planner.plan_file import plan_of, plan_text
 from asterism.constellation.python.early_check import check_before_opening, needed_devices
 from asterism.constellation.python.goal import Goal, check_fleet_given, fleet_for, goal_of, rehearse
-from asterism.constellation.python.plans import plan_of, plan_text
 from asterism.constellation.python.resumption import check_constellation
 from asterism.constellation.requirements import missing_secrets, rebase_plan
 from asterism.constellation.view.graph import mermaid_flowchart

@@ -15,7 +15,7 @@ WITH_SERVER = frozenset(
 )
 """Commands that use the server."""
 WITHOUT_RUNS = frozenset({"serve", "plan", "schema", "completion", "diagram", "fleet check"}) | {
-    f"fleet add {it}" for it in ("mcp", "a2a", "ssh")
+    f"fleet add {it}" for it in ("mcp", "a2a", "ssh", "device")
 }
 """Commands that use no runs, and ``serve``, which is a server."""
 WITH_HERE = frozenset({"retry", "follow", "resume", "fork", "loop run"})

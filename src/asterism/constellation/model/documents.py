@@ -7,7 +7,7 @@ values.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
@@ -77,6 +77,13 @@ class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     params: Annotated[dict[str, Param], msgspec.Meta(description="Its parameters, of a plan that is submitted.")] = msgspec.field(
         default_factory=dict
     )
+
+    def all_tasks(self) -> Iterator[TaskSpec]:
+        """Yield its tasks, and those of the plans in them."""
+        for spec in self.tasks:
+            yield spec
+            if spec.constellation is not None:
+                yield from msgspec.convert(spec.constellation, PlanDocument).all_tasks()
 
 
 def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:

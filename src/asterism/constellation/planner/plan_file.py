@@ -23,6 +23,7 @@ from asterism.constellation.model.batch import line_spec_of, spec_of
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import LineSpec, PlanDocument, as_file, parse_plan
 from asterism.constellation.model.edits import Applied, Edit, EditRefused, parse_actions, with_index
+from asterism.constellation.model.parameters import Param
 from asterism.constellation.planner.draft import Accepted, apply
 from asterism.engine.kernel.data import each_once
 from asterism.engine.kernel.profile import Fleet
@@ -232,3 +233,24 @@ def as_written(spec: LineSpec) -> LineSpec:
     """Return a dependency without the fields that have their default value."""
     kind = None if spec.dependency_type is msgspec.structs.replace(spec, type=None).dependency_type else spec.type
     return msgspec.structs.replace(spec, id="" if spec.id == f"{spec.source}->{spec.target}" else spec.id, type=kind)
+
+
+def plan_text(plan: PlanDocument) -> str:
+    """Return a plan as the text of a plan file."""
+    return json.dumps(as_file(plan), indent=2, ensure_ascii=False) + "\n"
+
+
+def plan_of(constellation: TaskConstellation, name: str, params: Mapping[str, Param] = {}) -> PlanDocument:
+    """Return the plan of the constellation of a run, with the skills that its tasks have now.
+
+    Raises:
+        InvalidInput: the run has no plan yet.
+    """
+    if not constellation.tasks:
+        raise InvalidInput("this run has no plan yet")
+    return PlanDocument(
+        name=name,
+        params=dict(params),
+        tasks=tuple(msgspec.structs.replace(spec_of(task), skill=task.resolved_skill or task.skill) for task in constellation.in_order()),
+        dependencies=tuple(as_written(line_spec_of(line)) for line in constellation.lines.values()),
+    )

@@ -10,14 +10,13 @@
     async with asterism.open() as app:
         ended = await app.run(nightly)
 
-``definition`` has constellations as programs define them, with their fan-out, ``reference`` their values, and
-``plans`` their plans. ``app`` runs them, ``program`` runs one as the work of a program, and ``handle`` reaches a run
-by its id. ``goal`` has a request or a plan, and its rehearsal, and ``early_check`` a check without the devices;
-``availability`` checks the devices of a plan, and ``fleet_state`` shows those of a fleet. ``rounds`` submits the runs
-of a session. ``resumption`` finds the fleet and model to resume a run with, and copies an ended run to retry it.
-``scheduled`` submits the runs of schedules, and ``goal_process`` reads a constellation in a process of its own.
-``own_secrets`` has the secrets of Asterism itself, and what processes inherit. ``performers`` carry out the effects
-of constellation agents.
+``definition`` has constellations as programs define them, with their fan-out, and ``reference`` their values. ``app``
+runs them, ``program`` runs one as the work of a program, and ``handle`` reaches a run by its id. ``goal`` has a request
+or a plan, and its rehearsal, and ``early_check`` a check without the devices; ``fleet_state`` shows the devices of a
+fleet. ``rounds`` submits the runs of a session. ``resumption`` finds the fleet and model to resume a run with, and copies
+an ended run to retry it. ``scheduled`` submits the runs of schedules, and ``goal_process`` reads a constellation in a
+process of its own. ``own_secrets`` has the secrets of Asterism itself, and what processes inherit. ``performers`` carry
+out the effects of constellation agents.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from asterism.constellation.machine.events import RunOptions
-from asterism.constellation.python.availability import check_opened
 from asterism.constellation.python.goal import AnyGoal, goal_of
 from asterism.constellation.python.handle import RunHandle, RunResult
 from asterism.constellation.python.rounds import submit
+from asterism.constellation.requirements import check_opened
 from asterism.devices.kinds.here import HereDevice
 from asterism.devices.port import Device
 from asterism.engine.kernel.profile import Fleet

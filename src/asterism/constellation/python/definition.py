@@ -24,7 +24,7 @@ from asterism.constellation.model.fan_out import FailedItems
 from asterism.constellation.model.line import DependencyType
 from asterism.constellation.model.parameters import parse_params
 from asterism.constellation.model.task import Join, RetryPolicy, TaskSpec
-from asterism.constellation.python.plans import plan_text
+from asterism.constellation.planner.plan_file import plan_text
 from asterism.constellation.python.reference import Params, Reference, Task
 from asterism.constellation.requirements import rebase_plan, rebase_task
 from asterism.devices.model.references import INPUTS, ITEM, RESERVED, references

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.task import TaskSpec
 from asterism.constellation.python.goal import Goal, rehearse_plan
-from asterism.constellation.python.plans import devices_of
+from asterism.constellation.requirements import devices_of
 from asterism.devices.fleet.fleet_file import declared_kinds
 from asterism.engine.kernel.data import round_trip
 from asterism.engine.kernel.profile import HERE, AgentProfile, Skill
@@ -52,24 +52,17 @@ def check_without_fleet(goal: Goal) -> None:
     """
     if goal.plan is None:
         return
-    devices = {spec.device for spec in _tasks_of(goal.plan) if spec.constellation is None and spec.wait is None}
+    devices = {spec.device for spec in goal.plan.all_tasks() if spec.constellation is None and spec.wait is None}
     if all(devices):
         _check_on(goal, goal.plan, devices - {HERE})
 
 
 def _check_on(goal: Goal, plan: PlanDocument, kinds: Collection[str]) -> None:
     """Check the plan of a goal on these devices, as if they had every skill that it names."""
-    tasks = list(_tasks_of(plan))
+    tasks = list(plan.all_tasks())
     named = {device: {spec.skill for spec in tasks if spec.device == device and spec.skill} for device in (*kinds, HERE)}
     fleet = {device: _any_device(device, skills) for device, skills in named.items() if skills or device in kinds}
     rehearse_plan(msgspec.structs.replace(goal, plan=_without_when(plan)), fleet)
-
-
-def _tasks_of(plan: PlanDocument) -> Iterator[TaskSpec]:
-    for spec in plan.tasks:
-        yield spec
-        if spec.constellation is not None:
-            yield from _tasks_of(msgspec.convert(spec.constellation, PlanDocument))
 
 
 def _any_device(device: str, skills: set[str]) -> AgentProfile:

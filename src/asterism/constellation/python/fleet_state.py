@@ -13,7 +13,7 @@ import msgspec
 
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
-from asterism.constellation.python.availability import cause_of
+from asterism.constellation.requirements import cause_of
 from asterism.devices.dispatch.lane import FLAPPING_S, MAX_LOSSES
 from asterism.devices.dispatch.places import Drain
 from asterism.devices.fleet.fleet_file import DeviceEntry

@@ -20,10 +20,8 @@ from asterism.constellation.model.nesting import check_plan
 from asterism.constellation.model.parameters import PLACEHOLDERS, missing_of, value_of_text, values_of
 from asterism.constellation.planner.plan_file import plan_path, read_plan
 from asterism.constellation.planner.port import Planner, PlannerRequest, PlanningUnavailable
-from asterism.constellation.python.availability import check_usable, with_causes
 from asterism.constellation.python.definition import Constellation
-from asterism.constellation.python.plans import devices_of
-from asterism.constellation.requirements import fleet_with, rebase_plan, sources_of
+from asterism.constellation.requirements import check_usable, devices_of, fleet_with, rebase_plan, sources_of, with_causes
 from asterism.devices.attempts.attempt_files import local_file
 from asterism.devices.fleet.python_fleet import Fleet as PythonFleet
 from asterism.devices.kinds.here import HereDevice

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.events import RunOptions
-from asterism.constellation.model.documents import PlanDocument, as_file, parse_plan
+from asterism.constellation.model.documents import as_file, parse_plan
 from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.python.goal import Goal, goal_of, is_python, params_of, with_texts
 from asterism.constellation.python.goal_process import read_goal
@@ -125,12 +125,7 @@ async def is_guarded(schedule: Schedule) -> bool:
         plan = (await _goal_of(schedule.what)).plan
     except InvalidInput:
         return True
-    return options.approve_plan or options.approve_edits or (plan is not None and _asks(plan))
-
-
-def _asks(plan: PlanDocument) -> bool:
-    nested = (msgspec.convert(it.constellation, PlanDocument) for it in plan.tasks if it.constellation)
-    return any(it.requires_approval for it in plan.tasks) or any(map(_asks, nested))
+    return options.approve_plan or options.approve_edits or (plan is not None and any(spec.requires_approval for spec in plan.all_tasks()))
 
 
 async def _goal_at(schedule: Schedule, due_at: float) -> Goal:

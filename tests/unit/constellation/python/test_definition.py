@@ -17,7 +17,7 @@ from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.fan_out import ForEach
 from asterism.constellation.model.task import TaskSpec
-from asterism.constellation.python.plans import plan_of, plan_text
+from asterism.constellation.planner.plan_file import plan_of, plan_text
 from asterism.constellation.requirements import rebase_plan
 from asterism.engine.kernel.permissions import ALL
 from asterism.engine.kernel.profile import AgentProfile, Skill

@@ -12,7 +12,7 @@ import pytest
 from asterism.app.bootstrap import open_devices
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.task import TaskSpec
-from asterism.constellation.python.availability import check_opened, check_usable, with_causes
+from asterism.constellation.requirements import check_opened, check_usable, with_causes
 from asterism.devices.dispatch.dispatcher import Dispatcher
 from asterism.devices.fleet.fleet_file import UNNEEDED_S, DeviceEntry, UnopenedDevice, described
 from asterism.devices.model.attempt import DeviceFound, DeviceLost
