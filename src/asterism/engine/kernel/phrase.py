@@ -30,11 +30,14 @@ class Phrase(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     data: dict[str, bool | int | float | str | Phrase | list[str | Phrase]] = {}
 
     def __str__(self) -> str:
-        """Return the words; of a code that no table has, the code and the data."""
+        """Return the words; of a code that no table has, or with data that do not fit its words, the code and the data."""
         wording = WORDINGS.get(self.code)
-        if wording is None:
-            return " ".join([self.code, *(f"{name}={value}" for name, value in self.data.items())])
-        return wording(**self.data) if callable(wording) else _FORMATTER.vformat(wording, (), self.data)
+        try:
+            if wording is not None:
+                return wording(**self.data) if callable(wording) else _FORMATTER.vformat(wording, (), self.data)
+        except (TypeError, ValueError, LookupError, AttributeError):
+            pass  # the data come from a file of somebody else
+        return " ".join([self.code, *(f"{name}={value}" for name, value in self.data.items())])
 
 
 def joined(values: Sequence[Any], most: int | None = None) -> str:
