@@ -32,16 +32,13 @@ def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None
             cancel_effect(effect_id, context)
 
 
-def void_approvals(memory: ConstellationMemory, *, keeps_lifts: bool, but: Collection[str] = ()) -> None:
+def void_approvals(memory: ConstellationMemory, *, but: Collection[str] = ()) -> None:
     """Void the approvals of tasks that have not completed: each was given for one attempt, and not for one of a copy.
 
-    Where plans or edits need a yes, each of these tasks is asked about: it may have had no other. A lifted
-    guard holds again for each unless the copy keeps lifts, as an admin's fork does.
+    Where plans or edits need a yes, each of these tasks is asked about: it may have had no other.
     """
     unapproved = VOID if memory.guards.approve_plan or memory.guards.approve_edits else ""
-    held = () if keeps_lifts else memory.guards.lifted
     for task in memory.constellation.tasks.values():
-        task.concerned_by += held
         if task.task_id in but:
             continue
         if task.approved and not task.settled:
@@ -51,7 +48,7 @@ def void_approvals(memory: ConstellationMemory, *, keeps_lifts: bool, but: Colle
 
 
 def approve_again(memory: ConstellationMemory, context: StepContext) -> None:
-    """Void the lifts, and the approvals of tasks whose attempt has not begun; an attempt that waits for its device is taken back."""
+    """Void the approvals of tasks whose attempt has not begun; an attempt that waits for its device is taken back."""
     queued = [(effect, attempt) for effect, attempt in memory.attempts.items() if memory.never_began(effect)]
     for effect, attempt in queued:
         task = memory.constellation.tasks[attempt.task_id]
@@ -59,7 +56,7 @@ def approve_again(memory: ConstellationMemory, context: StepContext) -> None:
             drop_effect(memory, effect, context)
             error = TaskError(code="interrupted", why=phrase("unbegun_at_import"))
             move_task(memory.schedule, task, Retried(error=error, not_before=context.at), context)
-    void_approvals(memory, keeps_lifts=False, but={attempt.task_id for attempt in memory.attempts.values()})
+    void_approvals(memory, but={attempt.task_id for attempt in memory.attempts.values()})
 
 
 def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:

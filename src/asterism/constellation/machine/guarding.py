@@ -91,11 +91,6 @@ def check_written(guards: Guards, task: TaskStar, *, is_foreign: bool) -> None:
         raise EditRefused("guarded", task.task_id, why)
 
 
-def note_submitted(memory: ConstellationMemory, constellation: TaskConstellation, *, is_foreign: bool) -> None:
-    """Mark the tasks of the submission, and begin the plan's part of the guards."""
-    note_written(memory, constellation, constellation.tasks, is_foreign=is_foreign, concerned_by=memory.guards.concerning)
-
-
 def note_written(
     memory: ConstellationMemory,
     constellation: TaskConstellation,
@@ -123,7 +118,9 @@ def note_written(
 
 
 def note_edited(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bool) -> None:
-    """Mark the other tasks whose requests an edit of a task's arguments may change, as after an edit of the plan.
+    """Mark a task whose arguments are edited, and the others whose requests that may change, as after an edit of the plan.
+
+    The edit comes with an answer, which approves the task itself; what its child run starts is another matter.
 
     Raises:
         Refused: such a task may not have the secrets that it uses any more; nothing has changed.
@@ -134,6 +131,7 @@ def note_edited(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bo
                 check_written(memory.guards, task, is_foreign=is_foreign and marks_foreign(task, is_written=False))
             except EditRefused as refused:
                 raise Refused(phrase("plan_refused", what=refused.refusal.subject, why=refused.refusal.why)) from None
+    edited.concerned_by = memory.guards.of_plan
     note_edited_below(memory, edited, is_foreign=is_foreign)
 
 

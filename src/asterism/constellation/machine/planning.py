@@ -13,7 +13,7 @@ import msgspec
 
 from asterism.constellation.machine.approval import ask_approval, decided, feedback_on
 from asterism.constellation.machine.events import ConstellationAgentStatus, Edited, Planned
-from asterism.constellation.machine.guarding import GUARDED, check_written, marks_foreign, note_submitted, note_written
+from asterism.constellation.machine.guarding import GUARDED, check_written, marks_foreign, note_written
 from asterism.constellation.machine.memory import (
     EXTENDED,
     AwaitingApproval,
@@ -106,12 +106,13 @@ def drafted(memory: ConstellationMemory, plan: PlanDocument, context: StepContex
     return constellation
 
 
-def begin(memory: ConstellationMemory, constellation: TaskConstellation, context: StepContext, *, is_foreign: bool = True) -> None:
-    """Make a constellation the current one."""
-    if context.rules >= GUARDED and not memory.restarts:
-        note_submitted(memory, constellation, is_foreign=is_foreign)
-    elif context.rules >= GUARDED:
-        note_written(memory, constellation, constellation.tasks, is_foreign=is_foreign)
+def begin(
+    memory: ConstellationMemory, constellation: TaskConstellation, context: StepContext, *, is_foreign: bool = True, is_given: bool = False
+) -> None:
+    """Make a constellation the current one; ``is_given`` says that it came with the request, and nobody has changed it since."""
+    if context.rules >= GUARDED:
+        concerned_by = memory.guards.concerning if is_given else memory.guards.of_plan
+        note_written(memory, constellation, constellation.tasks, is_foreign=is_foreign, concerned_by=concerned_by)
     schedule = TaskSchedule(constellation, memory.params)
     memory.life = Working(schedule=schedule)
     _touch_all(constellation, context)
@@ -134,12 +135,18 @@ def take_given(memory: ConstellationMemory, plan: PlanDocument, context: StepCon
     if memory.options.approve_plan:
         ask_approval(memory, Planned(effect_id="", plan=with_skills(plan, constellation)), context)
         return START
-    begin(memory, constellation, context, is_foreign=memory.guards.is_foreign)
+    begin(memory, constellation, context, is_foreign=memory.guards.is_foreign, is_given=True)
     return CONTINUE
 
 
 def take_creation(
-    memory: ConstellationMemory, event: Planned, context: StepContext, *, approved: bool = False, is_foreign: bool = True
+    memory: ConstellationMemory,
+    event: Planned,
+    context: StepContext,
+    *,
+    approved: bool = False,
+    is_foreign: bool = True,
+    is_given: bool = False,
 ) -> ConstellationAgentStatus:
     """Start with a proposed constellation, ask a person or the planner again, or FAIL."""
     if event.status is FAIL:
@@ -161,7 +168,7 @@ def take_creation(
                 return START
             memory.planning = NotPlanning()
             memory.summary = event.result
-            begin(memory, constellation, context, is_foreign=is_foreign)
+            begin(memory, constellation, context, is_foreign=is_foreign, is_given=is_given)
             return CONTINUE
     why = phrase("plan_refused", code=refusal.code, what=refusal.what, why=refusal.why)
     if may_ask_again(memory):
@@ -374,7 +381,8 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
         ask_again(memory, context, feedback_on(proposed, why), rejection=why)
         return CONTINUE if memory.schedule else START
     if memory.schedule is None:
-        return take_creation(memory, chosen, context, approved=True, is_foreign=is_foreign)
+        is_given = not proposed.effect_id and event.verb != "edit"
+        return take_creation(memory, chosen, context, approved=True, is_foreign=is_foreign, is_given=is_given)
     return take_edit(memory, memory.schedule, chosen, context, approved=True)
 
 

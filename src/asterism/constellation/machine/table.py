@@ -87,7 +87,6 @@ from asterism.engine.control.run_control import (
 from asterism.engine.control.waits import WaitEnded, WaitFor
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Machine, StepContext, row
-from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.phrase import phrase
 from asterism.errors import InvalidInput, Refused
 
@@ -275,7 +274,7 @@ def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, c
 def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:
     memory.postpone(event.idle_s, context)
     if context.rules >= GUARDED:
-        void_approvals(memory, keeps_lifts=Permission.ADMIN in context.permissions)
+        void_approvals(memory)
     leave_to_original(memory, context)
     if memory.schedule and context.state is CONTINUE:
         decide_again(memory, memory.schedule, event, context)

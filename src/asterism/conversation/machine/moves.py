@@ -113,7 +113,7 @@ def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> St
         request_cancel(memory, event.reason, context)
     elif not event.cancelled:
         if event.verb == "edit":
-            note_run_edited(memory, is_foreign=Permission.LOCAL not in context.permissions)
+            _note_edited(memory, is_foreign=Permission.LOCAL not in context.permissions)
         values = event.value if isinstance(event.value, dict) else {}
         said = event.reason if event.verb == "reject" else "" if event.value is None or values else str(event.value)
         enqueue_message(
@@ -121,6 +121,12 @@ def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> St
         )
     del memory.inquiries[event.effect_id]
     return context.state
+
+
+def _note_edited(memory: FlowMemory, *, is_foreign: bool) -> None:
+    """Note that somebody has edited the run, or one below it: what the handler starts now may be other than its code says."""
+    note_run_edited(memory, is_foreign=is_foreign)
+    memory.guards = msgspec.structs.replace(memory.guards, concerning=memory.guards.of_plan)
 
 
 def void_approvals(memory: FlowMemory, state: AgentStatus, context: StepContext) -> None:
@@ -406,9 +412,8 @@ def child_ended(memory: FlowMemory, event: ChildEnded, context: StepContext) -> 
     key = next((key for key, child in memory.children.items() if child.effect_id == event.effect_id), None)
     if key is not None:
         memory.children[key].ended = event
-    if event.edited:  # what the handler starts now may be other than its code says
-        note_run_edited(memory, is_foreign=event.edited == "foreign")
-        memory.guards = msgspec.structs.replace(memory.guards, concerning=memory.guards.of_plan)
+    if event.edited:
+        _note_edited(memory, is_foreign=event.edited == "foreign")
     memory.blocked_children -= {event.effect_id, memory.handler_effect}
     if key is not None and memory.handler_effect:
         context.schedule(

@@ -165,14 +165,14 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
             memory.waiting_since += event.idle_s
         if event.guards is not None:
             memory.guards = msgspec.structs.replace(memory.guards, devices=event.guards)
-        control.forked(memory, event, context)
         if Permission.ADMIN not in context.permissions:
-            memory.guards = not_lifted(memory.guards)
+            _hold_lifted(memory)
+        control.forked(memory, event, context)
         return context.state
 
     def imported(memory: RunMemory, event: Imported, context: StepContext) -> enum.StrEnum:
+        _hold_lifted(memory)
         control.imported(memory, event, context)
-        memory.guards = not_lifted(memory.guards)
         return context.state
 
     return {
@@ -186,6 +186,12 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
         Answered: row(_answered_late),
         EffectCancelled: row(_settled),
     }
+
+
+def _hold_lifted(memory: RunMemory) -> None:
+    """Let the guards hold again that were lifted, for the work that is there, too."""
+    memory.note_concerned(memory.guards.lifted)
+    memory.guards = not_lifted(memory.guards)
 
 
 def _while_live(control: RunControl) -> dict[type[Event], Row]:

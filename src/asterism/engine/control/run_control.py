@@ -333,6 +333,9 @@ class RunMemory(msgspec.Struct, kw_only=True):
         """Return the seconds after which a question of a kind expires; None for never."""
         return None
 
+    def note_concerned(self, names: tuple[str, ...]) -> None:
+        """Note that guards of a plan concern the work that is there, if the memory knows that of each piece of work."""
+
     def has_pending_work(self) -> bool:
         """Return True if the run will continue without an answer of a person, now or at a later time; then it is not ``waiting``."""
         return False

@@ -293,20 +293,20 @@ def with_device(guards: Guards, device: str, found: DeviceGuards, *, is_new: boo
     return msgspec.structs.replace(guards, devices={**guards.devices, device: found})
 
 
-def with_renamed(guards: Guards, device: str, gone: Collection[str], come: Collection[str]) -> Guards:
-    """Return the guards after a device has other skills: those that have come are guarded as those that have gone."""
+def with_new_skills(guards: Guards, device: str, known: Collection[str], new: Collection[str]) -> Guards:
+    """Return the guards after a device has reported skills for the first time: each may be another name of any that it had."""
     there = guards.devices.get(device, DeviceGuards())
-    old = [there.skills[name] for name in gone if name in there.skills]
-    if old and come:
-        skills = there.skills | {name: functools.reduce(_both, old, there.of(name)) for name in come}
+    if there.skills and new:
+        strictest = functools.reduce(_both, there.skills.values(), there.every)
+        skills = there.skills | dict.fromkeys(sorted(new), strictest)
         guards = msgspec.structs.replace(guards, devices={**guards.devices, device: msgspec.structs.replace(there, skills=skills)})
-    guards = msgspec.structs.replace(guards, concerning=renamed(guards.concerning, gone, come))
-    return with_approval(guards, sorted(come)) if any(name in guards.plan_skills for name in gone) else guards
+    guards = msgspec.structs.replace(guards, concerning=with_new_names(guards.concerning, known, new))
+    return with_approval(guards, sorted(new)) if any(name in guards.plan_skills for name in known) else guards
 
 
-def renamed(names: tuple[str, ...], gone: Collection[str], come: Collection[str]) -> tuple[str, ...]:
-    """Return names of guarded skills, with those that have come if one that has gone is among them."""
-    return _union(names, tuple(sorted(come))) if any(name in names for name in gone) else names
+def with_new_names(names: tuple[str, ...], known: Collection[str], new: Collection[str]) -> tuple[str, ...]:
+    """Return names of guarded skills, with a device's new skills if one that it had is among them."""
+    return _union(names, tuple(sorted(new))) if any(name in names for name in known) else names
 
 
 def with_approval(guards: Guards, skills: Collection[str], devices: Collection[str] = ()) -> Guards:
@@ -320,8 +320,12 @@ def with_approval(guards: Guards, skills: Collection[str], devices: Collection[s
 
 
 def not_lifted(guards: Guards) -> Guards:
-    """Return the guards with those of a plan that were lifted: a name may be that of a skill or of a device."""
-    return with_approval(guards, guards.lifted, guards.lifted)
+    """Return the guards with those of a plan that were lifted: a name may be that of a skill or of a device.
+
+    They concern what the submission wrote, too.
+    """
+    concerning = _union(guards.concerning, guards.lifted)
+    return with_approval(msgspec.structs.replace(guards, concerning=concerning), guards.lifted, guards.lifted)
 
 
 def inherited(guards: Guards) -> Guards:

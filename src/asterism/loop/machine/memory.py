@@ -249,6 +249,10 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
 
     # -- overrides of RunMemory --------------------------------------------------------------------
 
+    def note_concerned(self, names: tuple[str, ...]) -> None:
+        """Note that guards of a plan concern the steps that are there."""
+        self.concerned_by = {step_id: (*before, *names) for step_id, before in self.concerned_by.items()}
+
     def inquiry_limit_s(self, kind: str) -> float | None:
         """Return the seconds after which every question expires; None for never."""
         return self.options.inquiry_timeout_s or None

@@ -13,10 +13,11 @@ from asterism.constellation.machine.events import ConstellationSubmitted, Edited
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.edits import EditRefused
-from asterism.devices.model.attempt import DeviceFound
+from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.control.children import StartChild
-from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
+from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported, Verb
 from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard
+from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.permissions import ALL, LOWEST, Permission, Permissions
 from asterism.engine.kernel.profile import AgentProfile, ChildSpec
 from asterism.errors import Refused
@@ -208,6 +209,81 @@ def test_a_guard_concerns_what_a_run_starts_after_a_device_has_renamed_the_skill
     agent.plans()
     (start,) = agent.outstanding(StartChild).values()
     assert start.start.guards.concerning == ("once", "twice")
+
+
+def vault(*names: str) -> DeviceFound:
+    """The device ``s``, which reports its skills ``again`` and ``once``, and copies of ``once`` with other names."""
+    profile = guarded_fleet(once=SkillGuard(no_options=("x",)))[2]
+    skills = {it.name: it for it in profile.skills}
+    named = tuple(skills.get(name) or msgspec.structs.replace(skills["once"], name=name) for name in names)
+    return DeviceFound(device="s", profile=msgspec.structs.replace(profile, skills=named))
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        [vault("again"), vault("again", "twice")],
+        [vault("again", "once", "twice"), vault("again", "twice")],
+        [vault("again", "other"), vault("again"), vault("again", "twice")],
+        [DeviceLost(device="s", reason="gone", removed=True), vault("again", "twice")],
+    ],
+    ids=["dropped, then added", "added, then dropped", "by a third name", "removed, then back"],
+)
+def test_a_device_that_renames_a_guarded_skill_in_several_reports_lifts_no_guard(reports: list[Event]) -> None:
+    """A1: "a device that renames or re-annotates its tools" lifts none, neither the fleet's nor a plan's."""
+    agent = Agent(
+        plan(task("first", skill="again"), task("wipe", requires_approval=True), dependencies=[{"from": "first", "to": "wipe"}]),
+        fleet=guarded_fleet(once=SkillGuard(no_options=("x",))),
+    )
+    for report in reports:
+        agent.batch(report)
+    guards = agent.memory.guards
+    assert guards.of("s", "twice").no_options == ("x",)
+    assert "twice" in guards.plan_skills
+    assert "again" not in guards.plan_skills
+
+
+def test_a_device_that_drops_a_skill_and_has_it_again_is_guarded_as_before() -> None:
+    agent = Agent(plan(task("wipe", requires_approval=True)), fleet=guarded_fleet(once=SkillGuard(no_options=("x",))))
+    before = agent.memory.guards
+    agent.batch(vault("once"))
+    agent.batch(vault("again", "once"))
+    assert agent.memory.guards.of("s", "again") == before.of("s", "again")
+    assert agent.memory.guards.plan_skills == ("once",)
+
+
+FLAGGED_ABOVE = Guards(plan_skills=("once",), submitter="ada")
+"""The guards of a run in code below one whose plan has guarded ``once``."""
+
+
+def begun_below(**more: Any) -> Agent:
+    child = Agent.__new__(Agent)
+    first = ConstellationSubmitted(request="x", fleet=FLEET, guards=FLAGGED_ABOVE, **more)
+    MachineHarness.__init__(child, CONSTELLATION_AGENT, first, 1000.0)
+    return child
+
+
+def test_the_first_plan_of_a_planner_below_a_plan_with_a_guard_is_asked_about() -> None:
+    """A1: "for tasks that are added or changed after the submission": nobody's submission wrote it."""
+    agent = begun_below()
+    agent.plans(plan=plan(task()))
+    assert not starts(agent, "a")
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_the_first_plan_of_a_planner_that_a_person_approves_is_no_submission() -> None:
+    agent = begun_below(options=RunOptions(approve_plan=True))
+    agent.plans(plan=plan(task()))
+    agent.answers("approve")
+    assert agent.task("a").concerned_by == ("once",)
+
+
+@pytest.mark.parametrize("verb", ["approve", "edit"])
+def test_a_plan_that_came_with_the_request_stays_as_written_until_an_answer_edits_it(verb: Verb) -> None:
+    agent = begun_below(options=RunOptions(approve_plan=True), plan=parse_plan(plan(task())))
+    value = plan(task(inputs={"x": 2})) if verb == "edit" else None
+    agent.answers(verb, value)
+    assert starts(agent, "a") == (verb == "approve")
 
 
 def below(option: str, **more: Any) -> Agent:

@@ -200,6 +200,21 @@ def test_a_task_is_asked_about_after_an_answer_that_edits_one_whose_result_reach
     assert agent.inquiry().subject["task_id"] == "flagged"
 
 
+def test_an_answer_that_edits_a_task_concerns_what_the_task_starts() -> None:
+    """A1: "for tasks that are added or changed after the submission"; a run below gets the edited arguments."""
+    agent = Agent(plan(task("g", requires_approval=True)))
+    assert agent.task("g").concerned_by == ()
+    agent.batch(agent.answer("edit", {"x": "EVIL"}))
+    assert agent.task("g").concerned_by == ("once",)
+    assert agent.task("g").attempts == 1, "the answer approves the task itself"
+
+
+def test_an_answer_that_edits_an_item_concerns_what_the_item_starts() -> None:
+    agent = Agent(plan(task("g", inputs={"x": "${item}"}, for_each=[1, 2], requires_approval=True)))
+    agent.batch(agent.answer("edit", {"x": "EVIL"}))
+    assert [agent.task(it).concerned_by for it in ("g[0]", "g[1]")] == [("once",), ()]
+
+
 def test_an_answer_that_edits_an_item_changes_the_tasks_after_all_items() -> None:
     """A1: "for tasks that are added or changed after the submission"; ``later`` gets the results of all items."""
     each = task("g", inputs={"x": "${item}"}, for_each=[1, 2], requires_approval=True)

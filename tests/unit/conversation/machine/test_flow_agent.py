@@ -227,8 +227,10 @@ def test_an_edit_below_a_conversation_concerns_what_it_starts_then_and_is_report
 
 def test_a_conversation_reports_an_answer_that_edits_what_was_shown() -> None:
     talk = talk_in(S.WAITING_FOR_APPROVAL)
+    talk.memory.guards = msgspec.structs.replace(talk.memory.guards, plan_skills=("wipe",))
     talk.answer("edit", {"amount": 902})
     assert talk.memory.edited == "local"
+    assert talk.memory.guards.concerning == ("wipe",), "what the handler starts then has other values"
 
 
 def test_no_child_is_started_after_a_cancel() -> None:

@@ -22,7 +22,7 @@ from asterism.engine.kernel.guards import (
     stricter,
     with_approval,
     with_device,
-    with_renamed,
+    with_new_skills,
 )
 
 
@@ -198,10 +198,10 @@ def test_the_list_of_loading_variables_has_no_name_twice() -> None:
     assert len(set(LOADING)) == len(LOADING)
 
 
-def test_a_skill_that_comes_where_a_guarded_one_goes_is_guarded_as_that_one_was() -> None:
+def test_a_skill_that_a_device_reports_for_the_first_time_is_guarded_as_any_that_it_had() -> None:
     """A1: a device that renames a tool lifts no guard."""
-    guards = with_renamed(with_approval(guarding(wipe=SkillGuard(no_options=("x",))), ["wipe"]), "vault", {"wipe"}, {"erase"})
+    guards = with_new_skills(with_approval(guarding(wipe=SkillGuard(no_options=("x",))), ["wipe"]), "vault", {"wipe"}, {"erase"})
     permitted = permit(guards, vault("erase", arguments={"x": "-f"}))
     assert (str(permitted.refusal), permitted.approval) == ("x '-f' begins with -, and could be an option", True)
     assert permit(guards, GuardedWork(device="vault", skill="wipe")).approval
-    assert with_renamed(guards, "vault", {"read"}, {"look"}) == guards
+    assert with_new_skills(guards, "vault", {"read", "wipe"}, ()) == guards

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from asterism.engine.control.children import ChildEnded, EditedBy, StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, Forked, Imported, Pause, Verb
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Event, kind_of
-from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permissions
+from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permission, Permissions
 from asterism.engine.kernel.profile import ChildSpec
 from asterism.errors import Refused
 from asterism.loop.machine.effects import CallTool, MakePlan, Reflect, RunWorker
@@ -271,6 +272,16 @@ def test_a_fork_repeats_idempotent_work_and_asks_about_other_work(worker: str, s
     assert loop.memory.started_at == 1010.0
     assert len(loop.asked()) == (worker == "once")
     loop.assert_replays()
+
+
+@pytest.mark.parametrize("may", [(Permission.VIEW, Permission.COMMAND), ALL])
+def test_a_lifted_guard_holds_again_in_a_fork_by_somebody_who_is_no_admin(may: Permissions) -> None:
+    """A4: it concerns the steps that were there, too; those were written under the lift."""
+    loop = Loop(*steps("s:asks", "d"))
+    loop.memory.guards = msgspec.structs.replace(loop.memory.guards, lifted=("w",))
+    loop.take(Forked(origin="o", seq=3, idle_s=0.0), actor="bob", permissions=may)
+    held = () if Permission.ADMIN in may else ("w",)
+    assert (loop.memory.guards.of_plan, loop.memory.concerned_by["d"]) == ((*held, *held), held)
 
 
 def test_a_fork_asks_again_what_was_being_asked() -> None:
