@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any, Literal
 
 import msgspec
 
 from asterism.words.reading.chart import FRACTIONS, Chart
-from asterism.words.reading.company import company_at
 from asterism.words.reading.dates import date_parts_at, dates_at, whole_at
 from asterism.words.reading.durations import durations_at, shifts_at
 from asterism.words.reading.money import numbers_at
@@ -30,6 +30,8 @@ _PATH = re.compile(r"(?<!\S)(?:~|\.{1,2})?/[^\s,;]*\w[^\s,;]*")
 _NAME = re.compile(r"(?<!\S)(?P<first>[^\W\d_]{2,})(?:\d|[-_](?=\w)|\.(?=[^\W\d]))(?:[^\W_]|[-_.:](?=\w))*")
 """A name with digits: a word, then a digit or a link, and no space."""
 SENTENCE_MARKS = frozenset(".!?;\n…")
+_COMPANY = {"one_more": 2, "two_more": 3}
+"""Number of people of the patterns of company that have no slot."""
 ORDER = ("option", "span", "date", "time", "duration", "money", "shift", "label", "part", "number", "words")
 """Which of several items of the same length is taken."""
 
@@ -238,7 +240,7 @@ class Scan:
         yield from durations_at(chart, at)
         yield from shifts_at(chart, at)
         yield from numbers
-        yield from company_at(chart, at)
+        yield from _company_at(chart, at)
         yield from options_at(chart.tokens, at, self.options)
         if self.asked is not None and self.asked.options:
             yield from rough_options_at(chart, at, self.asked.options, known_words(chart.words))
@@ -364,3 +366,13 @@ def known_words(words: Words) -> frozenset[str]:
         found |= {token.low for texts in words.labels.values() for text in texts for token in tokens(text)}
         words.known = frozenset(found)
     return words.known
+
+
+def _company_at(chart: Chart, at: int) -> list[Reading]:
+    """Return the numbers of people at a token ("me and my wife"); each is a guess, and counts only where a number was asked for."""
+    found = []
+    for key, end, bound in chart.grammar("company", at):
+        value = _COMPANY.get(key) or bound["n"] + (bound["n2"] if key == "sum" else 1)
+        if value == int(value):
+            found.append(Reading(kind="number", value=Decimal(value), start=at, end=end, unit="people", role="asked", sure=False))
+    return found
