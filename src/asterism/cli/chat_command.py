@@ -20,9 +20,8 @@ from asterism.cli.output import put
 from asterism.cli.remote_chat import open_remote_chat
 from asterism.cli.remote_commands import refuse_with_server
 from asterism.cli.run_access import actor
-from asterism.cli.time_zone import local_zone
 from asterism.conversation.python.source import agents_of
-from asterism.engine.runtime.clock import zone_of
+from asterism.engine.runtime.clock import local_zone, zone_of
 from asterism.errors import InvalidInput
 from asterism.words.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE
 from asterism.words.reading.words import words_of

@@ -21,7 +21,6 @@ from asterism.cli.plan_values import Values, texts_of, with_values
 from asterism.cli.remote_commands import refuse_with_server
 from asterism.cli.run_access import actor, connected, reading, remote_runs
 from asterism.cli.served_runs import LOOK_S, follow_served, is_served
-from asterism.cli.time_zone import local_zone
 from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.model.parameters import missing_of
 from asterism.constellation.python.early_check import check_without_fleet
@@ -33,7 +32,7 @@ from asterism.engine.kernel.permissions import ALL
 from asterism.engine.ports.schedules import MAX_SCHEDULES, Firing, Missed, Overlap, Schedule
 from asterism.engine.ports.store import Store
 from asterism.engine.runtime.client import Client
-from asterism.engine.runtime.clock import SystemClock, zone_of
+from asterism.engine.runtime.clock import SystemClock, local_zone, zone_of
 from asterism.errors import InvalidInput, Refused, RunNotFound, did_you_mean
 from asterism.service.schedules.cron import in_words, next_after, next_times
 from asterism.service.schedules.firing import check_schedule, resumed, started

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import functools
+import os
 import secrets
 import time
 import zoneinfo
+from pathlib import Path
 from typing import Protocol
 
 from asterism.errors import InvalidInput
@@ -60,3 +63,14 @@ def zone_of(name: str) -> zoneinfo.ZoneInfo:
         return zoneinfo.ZoneInfo(name)
     except (ValueError, OSError, KeyError):  # ZoneInfoNotFoundError is a KeyError
         raise InvalidInput(f"there is no time zone {name!r}; write it as Europe/Berlin or UTC") from None
+
+
+def local_zone() -> str:
+    """Return the name of the time zone of this computer; UTC if it has no name."""
+    place = str(Path("/etc/localtime").resolve())
+    for name in (os.environ.get("TZ", "").lstrip(":"), place.partition("/zoneinfo/")[2], "UTC"):
+        with contextlib.suppress(InvalidInput):
+            if name:
+                zone_of(name)
+                return name
+    return "UTC"
