@@ -27,6 +27,7 @@ from asterism.devices.model.attempt import DeviceFound, DeviceLost, DeviceQuesti
 from asterism.devices.port import Attempt
 from asterism.engine.control.run_control import Cancel, FleetGuarded, Forked, GuardLifted, Imported, OwnershipAcquired, TransitionFailed
 from asterism.engine.control.usage import Usage
+from asterism.engine.control.waits import EventTaken
 from asterism.engine.kernel import permissions
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
 from asterism.engine.kernel.journal import Record
@@ -248,6 +249,27 @@ def waits() -> Sequence[Record]:
     it.wait_until(3600.0)
     it.finish_cancellations()
     it.wait_until(4760.0)
+    it.finish_cancellations()
+    it.ends("b")
+    return told(it)
+
+
+def events() -> Sequence[Record]:
+    """Two tasks wait for events: one gets its event, the other too late."""
+    tasks = [
+        {"task_id": "a", "device": "d"},
+        {"task_id": "paid", "wait": {"event": "paid", "match": "event.number == number"}, "inputs": {"number": "${a}"}},
+        {"task_id": "late", "wait": {"event": "sent"}, "timeout_s": 60.0},
+        {"task_id": "b", "device": "d", "inputs": {"sum": "${paid.sum}"}},
+    ]
+    lines = [{"from": "a", "to": "paid"}, {"from": "paid", "to": "b"}, {"from": "late", "to": "b", "type": "COMPLETION_ONLY"}]
+    it = Agent({"tasks": tasks, "dependencies": lines})
+    it.ends("a", result=7)
+    paid, late = (it.task(task_id).effect_id for task_id in ("paid", "late"))
+    it.batch(EventTaken(effect_id=paid, event_id="e1", data={"number": 7, "sum": 3.5}))
+    it.now = 1060.0
+    it.drain()
+    it.note(EventTaken(effect_id=late, event_id="e2"), "it does not wait any more")
     it.finish_cancellations()
     it.ends("b")
     return told(it)
@@ -517,6 +539,6 @@ def imported() -> Sequence[Record]:
 
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
-    deadlines, waits, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
+    deadlines, waits, events, round_two, defect, replaced, mistyped, handlers, queue, remote, fan_out, retried, rejected, cancelled_call,
     notified, named_failure, guarded, finish_refused, continued, stricter_fleet, imported,
 )  # fmt: skip

@@ -42,6 +42,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "refusals": ("failed", {"a": "COMPLETED", "b": "FAILED", "c": "COMPLETED"}),
     "deadlines": ("failed", {"a": "FAILED", "b": "FAILED", "c": "FAILED", "e": "CANCELLED"}),
     "waits": ("finished", {"a": "COMPLETED", "pause": "COMPLETED", "morning": "COMPLETED", "late": "FAILED", "b": "COMPLETED"}),
+    "events": ("finished", {"a": "COMPLETED", "paid": "COMPLETED", "late": "FAILED", "b": "COMPLETED"}),
     "round_two": ("failed", {"b": "COMPLETED", "c": "CANCELLED"}),
     "defect": ("failed", {"a": "CANCELLED", "b": "CANCELLED"}),
     "replaced": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),

@@ -187,7 +187,7 @@ class Server:
         """Drive the due runs until this is cancelled; then release all, so that the next owner loses nothing."""
         app = self.app
         warn, idle = functools.partial(app.driver.warn, ""), idle_kinds(app.driver.forms.values())
-        engine = DueRunsEngine(app.store, app.clock, ("", app.fleet_name), warn, idle_kinds=idle)
+        engine = DueRunsEngine(app.store, app.clock, ("", app.fleet_name), warn, idle_kinds=idle, before=app.driver.match_events)
         drive = functools.partial(app.driver.drive_acquired, check=self._check, grace_s=lambda: self._grace_s)
         await engine.serve(drive, concurrency=self._options.concurrency)
 

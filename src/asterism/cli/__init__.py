@@ -6,7 +6,7 @@
 - ``show_commands``: runs, show, log, why. ``logs_command``: logs. ``files_command``: files.
 - ``inquiry_commands``: inbox, answer. ``edit_command``: mcp edit.
 - ``serve_command``: serve. ``status_command``: status. ``loop_command``: loop run. ``chat_command``: chat. ``flow_commands``: flow run.
-- ``schedule_commands``: schedule.
+- ``schedule_commands``: schedule. ``event_commands``: event send, event list.
 - ``journal_commands``: fork, export, import, prune, backup.
 - ``token_commands``: token create, token list, token revoke.
 
@@ -80,6 +80,9 @@ _flow.command(
     "asterism.cli.flow_commands:run_flow", name="run", help="Run a flow agent with given fields; missing ones become open questions."
 )
 _schedule = App(name="schedule", help="Start runs at times of a cron expression.", group=_WORK, group_commands=_commands)
+_event = App(name="event", help="Send events to runs that wait for them.", group=_STEER, group_commands=_commands)
+_event.command("asterism.cli.event_commands:send", name="send", help="Send an event.")
+_event.command("asterism.cli.event_commands:list_events", name="list", help="List the events, newest first.")
 _loop = App(name="loop", help="Run a loop that is defined in Python or TOML.", group=_WORK, group_commands=_commands)
 _loop.command("asterism.cli.loop_command:run", name="run", help="Run a request through a loop.")
 
@@ -156,6 +159,7 @@ for _name, _function, _help in (
 ):
     _schedule.command(f"asterism.cli.schedule_commands:{_function}", name=_name, help=_help)
 app.command(_schedule)
+app.command(_event)
 
 
 @_fleet.default

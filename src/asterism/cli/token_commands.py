@@ -30,7 +30,8 @@ def create(
     role: Annotated[
         list[Role],
         Parameter(
-            help="viewer reads; operator also submits, commands and edits; approver reads and answers; admin does all. May be repeated."
+            help="viewer reads; sender only sends events; operator also submits, commands and edits; approver reads and answers; "
+            "admin does all. May be repeated."
         ),
     ],
     days: Annotated[float | None, Parameter(help="Days until it expires [default: never].")] = None,

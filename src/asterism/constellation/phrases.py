@@ -125,6 +125,7 @@ PHRASES: Mapping[str, Wording] = {
     "unknown_device": lambda device, fleet: (
         f"{f'unknown device {device!r}' if device else 'it names no device'}; the fleet has {joined(fleet) or 'no device'}"
     ),
+    "unknown_in_match": "match: {match!r} asks for {name!r}; there is {known}",
     "unknown_in_when": lambda when, name, inputs: (
         f"when: {when!r} asks for {name!r}, the inputs are {joined(inputs) or 'none'}{did_you_mean(name, inputs)}"
     ),

@@ -66,7 +66,8 @@ class MemoryDatabase:
     @property
     def inquiries(self) -> Mapping[str, InquiryRow]:
         """Return all questions by id."""
-        return {row.inquiry_id: row for row in self._rows("inquiries", InquiryRow, functools.partial(rows_of, InquiryRow))}
+        rows = self._rows("inquiries", InquiryRow, functools.partial(rows_of, InquiryRow))
+        return {row.inquiry_id: row for row in rows if not row.event}
 
     @property
     def inbox(self) -> Mapping[tuple[str, str], InboxRow]:

@@ -22,10 +22,12 @@ import msgspec
 from asterism.engine.kernel.journal import Record
 from asterism.engine.kernel.snapshot import Snapshot
 from asterism.engine.ports.store import Commit, InboxRow, InquiryRow, ProcessRow, RunRow, check_rows
+from asterism.engine.runtime.run_status import CANCELLED
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner
 from asterism.stores.database import open_database
 from asterism.stores.owners import FileOwners, Owners
 from asterism.stores.sqlite_due import ABANDON_RUN, ACQUIRE_RUN, RELEASE_RUN, SET_DUE, SqliteDue
+from asterism.stores.sqlite_events import SqliteEvents, give_back
 from asterism.stores.sqlite_files import SqliteFiles
 from asterism.stores.sqlite_logs import SqliteLogs
 from asterism.stores.sqlite_notices import SqliteNotices, has_ended, note_failure, note_questions, note_stuck
@@ -63,7 +65,7 @@ WORK_POLL_S = 0.2
 """Seconds between two looks whether another process has written."""
 
 
-class SqliteStore(SqliteDue, SqliteLogs, SqliteFiles, SqliteTokens, SqliteSchedules, SqliteNotices, SqlitePruning):
+class SqliteStore(SqliteDue, SqliteLogs, SqliteFiles, SqliteTokens, SqliteSchedules, SqliteNotices, SqliteEvents, SqlitePruning):
     """A ``Store`` in a SQLite file.
 
     Use ``open``, and close it: its thread keeps the program from ending.
@@ -175,6 +177,7 @@ class SqliteStore(SqliteDue, SqliteLogs, SqliteFiles, SqliteTokens, SqliteSchedu
             note_questions(connection, commit.opened)
         if commit.closed:
             connection.executemany(CLOSE_INQUIRY, [(answer, inquiry, run) for inquiry, answer in commit.closed])
+            give_back(connection, [inquiry for inquiry, answer in commit.closed if answer == CANCELLED])
         if commit.folded:
             connection.executemany(FOLD_INBOX, [(verdict, run, key) for key, verdict in commit.folded])
         if commit.snapshot:

@@ -42,7 +42,7 @@ DELETE_DELIVERIES = "DELETE FROM deliveries WHERE notice IN (SELECT number FROM 
 
 def note_questions(connection: sqlite3.Connection, opened: Sequence[InquiryRow]) -> None:
     """Note the questions that a commit opens."""
-    connection.executemany(_INSERT_QUESTION, [(it.run_id, it.inquiry_id, it.asked_at) for it in opened])
+    connection.executemany(_INSERT_QUESTION, [(it.run_id, it.inquiry_id, it.asked_at) for it in opened if not it.event])
 
 
 def has_ended(connection: sqlite3.Connection, run_id: str) -> bool:

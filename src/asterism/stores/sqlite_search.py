@@ -124,8 +124,9 @@ class SqliteSearch:
         root: str | None = None,
         tenant: str | None = None,
         open_only: bool = True,
+        events: bool = False,
     ) -> list[InquiryRow]:
-        where = _conditions(run_id=run_id, root=root, tenant=tenant, open_only=open_only)
+        where = _conditions(run_id=run_id, root=root, tenant=tenant, open_only=open_only, events=events)
         query = f"SELECT {columns_of(InquiryRow)} FROM inquiries WHERE {where} ORDER BY rowid"
         return rows_of(InquiryRow, connection.execute(query, {"run": run_id, "root": root, "tenant": tenant}))
 
@@ -173,13 +174,14 @@ def _page_of_inquiries(connection: sqlite3.Connection, root: str | None, tenant:
     return rows_of(InquiryRow, connection.execute(query, values))
 
 
-def _conditions(*, run_id: str | None = None, root: str | None, tenant: str | None, open_only: bool) -> str:
+def _conditions(*, run_id: str | None = None, root: str | None, tenant: str | None, open_only: bool, events: bool = False) -> str:
     few = run_id is not None or root is not None
     return where_of(
         {
             "run = :run": run_id is not None,
             "run IN (SELECT run FROM runs WHERE root = :root)": root is not None,
             "tenant = :tenant": tenant is not None,
+            "event <> ''" if events else "event = ''": True,
             "+answer = ''" if few else "answer = ''": open_only,  # the index of all open questions is for all of them
         }
     )

@@ -198,7 +198,8 @@ class Process:
     async def _serve(self, driver: Driver) -> ExitReason:
         """Drive what is due, until this server is stopped."""
         world, rng = self.world, random.Random(f"{self.name} serves")
-        engine = DueRunsEngine(self.store, world.clock, ("",), lambda _: None, idle_kinds=idle_kinds(world.forms.values()), look_s=LOOK_S)
+        idle = idle_kinds(world.forms.values())
+        engine = DueRunsEngine(self.store, world.clock, ("",), lambda _: None, idle_kinds=idle, look_s=LOOK_S, before=driver.match_events)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(rng.choice((None, 3.0, 20.0, 100.0))):
                 await engine.serve(functools.partial(self._drive_due, driver), concurrency=rng.choice((1, 10)))

@@ -24,14 +24,14 @@ from asterism.engine.control.run_control import (
     TransitionFailed,
     Unpause,
 )
-from asterism.engine.control.waits import WaitFor
+from asterism.engine.control.waits import EventTaken, WaitFor
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, kind_of
 from asterism.engine.kernel.refusal import verdict_words
 from asterism.engine.kernel.run import Run
 from asterism.engine.kernel.times import in_utc
 from asterism.views.delta import Delta, LogLine, Rows, brief
-from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain, plain_words
+from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain, plain_words, preview
 
 _encode = msgspec.json.encode
 
@@ -239,6 +239,8 @@ class BaseView:
                 yield LogLine(control_words(entry))
             case Answered(cancelled=False):
                 yield LogLine(answer_words(entry, event), settled.part if settled else "")
+            case EventTaken(event_id=event_id, data=data):
+                yield LogLine(f"event {plain(event_id)} came: {preview(data)}", settled.part if settled else "")
             case ChildEnded():
                 yield LogLine(child_end_words(event), settled.part if settled else "")
             case _:
@@ -250,6 +252,8 @@ class BaseView:
         match effect:
             case AskPerson(prompt=prompt):
                 yield LogLine(f"waits for a person: {plain(prompt)}", part)
+            case WaitFor(event=event) if event:
+                yield LogLine(f"waits for the event {plain(event)}", part)
             case WaitFor(until=until):
                 yield LogLine(f"waits until {in_utc(until)}", part)
             case StartChild(title=title):

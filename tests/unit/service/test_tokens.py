@@ -19,9 +19,10 @@ def test_a_token_allows_what_its_roles_allow_together() -> None:
     assert allowed("viewer") == ["view"]
     assert allowed("operator") == ["view", "submit", "command", "edit"]
     assert allowed("approver") == ["view", "answer"]
+    assert allowed("sender") == ["event"]
     assert allowed("approver", "operator") == ["view", "submit", "command", "edit", "answer"]
-    assert allowed("admin") == allowed("admin", "viewer") == ["view", "submit", "command", "edit", "answer", "admin"]
-    with pytest.raises(InvalidInput, match="at least one role: viewer, operator, approver, admin"):
+    assert allowed("admin") == allowed("admin", "viewer") == ["view", "submit", "command", "edit", "answer", "event", "admin"]
+    with pytest.raises(InvalidInput, match="at least one role: viewer, sender, operator, approver, admin"):
         allowed()
 
 

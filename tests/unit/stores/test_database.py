@@ -32,7 +32,7 @@ def test_a_new_database_is_ours_at_the_newest_version_durable_and_alone(tmp_path
         ]
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert answers == [database.APPLICATION_ID, newest_version(), "wal", 2]
-    scheduled, noted = {"schedules", "firings"}, {"notices", "deliveries", "sqlite_sequence"}
+    scheduled, noted = {"schedules", "firings", "events"}, {"notices", "deliveries", "sqlite_sequence"}
     assert tables == {"runs", "entries", "inquiries", "inbox", "snapshots", "logs", "files", "tokens"} | scheduled | noted
     assert [it.name for it in path.parent.iterdir()] == ["runs.db"]
 

@@ -57,7 +57,7 @@ from asterism.constellation.machine.retry import retry_tasks
 from asterism.constellation.machine.run_end import end, give_up, has_handlers, is_done, run_handlers
 from asterism.constellation.machine.stopping import note_handle, note_stopped, stop_again
 from asterism.constellation.machine.task_coupling import TaskSchedule
-from asterism.constellation.machine.tasks import advance, expire, take_answer, take_end
+from asterism.constellation.machine.tasks import advance, expire, take_answer, take_end, take_event
 from asterism.constellation.model.documents import PlanDocument
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.parameters import values_of
@@ -84,7 +84,7 @@ from asterism.engine.control.run_control import (
     Unpause,
     no_longer_open,
 )
-from asterism.engine.control.waits import WaitEnded, WaitFor
+from asterism.engine.control.waits import EventTaken, WaitEnded, WaitFor
 from asterism.engine.kernel.guards import Guards
 from asterism.engine.kernel.machine import Machine, StepContext, row
 from asterism.engine.kernel.phrase import phrase
@@ -242,6 +242,11 @@ def _answered(memory: ConstellationMemory, event: Answered, context: StepContext
     return CONTINUE
 
 
+def _event_taken(memory: ConstellationMemory, event: EventTaken, context: StepContext) -> Status:
+    take_event(memory, _schedule(memory), event, context)
+    return CONTINUE
+
+
 # -- in more than one state ------------------------------------------------------------------------
 
 
@@ -293,6 +298,10 @@ def _wait_ended(memory: ConstellationMemory, event: WaitEnded, context: StepCont
     return context.state  # whatever ended it has settled its task
 
 
+def _event_too_late(memory: ConstellationMemory, event: EventTaken, context: StepContext) -> StrEnum:
+    raise no_longer_open(event)
+
+
 def _schedule(memory: ConstellationMemory) -> TaskSchedule:
     if memory.schedule is None:
         raise RuntimeError("CONTINUE without a constellation")
@@ -326,6 +335,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
             AttemptEnded: row(_task_ended, CONTINUE),
             ChildEnded: row(_task_ended, CONTINUE),
             Answered: row(_answered, CONTINUE, FINISH, FAIL, START),
+            EventTaken: row(_event_taken, CONTINUE),
             Cancel: row(_cancelled, CONTINUE, FINISH, FAIL),
             TransitionFailed: row(_transition_failed, CONTINUE, FINISH, FAIL),
         },
@@ -350,6 +360,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         AttemptStopped: row(note_stopped),
         AttemptLooked: row(note_looked),
         WaitEnded: row(_wait_ended),
+        EventTaken: row(_event_too_late),
     },
     while_live={
         RaiseLimits: row(raise_limits),

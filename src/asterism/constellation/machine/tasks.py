@@ -34,18 +34,20 @@ from asterism.constellation.machine.questions import (
 from asterism.constellation.machine.stopping import DETACHED_BY, cancel_attempt, may_run_elsewhere, stop_attempt
 from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Completed, Failed, Released, Retried, Skipped, Started, Stopped
-from asterism.constellation.machine.waits import begin_wait, end_waits
+from asterism.constellation.machine.waits import begin_wait, end_by_event, end_waits
 from asterism.constellation.model.condition import InputCondition
 from asterism.constellation.model.documents import HANDLERS
 from asterism.constellation.model.nesting import nested_plan
 from asterism.constellation.model.parameters import values_of
 from asterism.constellation.model.resolution import arguments_of, fallback_devices, names_errors, predecessor_results, wait_of
 from asterism.constellation.model.task import TaskStar, TaskStatus
+from asterism.constellation.model.wait import values_for
 from asterism.devices.model.attempt import TaskError, task_error, text_of
 from asterism.devices.model.references import INDEX, ITEM, PARAMS, RUN, MissingReference
 from asterism.engine.control.guarding import start_child
 from asterism.engine.control.inquiries import INTERRUPTION, is_expired
 from asterism.engine.control.run_control import Answered
+from asterism.engine.control.waits import EventTaken, WaitFor
 from asterism.engine.kernel.data import round_trip
 from asterism.engine.kernel.guards import Permit
 from asterism.engine.kernel.machine import Event, RecoveryPolicy, StepContext
@@ -105,7 +107,7 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
             return _fail_if_removed(memory, schedule, task, context)
         task.device = fallback
     try:
-        arguments, until = _arguments(memory, task, context), _until(memory, task, context)
+        arguments, wait = _arguments(memory, task, context), _wait(memory, task, context)
         if task.device in memory.changed_devices and (changed := why_changed(memory.fleet[task.device], task, arguments)):
             settle_task(memory, schedule, task, Failed(error=TaskError(code="bad_arguments", why=changed)), context)
             return True
@@ -121,8 +123,9 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         if not met:
             settle_task(memory, schedule, task, Skipped(error=task_error("unsatisfied", why)), context)
             return True
-    if task.wait is not None:
-        begin_wait(memory, schedule, task, until, context)
+    if task.wait is not None and wait is not None:
+        values = values_for(task.wait.match, arguments, memory.params)
+        begin_wait(memory, schedule, task, msgspec.structs.replace(wait, values=values), context)
         _note_moved(memory, task, context)
     else:
         _begin(memory, schedule, task, _attempt(memory, task, arguments), context)
@@ -179,14 +182,16 @@ def _arguments(memory: ConstellationMemory, task: TaskStar, context: StepContext
     return context.side_effect(f"arguments of {task.task_id}", lambda: arguments) if names_errors(task) else arguments
 
 
-def _until(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> float:
-    """Return the time until which a task waits; 0 for a task that does not. Raises as ``_arguments`` does."""
+def _wait(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> WaitFor | None:
+    """Return the wait of a task; None for a task that does not wait. Raises as ``_arguments`` does."""
     if task.wait is None:
-        return 0.0
+        return None
+    if task.wait.event:
+        return WaitFor(about=task.task_id, event=task.wait.event, match=task.wait.match)
     if task.wait.for_s is not None:
-        return context.at + task.wait.for_s
+        return WaitFor(about=task.task_id, until=context.at + task.wait.for_s)
     given = wait_of(task, memory.constellation, memory.inputs, scopes=_scopes(memory, task, context))
-    return max(context.at, time_of(given, f"{task.task_id}.wait.until"))
+    return WaitFor(about=task.task_id, until=max(context.at, time_of(given, f"{task.task_id}.wait.until")))
 
 
 def _scopes(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> dict[str, Any]:
@@ -332,6 +337,12 @@ def _backoff_s(task: TaskStar, effect_id: str, context: StepContext) -> float:
     wait_s = min(task.retry.max_backoff_s, task.retry.backoff_s * 2.0 ** min(task.attempts - 1, 30))
     jitter = context.side_effect("jitter", random_fraction)
     return wait_s * (0.5 + jitter)
+
+
+def take_event(memory: ConstellationMemory, schedule: TaskSchedule, event: EventTaken, context: StepContext) -> None:
+    """Complete the task that has waited for an event, with its data."""
+    task, ended = end_by_event(memory, schedule, event)
+    settle_task(memory, schedule, task, ended, context)
 
 
 def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:

@@ -1,4 +1,4 @@
-"""Tasks that wait for a time: the wait is an effect that nobody performs, and a timer of the run ends it."""
+"""Tasks that wait for a time or an event: the wait is an effect that nobody performs; a timer of the run ends it, or the event."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from asterism.constellation.machine.task_coupling import TaskSchedule, move_task
 from asterism.constellation.machine.task_lifecycle import Completed, Failed, Released, Started
 from asterism.constellation.model.task import TaskStar
 from asterism.devices.model.attempt import TaskError
-from asterism.engine.control.waits import WaitFor
+from asterism.engine.control.waits import EventTaken, WaitFor
 from asterism.engine.kernel.machine import Event, StepContext
 from asterism.engine.kernel.phrase import phrase
 
 
-def begin_wait(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, until: float, context: StepContext) -> None:
+def begin_wait(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, wait: WaitFor, context: StepContext) -> None:
     """Let a task wait; its ``timeout_s`` and its deadline bound the wait."""
     limits = [context.at + task.timeout_s] if task.timeout_s is not None else []
     limits += [memory.started_at + task.deadline_s] if task.deadline_s is not None else []
-    wait = WaitFor(about=task.task_id, until=until)
     if limits:
         wait = msgspec.structs.replace(wait, expires_at=min(limits))
     effect_id = context.schedule(wait)
@@ -29,6 +28,12 @@ def begin_wait(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskSt
     for at in filter(None, (wait.until, wait.expires_at)):
         memory.wake_up_at(at)
     move_task(schedule, task, Started(effect_id=effect_id), context)
+
+
+def end_by_event(memory: ConstellationMemory, schedule: TaskSchedule, event: EventTaken) -> tuple[TaskStar, Event]:
+    """Close the wait that an event has come for; return its task, and the event that settles it."""
+    wait = memory.waits.pop(event.effect_id)
+    return schedule.constellation.tasks[wait.about], Completed(result=event.data)
 
 
 def end_waits(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> Iterator[tuple[TaskStar, Event]]:

@@ -19,6 +19,7 @@ from asterism.constellation.model.line import TaskStarLine, admits_failure
 from asterism.constellation.model.secret_use import check_secrets
 from asterism.constellation.model.skill_ranker import clear_match, rank
 from asterism.constellation.model.task import TaskSpec, TaskStar, TaskStatus
+from asterism.constellation.model.wait import EVENT
 from asterism.devices.model.references import (
     ERROR,
     FAILED,
@@ -120,7 +121,7 @@ def check_task(
         _check_complete(task, skill, constellation, fleet)
     if task.env or task.folder:
         _check_has_process(task, fleet)
-    if task.when:
+    if task.when or task.wait:
         _check_when(task, skill, params if conditions_use_params else ())
     check_secrets(task, constellation, fleet)
     for source, path in references(task.referring_values):
@@ -173,8 +174,12 @@ def _check_has_process(task: TaskStar, fleet: Fleet) -> None:
 
 def _check_when(task: TaskStar, skill: Skill | None, params: Collection[str]) -> None:
     known = dict.fromkeys((*task.inputs, *(skill.parameter_names() if skill else ())))
-    for name in sorted(InputCondition(task.when).names - known.keys() - ({PARAMS} if params else set())):
+    usable = known.keys() | ({PARAMS} if params else set())
+    for name in sorted(InputCondition(task.when).names - usable) if task.when else ():
         raise EditRefused("bad_reference", task.task_id, phrase("unknown_in_when", when=task.when, name=name, inputs=list(known)))
+    match = task.wait.match if task.wait else ""
+    for name in sorted(InputCondition(match).names - usable - {EVENT}) if match else ():
+        raise EditRefused("bad_reference", task.task_id, phrase("unknown_in_match", match=match, name=name, known=[*known, EVENT]))
 
 
 def _check_error(source: str, task: TaskStar, constellation: TaskConstellation) -> None:

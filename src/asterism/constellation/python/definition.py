@@ -235,6 +235,9 @@ class Constellation:
         *,
         for_s: float | None = None,
         until: str | datetime | Reference = "",
+        event: str = "",
+        match: str = "",
+        inputs: Mapping[str, Any] = {},
         after: Tasks = (),
         timeout_s: float | None = None,
     ) -> Task:
@@ -244,15 +247,19 @@ class Constellation:
             task_id: its id.
             for_s: seconds to wait.
             until: time to wait until: with its offset, or what a task has returned.
+            event: name of an event to wait for; its data are the result.
+            match: condition (CEL) over the data, as ``event``, and the inputs by name.
+            inputs: values for ``match``.
             after: tasks that must complete first.
             timeout_s: limit of the wait, in seconds; after it the task fails.
 
         Raises:
-            InvalidInput: not exactly one of ``for_s`` and ``until`` is given, or an argument is invalid.
+            InvalidInput: not exactly one of ``for_s``, ``until`` and ``event`` is given, or an argument is invalid.
         """
         time = until.isoformat() if isinstance(until, datetime) else self._written(until, task_id)
-        what = {"for_s": for_s, "until": time}
-        self._add_spec(parse_task({"task_id": task_id, "wait": what, "timeout_s": timeout_s}, f"task {task_id}"))
+        what = {"for_s": for_s, "until": time, "event": event, "match": match}
+        values = {name: self._value(value, f"{task_id}.{name}") for name, value in inputs.items()}
+        self._add_spec(parse_task({"task_id": task_id, "wait": what, "timeout_s": timeout_s, "inputs": values}, f"task {task_id}"))
         self._depend(task_id, self._known(after))
         return Task(self, task_id)
 

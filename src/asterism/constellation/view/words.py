@@ -55,6 +55,8 @@ ROLE_WORDS: Mapping[Role, str] = {"task": "", "on_failure": "on failure", "final
 def place_of(task: TaskStar) -> str:
     """Return the device of a task, the number of tasks of its nested constellation, or what it waits for."""
     if task.wait is not None:
+        if task.wait.event:
+            return f"(waits for {plain(task.wait.event)})"
         return f"(waits {duration(task.wait.for_s)})" if task.wait.for_s else f"(waits until {plain(task.wait.until)})"
     if task.constellation is None:
         return plain(task.device)

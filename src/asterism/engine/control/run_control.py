@@ -214,8 +214,8 @@ class EffectCancelled(EffectResult, tag="effect_cancelled", frozen=True, kw_only
     """The cancelled effect has its result in the journal."""
 
 
-def no_longer_open(event: Answered) -> Refused:
-    """Return the error for an answer to a question that is not open."""
+def no_longer_open(event: EffectResult) -> Refused:
+    """Return the error for an answer to a question, or an event for a wait, that is not open."""
     return Refused(phrase("answer.not_open", inquiry=event.effect_id))
 
 

@@ -230,6 +230,15 @@ def is_digest(value: object) -> bool:
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
+_EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:-]{0,99}")
+
+
+def check_event_name(name: str, where: str) -> None:
+    """Check the name of an event. Raises InvalidInput."""
+    if not _EVENT_NAME.fullmatch(name):
+        raise InvalidInput(f"{where}: {name[:100]!r} is no name of an event; use 1 to 100 of A-Z, a-z, 0-9, _, -, ., / and :")
+
+
 def is_file(value: object) -> bool:
     """Return True for a value that names a file."""
     return isinstance(value, dict) and is_digest(value.get(FILE))

@@ -15,6 +15,7 @@ class Permission(enum.StrEnum):
         COMMAND: cancel, pause, retry and fork runs; change schedules.
         EDIT: change the plan of a run.
         ANSWER: answer questions.
+        EVENT: send events.
         ADMIN: manage tokens and devices, and lift the guards of a plan.
         LOCAL: name files, secrets, variables and working folders of this computer. No token has it.
     """
@@ -24,6 +25,7 @@ class Permission(enum.StrEnum):
     COMMAND = "command"
     EDIT = "edit"
     ANSWER = "answer"
+    EVENT = "event"
     ADMIN = "admin"
     LOCAL = "local"
 

@@ -14,6 +14,7 @@ from asterism.engine.kernel.journal import Record
 from asterism.engine.kernel.permissions import LOWEST, Permissions
 from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.snapshot import Snapshot
+from asterism.engine.ports.events import EventRows
 from asterism.engine.ports.files import FileRows
 from asterism.engine.ports.logs import LogStore
 from asterism.engine.ports.notices import NoticeRows
@@ -159,6 +160,7 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
         risk: ``low``, ``medium`` or ``high``.
         expires_at: seconds since the epoch; 0 for never.
         answer: the answer that closed it; empty while it is open.
+        event: name of the event that a task waits for, in place of a person; empty for a question.
     """
 
     inquiry_id: str = msgspec.field(name="inquiry")
@@ -171,6 +173,7 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
     asked_at: float = 0.0
     expires_at: float = 0.0
     answer: str = ""
+    event: str = ""
 
     @property
     def prompt(self) -> str:
@@ -238,7 +241,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, Protocol):
+class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, EventRows, WorkRows, Protocol):
     """Holds journals, logs, schedules, notices, and the rows of files and tokens. Every operation is durable when it returns.
 
     Errors: ``RunNotFound``, ``RunOwned``, ``RunNewer``, ``StaleOwner`` as named;
@@ -404,9 +407,18 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, WorkRows, P
         ...
 
     async def inquiries(
-        self, *, run_id: str | None = None, root: str | None = None, tenant: str | None = None, open_only: bool = True
+        self,
+        *,
+        run_id: str | None = None,
+        root: str | None = None,
+        tenant: str | None = None,
+        open_only: bool = True,
+        events: bool = False,
     ) -> list[InquiryRow]:
-        """Return the inquiries of one run, of a root's whole tree, of a tenant, or of all runs; oldest first."""
+        """Return the inquiries of one run, of a root's whole tree, of a tenant, or of all runs; oldest first.
+
+        With ``events`` the waits for events, else the questions to people.
+        """
         ...
 
     async def find_inquiries(

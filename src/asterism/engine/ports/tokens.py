@@ -8,10 +8,11 @@ import msgspec
 
 from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, LOWEST, Permission, Permissions, permissions_of
 
-Role = Literal["viewer", "operator", "approver", "admin"]
+Role = Literal["viewer", "sender", "operator", "approver", "admin"]
 """A named set of permissions, for a token, which has one or more."""
 ROLES: dict[Role, Permissions] = {
     "viewer": LOWEST,
+    "sender": (Permission.EVENT,),
     "operator": (Permission.VIEW, Permission.SUBMIT, Permission.COMMAND, Permission.EDIT),
     "approver": (Permission.VIEW, Permission.ANSWER),
     "admin": ALL_BUT_LOCAL,

@@ -5,7 +5,7 @@
   ``run_status``, ``children``, ``wakeup_timer``, ``releases``, ``problems`` and ``task_group`` are parts of that.
   ``resources``: connections, each of which one task opens and closes.
 - ``due_runs``: the embedded engine, which finds the runs that a process is to drive.
-  ``retention`` deletes old ones.
+  ``retention`` deletes old ones. ``events``: sending events, and comparing them with waits.
 - ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one.
 - ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and
   follow journals; ``log_stream`` follows logs.

@@ -22,6 +22,7 @@ from asterism.engine.ports.performer import TENANT, Performer
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.children import ChildPerformer, SignalPerformer
 from asterism.engine.runtime.clock import Clock
+from asterism.engine.runtime.events import match_events
 from asterism.engine.runtime.form import Form, form_of
 from asterism.engine.runtime.problems import problem_of
 from asterism.engine.runtime.releases import Releases
@@ -190,15 +191,23 @@ class Driver:
 
     async def _has_become_due(self, row: RunRow) -> bool:
         """Wait until a run that waits for nobody is due again; return False at once for any other run."""
-        while row.status == "waiting" and row.due_at is not None and not row.owner:
-            if await self.store.inquiries(root=row.run_id):
+        while row.status == "waiting" and not row.owner:
+            awaits_event = bool(await self.store.inquiries(root=row.run_id, events=True))
+            if await self.store.inquiries(root=row.run_id) or not (awaits_event or row.due_at):
                 return False
-            wait_s = row.due_at - self.clock.now()
+            if awaits_event:
+                await self.match_events()
+                row = await self.store.run(row.run_id)
+            wait_s = LOOK_S if row.due_at is None else row.due_at - self.clock.now()
             if wait_s <= 0:
                 return True
             await asyncio.sleep(min(wait_s, LOOK_S))
             row = await self.store.run(row.run_id)
         return False
+
+    async def match_events(self) -> None:
+        """Give events to the waits of runs."""
+        await match_events(self.store, self.clock, self.forms)
 
     async def drive_acquired(self, row: RunRow, check: Callable[[RunRow], Awaitable[None]], *, grace_s: Callable[[], float]) -> None:
         """Drive a root run that this process has acquired (``Store.acquire_due``) until it parks or ends.

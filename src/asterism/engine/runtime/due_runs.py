@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.clock import Clock
@@ -31,6 +31,7 @@ class DueRunsEngine:
         warn: called with a problem of the store.
         idle_kinds: as in ``Store.acquire_due``, of the forms that are driven here.
         look_s: the longest time between two looks at the store.
+        before: called before each look; it gives runs what they wait for.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class DueRunsEngine:
         *,
         idle_kinds: Collection[str],
         look_s: float = LOOK_S,
+        before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -49,6 +51,7 @@ class DueRunsEngine:
         self._warn = warn
         self._idle_kinds = idle_kinds
         self._look_s = look_s
+        self._before = before
 
     async def serve(self, drive: Drive, *, concurrency: int) -> None:
         """Have due runs driven until this is cancelled, and then return when all are released.
@@ -89,6 +92,8 @@ class DueRunsEngine:
 
     async def _acquired(self, limit: int) -> list[RunRow] | StoreUnavailable:
         try:
+            if self._before is not None:
+                await self._before()
             return await self._store.acquire_due(limit, fleets=self._fleets, now=self._clock.now(), idle_kinds=self._idle_kinds)
         except StoreUnavailable as error:
             return error

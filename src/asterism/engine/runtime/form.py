@@ -41,6 +41,9 @@ class Form:
         checks: its own invariants, for worlds: functions that return what is wrong with a run, in words, or an empty
             text. Or a class made from ``asterism.testing.checks.run_checks.RunChecks``.
 
+        matches: says whether the match and the values of a wait fit the data of an event; None for a machine whose runs
+            wait for no event.
+
     Raises:
         InvalidInput: the machine cannot be driven, or its performers do not fit its effects.
     """
@@ -50,6 +53,7 @@ class Form:
     view: type[Any] | str | None = None
     history: type[Any] | str | None = None
     checks: Sequence[Callable[[Run[Any]], str]] | type[Any] = ()
+    matches: Callable[[dict[str, Any], Any], bool] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.machine, Machine):

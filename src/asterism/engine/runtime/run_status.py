@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from asterism.engine.control.run_control import Answered, AskPerson, Cancel, GuardLifted, Pause, TransitionFailed, Unpause
+from asterism.engine.control.waits import EventTaken, WaitEnded, WaitFor
 from asterism.engine.kernel.journal import Entry
-from asterism.engine.kernel.machine import kind_of
+from asterism.engine.kernel.machine import Effect, kind_of
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import InquiryRow, RunStatus
 
-_CONTROLS = frozenset({Pause, Unpause, Cancel, GuardLifted, Answered})
+_CONTROLS = frozenset({Pause, Unpause, Cancel, GuardLifted, Answered, EventTaken})
 """Commands that every machine accepts. A run that only these could reach is stuck: without anything
 outstanding they can at most end it."""
 
@@ -41,8 +42,18 @@ def opened_inquiries(entry: Entry) -> list[InquiryRow]:
     """Return the inquiries that an entry opens."""
     if not entry.effects:
         return []
-    return [
-        InquiryRow(
+    found = zip(entry.effect_ids(), entry.effects, strict=True)
+    return [row for effect_id, effect in found if (row := _row_of(effect_id, effect, entry)) is not None]
+
+
+def _row_of(effect_id: str, effect: Effect, entry: Entry) -> InquiryRow | None:
+    if isinstance(effect, WaitFor) and effect.event:
+        subject = msgspec.json.encode({"match": effect.match, "values": effect.values}).decode()
+        return InquiryRow(
+            inquiry_id=effect_id, run_id=entry.run_id, question="", verbs=(), subject=subject, asked_at=entry.at, event=effect.event
+        )
+    if isinstance(effect, AskPerson):
+        return InquiryRow(
             inquiry_id=effect_id,
             run_id=entry.run_id,
             question=effect.question,
@@ -53,9 +64,7 @@ def opened_inquiries(entry: Entry) -> list[InquiryRow]:
             asked_at=entry.at,
             expires_at=effect.expires_at,
         )
-        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True)
-        if isinstance(effect, AskPerson)
-    ]
+    return None
 
 
 CANCELLED = "withdrawn"
@@ -69,6 +78,10 @@ def closed_inquiries(entry: Entry) -> list[tuple[str, str]]:
     match entry.event:
         case Answered() as answer:
             return [(answer.effect_id, CANCELLED if answer.cancelled else f"{answer.verb} by {entry.actor}")]
+        case EventTaken(effect_id=effect_id, event_id=event_id):
+            return [(effect_id, f"event {event_id}")]
+        case WaitEnded(effect_id=effect_id):
+            return [(effect_id, CANCELLED)]
         case TransitionFailed() as failed if failed.event == kind_of(Answered):  # the answer ended its run
             return [(failed.effect_id, CANCELLED)]
         case _:

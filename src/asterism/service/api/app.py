@@ -14,6 +14,7 @@ from asterism.service.api import (
     attempts,
     commands,
     conversations,
+    events,
     files,
     fleet,
     inquiries,
@@ -31,7 +32,22 @@ from asterism.service.api.context import ApiContext
 from asterism.service.api.guard import Guard
 
 TITLE = "Asterism"
-_RESOURCES = (runs, journals, streams, commands, inquiries, conversations, files, schedules, fleet, attempts, status, tokens, logins)
+_RESOURCES = (
+    runs,
+    journals,
+    streams,
+    commands,
+    inquiries,
+    conversations,
+    files,
+    schedules,
+    events,
+    fleet,
+    attempts,
+    status,
+    tokens,
+    logins,
+)
 
 
 class DocumentedApi(FastAPI):

@@ -104,6 +104,7 @@ Known = Annotated[TokenRow, Depends(May())]
 Reader = Annotated[TokenRow, Depends(May(Permission.VIEW))]
 Submitter = Annotated[TokenRow, Depends(May(Permission.SUBMIT))]
 Commander = Annotated[TokenRow, Depends(May(Permission.COMMAND))]
+EventSender = Annotated[TokenRow, Depends(May(Permission.EVENT))]
 Answerer = Annotated[TokenRow, Depends(May(Permission.ANSWER))]
 Talker = Annotated[TokenRow, Depends(May(Permission.SUBMIT, Permission.ANSWER))]
 """A message may start work, and may answer a question."""

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from asterism.constellation.machine.events import Edited
+from asterism.constellation.model.edits import EditRefused
+from asterism.constellation.model.wait import matches
 from asterism.engine.control.run_control import Cancel, Pause, Unpause
-from asterism.engine.control.waits import WaitFor
+from asterism.engine.control.waits import EventTaken, WaitFor
 from asterism.engine.runtime.run_status import status_of
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, Refused
 from tests.support.constellation_harness import Agent
 from tests.support.constellations import action
 
@@ -129,8 +131,11 @@ def test_a_wait_can_be_edited_until_it_begins() -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"wait": {}}, "give one of for_s and until"),
-        ({"wait": {"for_s": 1.0, "until": "1970-01-01T00:00:00Z"}}, "give one of for_s and until"),
+        ({"wait": {}}, "give one of for_s, until and event"),
+        ({"wait": {"for_s": 1.0, "until": "1970-01-01T00:00:00Z"}}, "give one of for_s, until and event"),
+        ({"wait": {"event": "a b"}}, "'a b' is no name of an event"),
+        ({"wait": {"for_s": 1.0, "match": "true"}}, "it is about an event"),
+        ({"wait": {"event": "paid", "match": "event.n = 1"}}, "wait.match: the condition 'event.n = 1' does not parse"),
         ({"wait": {"for_s": 0}}, "0"),
         ({"wait": {"until": "2026-12-01T08:00"}}, "is no time with an offset"),
         ({"wait": {"for_s": 1.0}, "device": "d"}, "tasks[0].device: not for a task with a wait"),
@@ -142,3 +147,41 @@ def test_a_wait_that_says_nothing_or_too_much_is_refused(fields: dict[str, Any],
     with pytest.raises(InvalidInput) as refused:
         Agent({"tasks": [{"task_id": "w", **fields}]})
     assert problem in str(refused.value)
+
+
+def test_an_event_completes_its_wait_with_its_data_and_a_second_one_is_refused() -> None:
+    it = Agent(plan({"event": "paid", "match": "event.number == number"}, inputs={"number": "${a.number}"}))
+    it.ends("a", result={"number": 7})
+    wait = it.outstanding(WaitFor)[it.task("w").effect_id]
+    assert (wait.event, wait.match, wait.values) == ("paid", "event.number == number", {"number": 7})
+    assert (status_of(it.run), it.run.memory.wake_at()) == ("waiting", None)
+    effect_id = it.task("w").effect_id
+    it.batch(EventTaken(effect_id=effect_id, event_id="e1", data={"number": 7}))
+    assert (it.task("w").status, it.task("w").result, it.task("b").status) == ("COMPLETED", {"number": 7}, "RUNNING")
+    again = it.take(EventTaken(effect_id=effect_id, event_id="e2", data={}))
+    assert again is not None
+    assert "not_outstanding" in again.note
+
+
+def test_an_event_that_comes_after_the_timeout_is_refused() -> None:
+    it = Agent(plan({"event": "paid"}, timeout_s=60.0))
+    it.ends("a")
+    effect_id = it.task("w").effect_id
+    it.wait_until(1060.0)
+    with pytest.raises(Refused, match="is not open any more"):
+        it.take(EventTaken(effect_id=effect_id, event_id="e1"))
+    assert error_of(it) == ("timeout", "it waited longer than 60 s")
+
+
+@pytest.mark.parametrize(("match", "met"), [("", True), ("event.n > least", True), ("event.n < least", False), ("event.x == 1", False)])
+def test_a_match_compares_the_data_with_the_inputs(match: str, *, met: bool) -> None:
+    assert matches({"match": match, "values": {"least": 2}}, {"n": 3}) is met
+
+
+def test_a_match_is_bounded_as_a_condition_is() -> None:
+    assert not matches({"match": "event.exists(x, x == 1)", "values": {}}, list(range(100_000)))
+
+
+def test_a_match_that_asks_for_an_unknown_name_is_refused() -> None:
+    with pytest.raises(EditRefused, match=r"match: 'event\.n == m' asks for 'm'; there is n, event"):
+        Agent({"tasks": [{"task_id": "w", "wait": {"event": "paid", "match": "event.n == m"}, "inputs": {"n": 1}}]})
