@@ -23,7 +23,6 @@ from asterism.engine.control import (
     StepContext,
     Text,
     cancels_to,
-    check_verb,
     child_start,
     define_machine,
     fails_to,
@@ -105,7 +104,6 @@ def deployed(memory: Memory, event: Deployed, context: StepContext) -> State:
 
 def answered(memory: Memory, event: Answered, context: StepContext) -> State:
     """Deploy again, or give up."""
-    check_verb(event, ("approve", "reject"))
     if event.verb == "approve":
         context.schedule(Deploy(host=memory.hosts[0]))
         return State.DEPLOYING

@@ -29,7 +29,7 @@ from asterism.devices.dispatch.lane import Lane
 from asterism.devices.model.attempt import TaskError
 from asterism.engine.control import common_rows, inquiries
 from asterism.engine.control.children import ChildSignaled, child_run_id, signal_children
-from asterism.engine.control.run_control import Answered, Cancel
+from asterism.engine.control.run_control import Answered, Cancel, RunMemory
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.engine.kernel.run import Run
@@ -82,6 +82,11 @@ def test_an_approval_accepted_twice_is_found(monkeypatch: pytest.MonkeyPatch) ->
     real_take, real_answer = Run.take, tasks.take_answer
     said_yes: dict[int, dict[str, Dispatch]] = {}
     alive: list[ConstellationMemory] = []  # no two may have one id()
+    real_check = inquiries.check_answer
+
+    def check(memory: RunMemory, event: Answered, context: StepContext) -> None:
+        if event.effect_id not in said_yes.get(id(memory), {}):
+            real_check(memory, event, context)
 
     def take(self: Run[Any], event: Any, *, at: float, actor: str, key: str = "", **sent: Any) -> Any:
         if (
@@ -105,6 +110,7 @@ def test_an_approval_accepted_twice_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Run, "take", take)
     monkeypatch.setattr(table, "take_answer", answer)
+    monkeypatch.setattr(common_rows, "check_answer", check)
     tally = found({6}, "people")
     assert tally.failure is not None
     assert "accepts a result of" in tally.failure[2]

@@ -85,8 +85,12 @@ def test_a_cancel_calls_off_what_is_under_way() -> None:
 def test_a_fork_is_driven_from_its_entry_on_and_people_are_asked_again() -> None:
     rejected = world(people=everyone_says("reject")).run_machine(FERRY, WHOLE)
     assert (rejected.outcome, rejected.memory.code) == ("failed", "rejected")
-    fork = world().run_fork(rejected, 1)
+    copy = world()
+    fork = copy.run_fork(rejected, 1)
     assert (fork.outcome, fork.row.run_id) == ("finished", "fork")
+    asked = [row for row in copy.database.inquiries.values() if row.run_id == "fork"]
+    assert asked[-1].inquiry_id.startswith("fork:"), "an id of the original would name the question of that"
+    assert asked[-1].answer == "approve by ada"
 
 
 def test_a_state_in_which_a_run_has_ended_may_be_left_as_its_table_says() -> None:

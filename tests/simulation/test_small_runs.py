@@ -9,6 +9,7 @@ import pytest
 from asterism.conversation.machine import moves, table
 from asterism.conversation.machine import moves as children
 from asterism.conversation.machine.events import NotifyHandler
+from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.loop.machine import steps
 from asterism.loop.machine import steps as loop_steps
 from asterism.loop.machine.memory import LoopMemory
@@ -105,6 +106,7 @@ def test_a_step_before_its_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moves, "close_inquiry", lambda memory, inquiry_id, context: None)
+    monkeypatch.setattr(FLOW_AGENT, "moved", lambda memory, context, end: None)
     found = flow(2, Budget(live_edits=1), approval=False)
     assert found.violation is not None or found.stuck
 

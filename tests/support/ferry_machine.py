@@ -26,7 +26,6 @@ from asterism.engine.control import (
     StepContext,
     Text,
     cancels_to,
-    check_verb,
     child_start,
     define_machine,
     fails_to,
@@ -51,6 +50,7 @@ class Depart(Event, tag="depart", frozen=True, kw_only=True):
     tows: tuple[str, ...] = ()
     rest_s: float = 0.0
     asks: bool = False
+    answer_within_s: float = 0.0
 
 
 class Carried(EffectResult, tag="carried", frozen=True, kw_only=True):
@@ -101,12 +101,11 @@ def depart(memory: Hold, event: Depart, context: StepContext) -> State:
     memory.left, memory.tows, memory.rest_s = list(event.parcels), list(event.tows), event.rest_s
     if not event.asks:
         return State.SAILING
-    context.schedule(AskPerson(question="May it leave?"))
+    context.schedule(AskPerson(question="May it leave?", expires_at=context.at + event.answer_within_s if event.answer_within_s else 0.0))
     return State.ASKING
 
 
 def answered(memory: Hold, event: Answered, context: StepContext) -> State:
-    check_verb(event, ("approve", "reject"))
     memory.code = "" if event.verb == "approve" else "rejected"
     return State.SUNK if memory.code else State.SAILING
 

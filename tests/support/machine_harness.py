@@ -62,7 +62,7 @@ class MachineHarness(Generic[M]):
         """End the batch as a driver does, and repeat while the machine asks for it at once."""
         entry = self.take(BatchEnded(), actor="system")
         for _ in range(10):
-            if self.memory.wake_at() != 0.0:
+            if self.memory.due_at() != 0.0:
                 break
             self.take(BatchEnded(), actor="system")
         return entry

@@ -17,8 +17,9 @@ from asterism.constellation.machine.guarding import GUARDED
 from asterism.constellation.machine.memory import Awaiting, AwaitingApproval, AwaitingPlanner, ConstellationMemory, PlanRequest
 from asterism.constellation.model.changes import Change
 from asterism.constellation.model.documents import parse_plan
-from asterism.engine.control.inquiries import check_answer, open_inquiry
+from asterism.engine.control.inquiries import open_inquiry
 from asterism.engine.control.run_control import Answered
+from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.data import round_trip
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.phrase import Phrase, phrase
@@ -41,14 +42,7 @@ def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepCo
         subject |= {"actions": round_trip(proposed.actions), "changes": context.side_effect("changes", lambda: round_trip(changed))}
     if context.rules >= GUARDED and kind != "restart":  # its tasks take them by ${params.…} and ${inputs.…}
         subject |= {name: values for name, values in (("params", memory.params), ("inputs", memory.inputs)) if values}
-    essential = Planned(  # without prompt, reply and usage, which are only shown
-        effect_id=proposed.effect_id,
-        thought=proposed.thought,
-        status=proposed.status,
-        plan=proposed.plan,
-        actions=proposed.actions,
-        result=proposed.result,
-    )
+    essential = msgspec.structs.replace(proposed, observation="", usage=Usage(), prompt="", reply="", notes=())  # these are only shown
     planner = memory.planning if isinstance(memory.planning, Awaiting) else AwaitingPlanner(request=PlanRequest(), effect_id="")
     memory.planning = AwaitingApproval(
         request=planner.request,
@@ -68,17 +62,15 @@ def kind_of(proposed: Planned) -> Kind:
     return "edits" if proposed.plan is None else "plan"
 
 
-def decided(memory: ConstellationMemory, proposed: Planned, event: Answered, context: StepContext) -> Planned:
+def decided(proposed: Planned, event: Answered) -> Planned:
     """Return the proposal as a person decided, with their edit if they edited it.
 
     Raises:
-        Refused: the question does not accept this answer, or the edit is malformed; the question
-            stays open.
+        Refused: the edit is malformed; the question stays open.
     """
-    kind = check_answer(memory, event, context).kind
     if event.verb != "edit":
         return proposed
-    if kind == "plan":
+    if kind_of(proposed) == "plan":
         try:
             return msgspec.structs.replace(proposed, plan=parse_plan(event.value))
         except InvalidInput as error:

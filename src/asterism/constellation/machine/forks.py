@@ -15,7 +15,6 @@ from asterism.constellation.machine.waits import wait_again
 from asterism.constellation.model.task import TaskStatus
 from asterism.devices.model.attempt import TaskError
 from asterism.engine.control.common_rows import cancel_effect, is_child
-from asterism.engine.control.inquiries import ask_again
 from asterism.engine.control.run_control import Forked
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.phrase import Phrase, phrase
@@ -59,21 +58,21 @@ def approve_again(memory: ConstellationMemory, context: StepContext) -> None:
     void_approvals(memory, but={attempt.task_id for attempt in memory.attempts.values()})
 
 
-def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:
-    """Ask again, under this run's id, about a proposal that awaits approval in the original."""
-    asked = memory.planning
-    if isinstance(asked, AwaitingApproval):
-        asked.effect_id = ask_again(memory, asked.effect_id, context)
+def note_asked_again(memory: ConstellationMemory, before: str, now: str, context: StepContext) -> None:
+    """Let the proposal, or the task, that waits for the answer to a question wait for that of this run."""
+    if isinstance(memory.planning, AwaitingApproval) and memory.planning.effect_id == before:
+        memory.planning.effect_id = now
+    elif memory.schedule:
+        await_answer(memory, memory.schedule, memory.questions.pop(before), now, context)
 
 
 def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: Forked, context: StepContext) -> None:
-    """Start repeatable and queued attempts again, ask about the others, and repeat open questions.
+    """Start repeatable and queued attempts again, and ask about the others, also in place of the questions of devices.
 
     The copied effects are cancelled: their ids are not those of the original's effects, so no
     performer knows them.
     """
     wait_again(memory, schedule, context)
-    open_there = tuple(memory.questions.items())
     for effect, attempt in tuple(memory.attempts.items()):
         never_began = memory.never_began(effect)
         if effect in context.abandoned:  # a child run's, cancelled already
@@ -86,13 +85,10 @@ def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: For
             may_have_happened(memory, schedule, attempt, _forked_in("forked_in_task", attempt, event), context)
         else:
             move_task(schedule, task, Retried(error=error, not_before=context.at), context)
-    for inquiry, attempt in open_there:
+    for inquiry, attempt in tuple(memory.questions.items()):
         if memory.inquiries[inquiry].kind == DEVICE:
             drop_effect(memory, inquiry, context)
             may_have_happened(memory, schedule, attempt, _forked_in("forked_in_question", attempt, event), context)
-        else:
-            del memory.questions[inquiry]
-            await_answer(memory, schedule, attempt, ask_again(memory, inquiry, context), context)
 
 
 def _forked_in(code: str, attempt: Dispatch, event: Forked) -> Phrase:

@@ -353,10 +353,9 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
     """Apply a person's decision about a proposal.
 
     Raises:
-        Refused: the question does not accept this answer, or the person's edit is invalid; the
-            question stays open.
+        Refused: the person's edit is invalid, or the plan has changed; the question stays open.
     """
-    chosen = decided(memory, proposed, event, context)
+    chosen = decided(proposed, event)
     if event.verb in ("approve", "edit") and _is_outdated(memory, context):
         raise Refused(phrase("asked_again", inquiry=event.effect_id))
     is_edited = event.verb == "edit" and Permission.LOCAL not in context.permissions
@@ -371,7 +370,6 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
             raise Refused(phrase("invalid_edit", what=refused.refusal.subject, why=refused.refusal.why)) from None
         if context.rules >= GUARDED:
             note_run_edited(memory, is_foreign=is_edited)
-    del memory.inquiries[event.effect_id]
     if event.cancelled or event.verb == "cancel":
         return not_approved(memory, phrase("cancelled", by=context.actor, because=event.reason), context)
     if event.verb == "reject":

@@ -22,7 +22,7 @@ from asterism.constellation.model.resolution import check_inputs
 from asterism.constellation.model.task import TaskStar
 from asterism.devices.model.attempt import DeviceQuestion, DeviceReply, request_shown
 from asterism.devices.model.references import references
-from asterism.engine.control.inquiries import INTERRUPTION, check_answer, open_inquiry
+from asterism.engine.control.inquiries import INTERRUPTION, open_inquiry
 from asterism.engine.control.run_control import Answered, AskPerson
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.machine import StepContext
@@ -142,21 +142,6 @@ def note_looked(memory: ConstellationMemory, event: AttemptLooked, context: Step
 # -- answers ---------------------------------------------------------------------------------------
 
 
-def checked_answer(memory: ConstellationMemory, event: Answered, context: StepContext) -> AskPerson:
-    """Return the question that an answer is for.
-
-    Raises:
-        Refused: the question is not open, or does not accept the answer; it stays open.
-    """
-    inquiry = check_answer(memory, event, context)
-    attempt = memory.questions[event.effect_id]
-    if event.verb == "respond" and inquiry.kind == DEVICE:
-        _check_reply(inquiry.schema, event.value, attempt.device_id)
-    elif event.verb == "respond":
-        _check_result(memory, attempt, event.value)
-    return inquiry
-
-
 def edited(memory: ConstellationMemory, attempt: Dispatch, value: dict[str, Any], context: StepContext) -> Dispatch:
     """Return an attempt with the arguments that a person has given.
 
@@ -194,7 +179,7 @@ def begin_leg(memory: ConstellationMemory, schedule: TaskSchedule, attempt: Disp
     move_task(schedule, schedule.constellation.tasks[attempt.task_id], LegStarted(effect_id=effect), context)
 
 
-def _check_reply(schema: dict[str, Any], value: Any, device: str) -> None:
+def check_reply(schema: dict[str, Any], value: Any, device: str) -> None:
     """Check the value of an answer against the schema of a device's question."""
     if schema.get("type") != "object":
         return
@@ -208,7 +193,7 @@ def _check_reply(schema: dict[str, Any], value: Any, device: str) -> None:
         raise Refused(refused.refusal.why) from None
 
 
-def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) -> None:
+def check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) -> None:
     """Check that a person's result has the fields of the skill's output, as later tasks expect."""
     skill = skill_of(memory.fleet, attempt.device_id, attempt.skill)
     fields = skill.output_fields() if skill else None

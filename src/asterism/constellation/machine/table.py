@@ -30,7 +30,7 @@ from asterism.constellation.machine.events import (
     RunOptions,
     StopAttempt,
 )
-from asterism.constellation.machine.forks import approve_again, ask_approval_again, decide_again, leave_to_original, void_approvals
+from asterism.constellation.machine.forks import approve_again, decide_again, leave_to_original, note_asked_again, void_approvals
 from asterism.constellation.machine.guarding import GUARDED, note_edited_below, with_fleet, with_options
 from asterism.constellation.machine.memory import (
     Awaiting,
@@ -236,9 +236,7 @@ def _task_ended(memory: ConstellationMemory, event: AttemptEnded | ChildEnded, c
 def _answered(memory: ConstellationMemory, event: Answered, context: StepContext) -> Status:
     if isinstance(memory.planning, AwaitingApproval) and memory.planning.effect_id == event.effect_id:
         return take_approval(memory, memory.planning.proposed, event, context)
-    if memory.schedule is None:
-        raise no_longer_open(event)
-    take_answer(memory, memory.schedule, event, context)
+    take_answer(memory, _schedule(memory), event, context)
     return CONTINUE
 
 
@@ -283,7 +281,6 @@ def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) ->
     leave_to_original(memory, context)
     if memory.schedule and context.state is CONTINUE:
         decide_again(memory, memory.schedule, event, context)
-    ask_approval_again(memory, context)
 
 
 def _imported(memory: ConstellationMemory, event: Imported, context: StepContext) -> None:
@@ -350,6 +347,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         defect=fails_to(FAIL, give_up),
         ownership_acquired=_ownership_acquired,
         forked=_forked,
+        asked_again=note_asked_again,
         imported=_imported,
         unpaused=_unpaused,
     ),

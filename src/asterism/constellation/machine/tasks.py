@@ -25,7 +25,8 @@ from asterism.constellation.machine.questions import (
     approved_by,
     ask_to_start,
     begin_leg,
-    checked_answer,
+    check_reply,
+    check_result,
     edited,
     may_have_happened,
     named,
@@ -251,10 +252,14 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     """Apply a person's answer.
 
     Raises:
-        Refused: the question is not open, or does not accept this answer; nothing has changed.
+        Refused: the task, or the device, does not accept it; nothing has changed.
     """
-    inquiry, attempt = checked_answer(memory, event, context), memory.questions[event.effect_id]
+    inquiry, attempt = memory.inquiries[event.effect_id], memory.questions[event.effect_id]
     kind = inquiry.kind
+    if event.verb == "respond" and kind == DEVICE:
+        check_reply(inquiry.schema, event.value, attempt.device_id)
+    elif event.verb == "respond":
+        check_result(memory, attempt, event.value)
     task = schedule.constellation.tasks[attempt.task_id]
     if event.verb == "edit" and kind != DEVICE:
         attempt = edited(memory, attempt, event.value, context)
@@ -263,7 +268,7 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
         task.inputs = {**task.inputs, **event.value}  # a retry uses the approved arguments, too
         task.is_foreign = task.is_foreign or is_remote(context)
         schedule.constellation.inputs_changed(task.task_id)
-    del memory.inquiries[event.effect_id], memory.questions[event.effect_id]
+    del memory.questions[event.effect_id]
     if kind == DEVICE and event.verb != "cancel":
         begin_leg(memory, schedule, attempt, event, context)
     elif event.verb in ("approve", "edit"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -103,6 +103,9 @@ class FlowMemory(RunMemory, kw_only=True):
             and may be called again.
     """
 
+    answered_by_submitter: ClassVar[bool] = True
+    verbs_checked: ClassVar[int] = 2
+
     agent: str = ""
     tenant: str = ""
     limits: ConversationLimits = ConversationLimits()
@@ -147,9 +150,8 @@ class FlowMemory(RunMemory, kw_only=True):
         return self.last_running == "interrupted"
 
     def wake_at(self) -> float | None:
-        """Return the epoch seconds of the next expiry or limit; 0 with pending transitions."""
-        expiries = [it.expires_at for it in self.inquiries.values() if it.expires_at]
-        return 0.0 if self.transitions else min((*expiries, *(() if self.ends_at is None else (self.ends_at,))), default=None)
+        """Return the epoch seconds of the wall limit; 0 with pending transitions."""
+        return 0.0 if self.transitions else self.ends_at
 
     def inquiry_limit_s(self, kind: str) -> float | None:
         """Return the seconds after which a question expires; None for never."""

@@ -41,7 +41,7 @@ from asterism.conversation.machine.memory import (
 from asterism.engine.control.children import ChildBlocked, ChildEnded, signal_children
 from asterism.engine.control.common_rows import why_cancelled
 from asterism.engine.control.guarding import begun, note_run_edited, start_child
-from asterism.engine.control.inquiries import INTERRUPTION, check_answer, check_digest, close_inquiry, is_expired, open_inquiry
+from asterism.engine.control.inquiries import INTERRUPTION, check_digest, close_inquiry, is_expired, open_inquiry
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, CancelEffect, Verb
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
@@ -49,8 +49,6 @@ from asterism.engine.kernel.phrase import Text, phrase
 from asterism.errors import IllegalTransition, Refused
 
 INTERRUPTED_PROMPT = phrase("conversation.interrupted")
-VERBS_CHECKED = 2
-"""Rules from which on a question accepts only the answers that it names."""
 GUARDED = 2
 """Rules from which on a conversation has guards, and a fork asks again for an approval that was not used."""
 HOLDS_MESSAGES = 2
@@ -107,8 +105,7 @@ def received(memory: FlowMemory, event: MessageReceived, context: StepContext) -
 
 
 def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:
-    """Queue an answer to the open question as a message, and close the question."""
-    check_answer(memory, event, context, verbs=context.rules >= VERBS_CHECKED, kind="conversation")
+    """Queue an answer to the open question as a message."""
     if not event.cancelled and event.verb == "cancel":
         request_cancel(memory, event.reason, context)
     elif not event.cancelled:
@@ -119,7 +116,6 @@ def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> St
         enqueue_message(
             memory, Message(text=said, by=context.actor, at=context.at, inquiry_id=event.effect_id, verb=event.verb, values=values)
         )
-    del memory.inquiries[event.effect_id]
     return context.state
 
 
@@ -240,7 +236,6 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, context: Step
         else:
             memory.code = memory.code if memory.code in ("rejected", "expired", "wall_limit") else "cancelled"
             memory.why = memory.why or memory.requested_by
-        close_inquiry(memory, memory.open_question, context)
         if was is not ERROR:
             signal_children(memory.live_children(), Cancel(reason=phrase("conversation.parent_ended", state=now)), context)
     return now

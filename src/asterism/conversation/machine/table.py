@@ -59,7 +59,7 @@ from asterism.conversation.machine.moves import (
 from asterism.conversation.machine.requests import REQUESTS
 from asterism.engine.control.children import ChildBlocked, ChildEnded
 from asterism.engine.control.common_rows import DEFECT, RunControl, cancel_effect, define_machine, why_transition_failed
-from asterism.engine.control.inquiries import ask_again, postpone
+from asterism.engine.control.inquiries import ask_again
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, Forked, Imported, Pause, TransitionFailed, Unpause
 from asterism.engine.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.engine.kernel.phrase import phrase
@@ -172,7 +172,6 @@ def _forked(memory: FlowMemory, event: Forked, context: StepContext) -> None:
     if isinstance(was, HandlerRunning):  # the copied effect is cancelled, and a person is asked
         cancel_effect(was.effect_id, context)
         take_result(memory, HandlerEnded(effect_id=was.effect_id, interrupted=True), context)
-    postpone(memory, event.idle_s)
     if memory.ends_at is not None:
         memory.ends_at += event.idle_s
     _begin_again(memory, context)
@@ -180,6 +179,12 @@ def _forked(memory: FlowMemory, event: Forked, context: StepContext) -> None:
 
 def _imported(memory: FlowMemory, event: Imported, context: StepContext) -> None:
     _begin_again(memory, context)
+    if memory.open_question:
+        memory.last_question = ask_again(memory, memory.open_question, context)
+
+
+def _asked_again(memory: FlowMemory, before: str, now: str, context: StepContext) -> None:
+    memory.last_question = now
 
 
 def _begin_again(memory: FlowMemory, context: StepContext) -> None:
@@ -192,8 +197,6 @@ def _begin_again(memory: FlowMemory, context: StepContext) -> None:
             memory.queue.insert(0, memory.message)
     if context.rules >= GUARDED and isinstance(memory.handler, NoHandler):
         void_approvals(memory, AgentStatus(context.state), context)
-    if context.rules >= GUARDED and memory.open_question:
-        memory.last_question = ask_again(memory, memory.open_question, context)
 
 
 FLOW_AGENT: Machine[FlowMemory] = define_machine(
@@ -221,6 +224,7 @@ FLOW_AGENT: Machine[FlowMemory] = define_machine(
         cancel=row(_cancelled),
         defect=row(_transition_failed, ERROR),
         forked=_forked,
+        asked_again=_asked_again,
         imported=_imported,
         paused=_paused,
         unpaused=_unpaused,

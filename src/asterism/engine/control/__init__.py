@@ -23,7 +23,6 @@ from asterism.engine.control.run_control import (
     RunMemory,
     TransitionFailed,
     Unpause,
-    check_verb,
 )
 from asterism.engine.kernel.machine import (
     Effect,
@@ -69,7 +68,6 @@ __all__ = [
     "Unpause",
     "cancel_effect",
     "cancels_to",
-    "check_verb",
     "child_start",
     "define_machine",
     "fails_to",

@@ -7,6 +7,7 @@ machine adds its own part in a ``RunControl``; its table has only its own rows.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from asterism.engine.control.children import (
     signal_children,
 )
 from asterism.engine.control.guarding import lift_guard, take_fleet
+from asterism.engine.control.inquiries import ask_again, check_answer, close_inquiry, is_expired, note_questions
 from asterism.engine.control.run_control import (
     Answered,
     AskPerson,
@@ -78,7 +80,8 @@ class RunControl:
         defect: row for ``TransitionFailed`` in the same states (``fails_to`` makes one).
         ownership_acquired: called at each acquisition of the run, the first one included.
         forked: called in a copied run, after its copied ``StartChild`` effects are cancelled; the
-            original and its child runs go on.
+            original and its child runs go on. Then questions that are still open are asked again.
+        asked_again: called for each of these, with its id in the original and here, for a memory that has it.
         imported: called in a run that has come from a file, with its child runs.
         paused: pauses this run, or refuses; by default it sets ``memory.paused``. Then the pause is
             signaled to the children.
@@ -89,6 +92,7 @@ class RunControl:
     defect: Row
     ownership_acquired: Hook = _nothing
     forked: Hook = _nothing
+    asked_again: Callable[[Any, str, str, StepContext], object] = lambda memory, before, now, context: None
     imported: Hook = _nothing
     paused: Hook = _pause
     unpaused: Hook = _unpause
@@ -135,19 +139,47 @@ def define_machine(
         name,
         states=states,
         initial=initial,
-        table=table,
+        table={state: _asking(rows) for state, rows in table.items()},
         effects=(*effects, StartChild, SignalChild, AskPerson, CancelEffect),
         memory=memory,
         ends=ends,
         common={**_everywhere(control), **(common or {})},
-        while_live={**_while_live(control), **(while_live or {})},
+        while_live=_asking({**_while_live(control), **(while_live or {})}),
         settled=_count,
+        moved=note_questions,
         advanced=RunMemory.note_waiting,
         check_end=_check_end,
         requests={**CHILD_REQUESTS, **(requests or {})},
         starts=starts,
         rules=rules,
     )
+
+
+def _asking(rows: Mapping[type[Event], Row]) -> Mapping[type[Event], Row]:
+    """Return rows of which that for answers, if any, gets only those that the question accepts, and closes it.
+
+    A state that only waits for an answer also gets one that is ``cancelled`` when the question has expired.
+    """
+    answered = rows.get(Answered)
+    if answered is None:
+        return rows
+    take = answered.move
+
+    @functools.wraps(take)
+    def checked(memory: RunMemory, event: Answered, context: StepContext) -> enum.StrEnum | None:
+        check_answer(memory, event, context)
+        state = take(memory, event, context)  # type: ignore[arg-type]  # wraps() has handed its annotation to problems()
+        memory.inquiries.pop(event.effect_id, None)
+        return state
+
+    def expired(memory: RunMemory, event: BatchEnded, context: StepContext) -> enum.StrEnum | None:
+        late = next((inquiry_id for inquiry_id in memory.inquiries if is_expired(memory, inquiry_id, context)), "")
+        if not late:
+            return None
+        close_inquiry(memory, late, context)
+        return take(memory, Answered(effect_id=late, cancelled=True), context)  # type: ignore[arg-type]
+
+    return {BatchEnded: row(expired, *answered.to, internal=True), **rows, Answered: Row(checked, answered.to, answered.internal)}
 
 
 def _everywhere(control: RunControl) -> dict[type[Event], Row]:
@@ -167,7 +199,10 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
             memory.guards = msgspec.structs.replace(memory.guards, devices=event.guards)
         if Permission.ADMIN not in context.permissions:
             _hold_lifted(memory)
+        copied = tuple(memory.inquiries)
         control.forked(memory, event, context)
+        for inquiry_id in filter(memory.inquiries.__contains__, copied):
+            control.asked_again(memory, inquiry_id, ask_again(memory, inquiry_id, context), context)
         return context.state
 
     def imported(memory: RunMemory, event: Imported, context: StepContext) -> enum.StrEnum:
@@ -237,7 +272,6 @@ def cancel_effect(effect_id: str, context: StepContext, why: Text = "") -> None:
 def _give_up(memory: RunMemory, code: str, reason: Text, context: StepContext) -> None:
     """Record the end of a run and cancel all its effects."""
     memory.code, memory.why = code, reason
-    memory.inquiries.clear()
     for effect_id, effect in tuple(context.outstanding.items()):
         if effect_id != context.settles and effect_id not in context.abandoned and not isinstance(effect, CancelEffect | SignalChild):
             cancel_effect(effect_id, context, reason)

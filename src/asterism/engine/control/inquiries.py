@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -18,14 +19,13 @@ from asterism.engine.control.run_control import (
     RunMemory,
     Verb,
     check_sender,
-    check_verb,
     needs_digest,
     no_longer_open,
     other_request,
 )
 from asterism.engine.kernel.data import MAX_BYTES
 from asterism.engine.kernel.guards import digest_of
-from asterism.engine.kernel.machine import StepContext
+from asterism.engine.kernel.machine import StepContext, make_effect_id
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.phrase import Text, phrase
 from asterism.errors import Refused
@@ -77,10 +77,8 @@ def _ask(memory: RunMemory, inquiry: AskPerson, context: StepContext) -> str:
     return inquiry_id
 
 
-def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, verbs: bool = True, kind: str = "") -> AskPerson:
+def check_answer(memory: RunMemory, event: Answered, context: StepContext) -> AskPerson:
     """Return the question that an answer is for, which stays open.
-
-    ``verbs`` as False accepts every kind of answer; ``kind`` is the question's for ``check_sender``, if that is another.
 
     Raises:
         Refused: the question is not open, does not accept this answer, or shows another request than
@@ -89,12 +87,13 @@ def check_answer(memory: RunMemory, event: Answered, context: StepContext, *, ve
     inquiry = memory.inquiries.get(event.effect_id)
     if inquiry is None:
         raise no_longer_open(event)
-    if verbs:
-        check_verb(event, inquiry.verbs)
+    if event.verb not in (*inquiry.verbs, "cancel") and context.rules >= memory.verbs_checked:
+        raise Refused(phrase("answer.verb", inquiry=event.effect_id, verbs=inquiry.verbs, verb=event.verb))
     guards = memory.guards
     if guards.submitter and not event.cancelled:  # else the run has begun under earlier rules, or nobody has sent it
         who = (guards.submitter, *guards.submitters)
-        check_sender(event, kind or inquiry.kind, context, submitters=who, submitter_may_approve=guards.submitter_may_approve)
+        kind = "conversation" if memory.answered_by_submitter else inquiry.kind
+        check_sender(event, kind, context, submitters=who, submitter_may_approve=guards.submitter_may_approve)
     check_digest(memory, event.effect_id, event.verb, event.digest, context)
     if event.verb == "edit" and not isinstance(event.value, dict):
         raise Refused(phrase("answer.edit_type"))
@@ -128,8 +127,12 @@ def close_inquiry(memory: RunMemory, inquiry_id: str, context: StepContext) -> N
         context.abandon(inquiry_id)
 
 
-def postpone(memory: RunMemory, by_s: float) -> None:
-    """Let all open questions expire later."""
-    for inquiry_id, inquiry in memory.inquiries.items():
-        if inquiry.expires_at:
-            memory.inquiries[inquiry_id] = msgspec.structs.replace(inquiry, expires_at=inquiry.expires_at + by_s)
+def note_questions(memory: RunMemory, context: StepContext, end: StrEnum | None) -> None:
+    """Note the questions that a move has asked or cancelled by itself; with the run, they close."""
+    for number, effect in enumerate(context.effects):
+        if isinstance(effect, AskPerson):
+            memory.inquiries.setdefault(make_effect_id(context.run_id, context.seq, number), effect)
+    for effect_id in context.abandoned:
+        memory.inquiries.pop(effect_id, None)
+    for inquiry_id in tuple(memory.inquiries) if end else ():
+        close_inquiry(memory, inquiry_id, context)

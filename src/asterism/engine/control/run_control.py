@@ -224,16 +224,6 @@ def other_request(inquiry_id: str) -> Refused:
     return Refused(phrase("answer.other_request", inquiry=inquiry_id))
 
 
-def check_verb(event: Answered, verbs: Sequence[Verb]) -> None:
-    """Check that a question accepts this kind of answer; each question accepts ``cancel``.
-
-    Raises:
-        Refused: it does not; the question stays open.
-    """
-    if event.verb not in (*verbs, "cancel"):
-        raise Refused(phrase("answer.verb", inquiry=event.effect_id, verbs=verbs, verb=event.verb))
-
-
 def needs_digest(verb: Verb, verbs: Sequence[Verb]) -> bool:
     """Return True if an answer may be a yes, also one in words, to a question that accepts ``verbs``: it names what was shown."""
     return verb in ("approve", "edit") or ("approve" in verbs and verb == "respond")
@@ -276,6 +266,8 @@ class RunMemory(msgspec.Struct, kw_only=True):
     """The base of every machine's memory: everything that a driver reads from it.
 
     Attributes:
+        answered_by_submitter: True if its questions are for the person who has begun the run, as those of a conversation.
+        verbs_checked: rules from which on a question accepts only the answers that it names.
         paused: True while nothing new is started.
         inquiries: open questions to people, by effect id, oldest first.
         blocked_children: ids of the ``StartChild`` effects whose child waits only for people, or is
@@ -286,6 +278,9 @@ class RunMemory(msgspec.Struct, kw_only=True):
         waited_s: seconds in which it only waited before.
         edited: if somebody has edited its plan or arguments, here or in a child run of it.
     """
+
+    answered_by_submitter: ClassVar[bool] = False
+    verbs_checked: ClassVar[int] = 1
 
     paused: bool = False
     inquiries: dict[str, AskPerson] = {}
@@ -323,11 +318,17 @@ class RunMemory(msgspec.Struct, kw_only=True):
         return self.waited_s + (at - self.waiting_since if self.waiting_since else 0.0)
 
     def wake_at(self) -> float | None:
-        """Return the epoch seconds at which a ``BatchEnded`` is due; None without a timer."""
+        """Return the epoch seconds at which a ``BatchEnded`` is due, apart from open questions; None without a timer."""
         return None
 
+    def due_at(self) -> float | None:
+        """Return the epoch seconds of the next ``BatchEnded``: at ``wake_at``, or when a question expires."""
+        expiries = [it.expires_at for it in self.inquiries.values() if it.expires_at]
+        own = self.wake_at()
+        return min(expiries if own is None else (own, *expiries), default=None)
+
     def wake_up_at(self, at: float) -> None:
-        """Note that a question expires at ``at``, in epoch seconds, if ``wake_at`` does not read the open questions."""
+        """Note that a question expires at ``at``, in epoch seconds, in a machine that keeps a list of all times."""
 
     def inquiry_limit_s(self, kind: str) -> float | None:
         """Return the seconds after which a question of a kind expires; None for never."""

@@ -293,6 +293,7 @@ class Machine(Generic[M]):
         common: rows of every state, for events that the state's own rows do not name.
         while_live: the same, for states that are not terminal.
         settled: called with memory and each effect result before its move; it must not fail.
+        moved: called with memory and context after each move, and the state if the run has ended; it must not fail.
         advanced: called after each entry that moved the machine, with the memory, the outstanding effects and the time; it must
             not fail.
         check_end: called with the memory when a live move ends the run; returns the problem, or "".
@@ -322,6 +323,7 @@ class Machine(Generic[M]):
         common: Mapping[type[Event], Row] | None = None,
         while_live: Mapping[type[Event], Row] | None = None,
         settled: Callable[[M, EffectResult], None] = lambda memory, event: None,
+        moved: Callable[[M, StepContext, enum.StrEnum | None], None] = lambda memory, context, end: None,
         advanced: Callable[[M, Mapping[str, Effect], float], None] = lambda memory, outstanding, at: None,
         check_end: Callable[[M], str] = lambda memory: "",
         requests: Mapping[type[Effect], RequestFactory] = {},
@@ -336,6 +338,7 @@ class Machine(Generic[M]):
         self.requests = requests
         self.rules = rules
         self.settled = settled
+        self.moved = moved
         self.advanced = advanced
         self.check_end = check_end
         self.starts = starts
@@ -378,7 +381,10 @@ class Machine(Generic[M]):
         if found is None:
             raise IllegalTransition(self.name, state, kind_of(event), [kind_of(kind) for kind in self.table[state]])
         target = found.move(memory, event, context)  # type: ignore[arg-type]  # problems() has checked its annotation
-        if target is None or (found.internal and target == state):
+        if target is None:
+            return None
+        self.moved(memory, context, target if self.is_terminal(target) else None)
+        if found.internal and target == state:
             return target
         if target not in found.to:
             raise ForbiddenTarget(self.name, state, f"{kind_of(event)} to {target}", sorted(found.to))

@@ -52,7 +52,7 @@ class Releases:
         run = self._executors[row.run_id].run
         if run.ended or row.root != row.run_id:
             return await self._store.release(row.run_id, epoch)
-        tree = (it.run.memory.wake_at() for it in self._executors.values() if it.root == row.root)
+        tree = (it.run.memory.due_at() for it in self._executors.values() if it.root == row.root)
         wake_at, now = min((at for at in tree if at is not None), default=None), self._clock.now()
         if wake_at is None or wake_at > now or row.run_id in self._progressed:
             return await self._store.release(row.run_id, epoch, due_at=wake_at)

@@ -209,7 +209,7 @@ class RunExecutor:
         if self._arrivals or self._unreadable or self._releasing:
             return
         self._wakeup.clear()
-        self._timer.set(None if self.is_draining else self.run.memory.wake_at())
+        self._timer.set(None if self.is_draining else self.run.memory.due_at())
         await self._wakeup.wait()
 
     # -- one batch ---------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def status_of(run: Run[Any]) -> RunStatus:
 def is_stuck(run: Run[Any]) -> bool:
     """Return True if nothing can advance a run: no effect, wake-up time, answer or command."""
     memory = run.memory
-    if run.outstanding or run.ended or memory.paused or memory.has_pending_work() or memory.wake_at() is not None:
+    if run.outstanding or run.ended or memory.paused or memory.has_pending_work() or memory.due_at() is not None:
         return False
     return not any(kind.from_outside and kind not in _CONTROLS for kind in run.machine.table[run.state])
 

@@ -7,27 +7,31 @@ from typing import Any
 import msgspec
 
 from asterism.engine.control.guarding import note_run_edited, permit_work
-from asterism.engine.control.inquiries import INTERRUPTION, check_answer, close_inquiry, is_expired, open_inquiry
-from asterism.engine.control.run_control import Answered, Risk
+from asterism.engine.control.inquiries import INTERRUPTION, close_inquiry, is_expired, open_inquiry
+from asterism.engine.control.run_control import Answered, AskPerson, Risk
 from asterism.engine.kernel.conformance import mismatch
 from asterism.engine.kernel.guards import digest_of
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
-from asterism.engine.kernel.phrase import Phrase, Text, phrase
+from asterism.engine.kernel.phrase import Text, phrase
 from asterism.errors import Refused
 from asterism.loop.machine.memory import GUARDED, Activity, Call, Denial, LoopMemory
 from asterism.loop.machine.model import Finding, Step, ToolCall
 
 
-def ask_about(memory: LoopMemory, activity: Activity, kind: str, prompt: Text, context: StepContext, *, awaits: str = "") -> None:
-    """Ask a person about a step, or wait for a program: ``awaits`` is the key of a result that comes later.
+def ask_about(
+    memory: LoopMemory, activity: Activity, kind: str, prompt: Text, context: StepContext, *, call: Call | None = None, awaits: str = ""
+) -> None:
+    """Ask a person about a step, or a call of a tool in it, or wait for a program: ``awaits`` is the key of a result that comes later.
 
-    The approved subject is everything that the worker will see.
+    The approved subject is everything that the worker will see, or exactly the call.
     """
-    step = activity.step
-    subject = shown(memory, activity, kind, context) | ({"awaits": awaits} if awaits else {})
+    if call is not None:
+        subject = {"tool": call.asked.tool, "arguments": call.asked.arguments}
+    else:
+        subject = shown(memory, activity, kind, context) | ({"awaits": awaits} if awaits else {})
     risk: Risk = "low" if kind in ("later", "question") else "high"
-    activity.inquiry_id = open_inquiry(memory, kind, prompt, subject, context, about=step.step_id, risk=risk)
+    (call or activity).inquiry_id = open_inquiry(memory, kind, prompt, subject, context, about=activity.step.step_id, risk=risk)
 
 
 def shown(memory: LoopMemory, activity: Activity, kind: str, context: StepContext) -> dict[str, Any]:
@@ -45,28 +49,25 @@ def approved(memory: LoopMemory, activity: Activity, context: StepContext) -> st
     return digest_of(shown(memory, activity, "approval", context)) if context.rules >= GUARDED else "approved"
 
 
-def ask_about_call(memory: LoopMemory, activity: Activity, call: Call, prompt: Text, context: StepContext, *, kind: str) -> None:
-    """Ask a person about a tool call; the subject is exactly the call."""
-    subject = {"tool": call.asked.tool, "arguments": call.asked.arguments}
-    call.inquiry_id = open_inquiry(memory, kind, prompt, subject, context, about=activity.step.step_id)
-
-
 def take_answer(memory: LoopMemory, event: Answered, context: StepContext) -> None:
     """Apply an answer.
 
     Raises:
-        Refused: the question is not open, or does not accept this answer; nothing has changed.
+        Refused: the step, or the tool, does not accept it; nothing has changed.
     """
-    inquiry = check_answer(memory, event, context)
+    inquiry = memory.inquiries[event.effect_id]
     activity = memory.active[inquiry.about]
-    call = next((call for call in activity.calls if call.inquiry_id == event.effect_id), None)
-    if call is None:
-        _about_step(memory, activity, inquiry.kind, event, context)
+    asking = activity.asking(event.effect_id)
+    if isinstance(asking, Call):
+        _about_call(memory, activity, asking, event)
     else:
-        _about_call(memory, activity, call, event, context)
+        _about_step(memory, activity, inquiry.kind, event, context)
+    asking.inquiry_id = ""
+    if event.verb in ("reject", "cancel"):
+        denied = Finding(status="denied", reason=phrase("loop.said_no", by=context.actor), feedback=event.reason)
+        _deny(memory, inquiry, asking, denied, context)
     if event.verb == "edit":
         note_edited(memory, inquiry.about, is_foreign=Permission.LOCAL not in context.permissions)
-    del memory.inquiries[event.effect_id]
     context.touch("task", inquiry.about)
 
 
@@ -82,16 +83,12 @@ def note_edited(memory: LoopMemory, step_id: str, *, is_foreign: bool) -> None:
 
 def _about_step(memory: LoopMemory, activity: Activity, kind: str, event: Answered, context: StepContext) -> None:
     activity.step = _edited(activity.step, event.value) if event.verb == "edit" else activity.step
-    activity.inquiry_id = ""
     if event.verb in ("approve", "edit"):
         activity.approved = approved(memory, activity, context)
         if kind == INTERRUPTION:
             activity.attempt += 1
     elif event.verb == "respond":
         _settle(memory, activity, Finding(output=event.value), context)
-    else:
-        denial = Finding(status="denied", reason=_why_not(kind, phrase("loop.said_no", by=context.actor)), feedback=event.reason)
-        _settle(memory, activity, denial, context)
 
 
 def _settle(memory: LoopMemory, activity: Activity, finding: Finding, context: StepContext) -> None:
@@ -117,7 +114,7 @@ def _edited(step: Step, given: dict[str, Any]) -> Step:
     return msgspec.structs.replace(step, intent=intent, context={**step.context, **context, **more})
 
 
-def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered, context: StepContext) -> None:
+def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered) -> None:
     always = event.verb == "approve" and isinstance(event.value, dict) and event.value.get("always") is True
     arguments = {**call.asked.arguments, **event.value} if event.verb == "edit" else call.asked.arguments
     permitted = permit_work(memory, activity.worker, call.asked.tool, arguments, approval=False)
@@ -127,7 +124,6 @@ def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answe
             raise Refused(permitted.refusal)
     if always and permitted.approval:
         raise Refused(phrase("loop.never_always", tool=call.asked.tool))
-    call.inquiry_id = ""
     if event.verb in ("approve", "edit"):
         if event.verb == "edit":
             call.asked = msgspec.structs.replace(call.asked, arguments=arguments)
@@ -136,9 +132,6 @@ def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answe
         call.confirmed = True
     elif event.verb == "respond":
         call.done, call.result = True, event.value
-    else:
-        kind = memory.inquiries[event.effect_id].kind
-        call.done, call.denial = True, _denial(kind, phrase("loop.said_no", by=context.actor), event.reason)
 
 
 def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
@@ -154,34 +147,28 @@ def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
             raise Refused(phrase("loop.argument_type", tool=asked.tool, name=name + wrong[0], type=wrong[1]))
 
 
-def _denial(kind: str, why: Phrase, feedback: str = "") -> Denial:
-    return Denial(status="interrupted" if kind == INTERRUPTION else "denied", reason=_why_not(kind, why), feedback=feedback)
-
-
-def _why_not(kind: str, why: Phrase) -> Phrase:
-    # An interrupted call may have been made
-    return phrase("loop.not_repeated", why=why) if kind == INTERRUPTION else why
-
-
 def expire(memory: LoopMemory, context: StepContext) -> bool:
     """Handle expired questions like rejected ones; return True if there were any."""
-    changed = False
-    for activity in memory.active.values():
-        for inquiry_id in tuple(activity.questions()):
-            if is_expired(memory, inquiry_id, context):
-                _expired(memory, activity, inquiry_id, context)
-                changed = True
-    return changed
+    expired = [inquiry_id for inquiry_id in memory.inquiries if is_expired(memory, inquiry_id, context)]
+    for inquiry_id in expired:
+        inquiry = memory.inquiries.get(inquiry_id)
+        if inquiry is None:
+            continue  # about a call of a step that has just been denied
+        asking = memory.active[inquiry.about].asking(inquiry_id)
+        close_inquiry(memory, inquiry_id, context)
+        asking.inquiry_id = ""
+        denied = Finding(status="timeout" if inquiry.kind == "later" else "denied", reason=phrase("loop.unanswered"))
+        _deny(memory, inquiry, asking, denied, context)
+        context.touch("task", inquiry.about)
+    return bool(expired)
 
 
-def _expired(memory: LoopMemory, activity: Activity, inquiry_id: str, context: StepContext) -> None:
-    kind, why = memory.inquiries[inquiry_id].kind, phrase("loop.unanswered")
-    close_inquiry(memory, inquiry_id, context)
-    context.touch("task", activity.step.step_id)
-    if activity.inquiry_id == inquiry_id:
-        activity.inquiry_id = ""
-        _settle(memory, activity, Finding(status="timeout" if kind == "later" else "denied", reason=_why_not(kind, why)), context)
-    for call in activity.calls:
-        if call.inquiry_id == inquiry_id:
-            call.inquiry_id = ""
-            call.done, call.denial = True, _denial(kind, why)
+def _deny(memory: LoopMemory, inquiry: AskPerson, asking: Activity | Call, denied: Finding, context: StepContext) -> None:
+    """Settle a step, or a call of a tool, that nobody has approved; one that was interrupted may have been carried out."""
+    may_have_happened = inquiry.kind == INTERRUPTION
+    reason = phrase("loop.not_repeated", why=denied.reason) if may_have_happened else denied.reason
+    if isinstance(asking, Activity):
+        _settle(memory, asking, msgspec.structs.replace(denied, reason=reason), context)
+    else:
+        asking.done = True
+        asking.denial = Denial(status="interrupted" if may_have_happened else "denied", reason=reason, feedback=denied.feedback)

@@ -107,6 +107,10 @@ class Activity(msgspec.Struct, kw_only=True):
         """Record the finding, with step, worker and attempt."""
         self.finding = msgspec.structs.replace(finding, step_id=self.step.step_id, worker=self.worker, attempt=self.attempt)
 
+    def asking(self, inquiry_id: str) -> Activity | Call:
+        """Return what waits for the answer to an open question about it: itself, or one of its calls."""
+        return next((call for call in self.calls if call.inquiry_id == inquiry_id), self)
+
     def questions(self) -> Iterator[str]:
         """Yield the ids of its open questions."""
         return filter(None, (self.inquiry_id, *(call.inquiry_id for call in self.calls)))
@@ -235,7 +239,6 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
                 cancel_effect(effect, context, self.why)
         context.touch("task", *self.active)
         self.active.clear()
-        self.inquiries.clear()
         return State.FAILED
 
     def past_bound(self, context: StepContext) -> Phrase | None:
@@ -262,13 +265,12 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         self.tokens += getattr(event, "tokens", 0)
 
     def wake_at(self) -> float | None:
-        """Return the epoch seconds of the next limit or expiry; 0 if nothing is outstanding."""
+        """Return the epoch seconds of the wall limit; 0 if nothing is outstanding."""
         if self.code or not self.started_at:
             return None
         if not (self.paused or self.open_call or any(any(activity.effects()) for activity in self.active.values())):
             return 0.0
-        expiries = [it.expires_at for it in self.inquiries.values() if it.expires_at]
-        return min([self.started_at + self.options.wall_limit_s, *expiries])
+        return self.started_at + self.options.wall_limit_s
 
     def result(self) -> dict[str, Any]:
         """Return the result for the user: summary, answer, steps; on failure code and reason."""

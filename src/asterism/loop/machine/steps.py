@@ -9,7 +9,7 @@ from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.phrase import Text, phrase
 from asterism.loop.machine.effects import AskModel, CallTool, RunWorker
 from asterism.loop.machine.events import ModelReplied, ToolReturned, WorkerEnded
-from asterism.loop.machine.inquiries import approved, ask_about, ask_about_call, note_edited
+from asterism.loop.machine.inquiries import approved, ask_about, note_edited
 from asterism.loop.machine.memory import Activity, Call, Denial, LoopMemory, ModelRound
 from asterism.loop.machine.model import Finding, State, Step
 
@@ -231,7 +231,7 @@ def make_calls(memory: LoopMemory, activity: Activity, context: StepContext) -> 
             call.done, call.denial = True, Denial(reason=asked.denied or permitted.refusal)
         elif (gate := _gate(memory, activity, call, permitted)) and not call.confirmed:
             prompt = phrase("loop.make_call", worker=activity.worker, tool=asked.tool, why=gate)
-            ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
+            ask_about(memory, activity, "confirmation", prompt, context, call=call)
         else:
             memory.used[activity.tool(call)] = None
             call.effect_id = context.schedule(
@@ -264,6 +264,6 @@ def take_return(memory: LoopMemory, activity: Activity, event: ToolReturned, con
     call.effect_id = ""
     if event.interrupted:
         prompt = phrase("loop.repeat_call", worker=activity.worker, tool=call.asked.tool)
-        ask_about_call(memory, activity, call, prompt, context, kind="interruption")
+        ask_about(memory, activity, "interruption", prompt, context, call=call)
     else:
         call.done, call.result = True, event.result

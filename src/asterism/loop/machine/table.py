@@ -13,7 +13,6 @@ from enum import StrEnum
 from asterism.engine.control.children import ChildBlocked, ChildEnded, note_blocked
 from asterism.engine.control.common_rows import RunControl, cancel_effect, cancels_to, define_machine, fails_to
 from asterism.engine.control.guarding import begun
-from asterism.engine.control.inquiries import ask_again
 from asterism.engine.control.run_control import Answered, BatchEnded, Forked, Imported, Unpause
 from asterism.engine.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.engine.kernel.phrase import phrase
@@ -31,7 +30,7 @@ from asterism.loop.machine.events import (
     WorkerEnded,
     first_event,
 )
-from asterism.loop.machine.inquiries import ask_about, ask_about_call, expire, take_answer
+from asterism.loop.machine.inquiries import ask_about, expire, take_answer
 from asterism.loop.machine.memory import GUARDED, Activity, Call, LoopMemory
 from asterism.loop.machine.model import State
 from asterism.loop.machine.planning import adopt, ask_for_plan, problem, take_plan, with_ids
@@ -164,86 +163,73 @@ def _replied(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, con
 
 
 def decide_again(memory: LoopMemory, event: Forked, context: StepContext) -> None:
-    """Start repeatable work again, ask a person about the rest, and repeat open questions.
+    """Start repeatable work again, and ask a person about the rest.
 
     An approval that was used for outstanding work was given in the original, so that work needs a
     new one.
     """
     memory.started_at += event.idle_s
-    _end_standing_approvals(memory, context)
+    memory.trusted.clear()
     if memory.open_call:
         cancel_effect(memory.open_call, context)
         memory.open_call = ""
     context.touch("task", *memory.active)
     for activity in memory.active.values():
         for call in activity.calls:
-            _decide_call_again(memory, activity, call, event, context)
-        _decide_step_again(memory, activity, event, context)
-
-
-def _end_standing_approvals(memory: LoopMemory, context: StepContext) -> None:
-    """Forget the tools that are trusted, or need no second approval, in the original run only."""
-    memory.trusted.clear()
+            if call.effect_id:
+                _decide_call_again(memory, activity, call, event, context)
+        if activity.effect_id:
+            _decide_step_again(memory, activity, event, context)
     if context.rules >= GUARDED:
-        memory.used.clear()
+        _approve_again(memory, event.origin, context)
 
 
 def _decide_step_again(memory: LoopMemory, activity: Activity, event: Forked, context: StepContext) -> None:
-    if activity.effect_id:
-        if activity.effect_id not in context.abandoned:  # a child run's is cancelled already
-            cancel_effect(activity.effect_id, context)
-        activity.effect_id = ""
-        profile = memory.workers[activity.worker]
-        if activity.rounds and context.rules >= GUARDED:  # a step that has begun does not ask by itself
-            _approve_step_again(memory, activity, event.origin, context)
+    if activity.effect_id not in context.abandoned:  # a child run's is cancelled already
+        cancel_effect(activity.effect_id, context)
+    activity.effect_id = ""
+    profile = memory.workers[activity.worker]
+    if not activity.rounds or context.rules < GUARDED:  # it asks by itself; but not a step that has begun
         activity.approved = ""
-        if not profile.idempotent and not profile.converses:
-            prompt = phrase("loop.forked_in_step", step=activity.step.step_id, origin=event.origin)
-            ask_about(memory, activity, "interruption", prompt, context)
-    elif activity.inquiry_id:
-        activity.inquiry_id = ask_again(memory, activity.inquiry_id, context)
-    elif context.rules >= GUARDED:
-        _approve_step_again(memory, activity, event.origin, context)
+    if not profile.idempotent and not profile.converses:
+        prompt = phrase("loop.forked_in_step", step=activity.step.step_id, origin=event.origin)
+        ask_about(memory, activity, "interruption", prompt, context)
 
 
 def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event: Forked, context: StepContext) -> None:
-    if call.effect_id:
-        cancel_effect(call.effect_id, context)
-        was_confirmed, call.effect_id, call.confirmed = call.confirmed, "", False
-        if not call.asked.idempotent:
-            prompt = phrase("loop.forked_in_call", tool=call.asked.tool, origin=event.origin)
-            ask_about_call(memory, activity, call, prompt, context, kind="interruption")
-        elif was_confirmed:
-            prompt = phrase("loop.make_call", worker=activity.worker, tool=call.asked.tool, why="forked")
-            ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
-    elif call.inquiry_id:
-        call.inquiry_id = ask_again(memory, call.inquiry_id, context)
-    elif context.rules >= GUARDED:
-        _approve_call_again(memory, activity, call, event.origin, context)
+    cancel_effect(call.effect_id, context)
+    was_confirmed, call.effect_id, call.confirmed = call.confirmed, "", False
+    if not call.asked.idempotent:
+        prompt = phrase("loop.forked_in_call", tool=call.asked.tool, origin=event.origin)
+        ask_about(memory, activity, "interruption", prompt, context, call=call)
+    elif was_confirmed:
+        prompt = phrase("loop.make_call", worker=activity.worker, tool=call.asked.tool, why="forked")
+        ask_about(memory, activity, "confirmation", prompt, context, call=call)
 
 
-def _approve_step_again(memory: LoopMemory, activity: Activity, origin: str, context: StepContext) -> None:
-    """Void the approval of a step of which nothing is under way, and ask again; ``origin`` is what a fork has copied."""
-    if activity.approved and not (activity.settled or activity.effect_id or activity.inquiry_id):
-        activity.approved = ""
-        ask_about(memory, activity, "approval", phrase("loop.approve_step_again", step=activity.step.step_id, origin=origin), context)
+def _asked_again(memory: LoopMemory, before: str, now: str, context: StepContext) -> None:
+    memory.active[memory.inquiries[now].about].asking(before).inquiry_id = now
 
 
-def _approve_call_again(memory: LoopMemory, activity: Activity, call: Call, origin: str, context: StepContext) -> None:
-    """Do as ``_approve_step_again`` for a call of a tool."""
-    if call.confirmed and not (call.done or call.effect_id or call.inquiry_id):
-        call.confirmed = False
-        prompt = phrase("loop.approve_call_again", tool=call.asked.tool, origin=origin)
-        ask_about_call(memory, activity, call, prompt, context, kind="confirmation")
+def _approve_again(memory: LoopMemory, origin: str, context: StepContext) -> None:
+    """Void standing approvals, and ask again about steps and calls of which nothing is under way; ``origin`` is what a fork has copied."""
+    memory.trusted.clear()
+    memory.used.clear()
+    for activity in memory.active.values():
+        for call in activity.calls:
+            if call.confirmed and not (call.done or call.effect_id or call.inquiry_id):
+                call.confirmed = False
+                prompt = phrase("loop.approve_call_again", tool=call.asked.tool, origin=origin)
+                ask_about(memory, activity, "confirmation", prompt, context, call=call)
+        if activity.approved and not (activity.settled or activity.effect_id or activity.inquiry_id):
+            activity.approved = ""
+            prompt = phrase("loop.approve_step_again", step=activity.step.step_id, origin=origin)
+            ask_about(memory, activity, "approval", prompt, context)
 
 
 def _imported(memory: LoopMemory, event: Imported, context: StepContext) -> None:
-    _end_standing_approvals(memory, context)
     context.touch("task", *memory.active)
-    for activity in memory.active.values():
-        for call in activity.calls:
-            _approve_call_again(memory, activity, call, "", context)
-        _approve_step_again(memory, activity, "", context)
+    _approve_again(memory, "", context)
 
 
 # -- in more than one state ------------------------------------------------------------------------
@@ -290,6 +276,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
         cancel=cancels_to(CANCELLED, LoopMemory.give_up),
         defect=fails_to(FAILED, LoopMemory.give_up),
         forked=decide_again,
+        asked_again=_asked_again,
         imported=_imported,
         unpaused=_unpaused,
     ),

@@ -334,7 +334,7 @@ class TableChecks(RunChecks[M]):
     def unexplained_wait(self, run: Run[M]) -> str:
         """Return as the base class does; a run may also wait for a time."""
         memory: Any = run.memory
-        return super().unexplained_wait(run) if memory.wake_at() is None else ""
+        return super().unexplained_wait(run) if memory.due_at() is None else ""
 
 
 def canonical(subject: object) -> bytes:

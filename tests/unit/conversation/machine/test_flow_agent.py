@@ -345,7 +345,7 @@ def test_an_approval_shows_exactly_what_it_is_bound_to_and_expires() -> None:
     talk.handled(S.WAITING_FOR_APPROVAL, text="Order pizza?", view=AgentView(fields={"item": "pizza"}))
     question = talk.question()
     assert (question.prompt, question.subject["fields"], question.expires_at) == ("Order pizza?", {"item": "pizza"}, 1060.0)
-    assert talk.memory.wake_at() == 1060.0
+    assert talk.memory.due_at() == 1060.0
     talk.now = 1060.0
     talk.take(HandlerNotified(effect_id="none"))
     assert (talk.states()[-1], talk.memory.outcome(), talk.memory.code) == ("CANCELLED", "cancelled", "expired")

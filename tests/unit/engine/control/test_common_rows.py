@@ -30,6 +30,7 @@ from asterism.engine.kernel.permissions import ALL
 from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.snapshot import restore_snapshot, take_snapshot
 from asterism.errors import IllegalTransition, Refused
+from tests.support.ferry_machine import FERRY, Depart
 from tests.support.machine_harness import MachineHarness
 
 
@@ -103,7 +104,7 @@ def courier() -> MachineHarness[Parcel]:
     return MachineHarness(COURIER, Ordered(), 1000.0)
 
 
-def asked(run: MachineHarness[Parcel]) -> list[tuple[str, str]]:
+def asked(run: MachineHarness[Any]) -> list[tuple[str, str]]:
     """The effects of the last entry: what kind each is, and its target."""
     return [(kind_of(effect), getattr(effect, "effect_id", "")) for effect in run.entries[-1].effects]
 
@@ -163,9 +164,43 @@ def test_an_ended_run_accepts_no_command_and_makes_no_entry_for_batch_ended() ->
 def test_a_fork_calls_off_the_children_that_are_its_origins() -> None:
     run = courier()
     run.take(Forked(origin="o", seq=1, idle_s=0.0))
-    assert asked(run) == [("cancel_effect", CHILD)]
+    assert asked(run)[0] == ("cancel_effect", CHILD)
     run.take(Pause())
     assert asked(run) == []  # the child is the origin's, and hears nothing of a fork
+
+
+def test_a_fork_asks_its_open_questions_again_under_its_own_id() -> None:
+    run = courier()
+    run.take(Forked(origin="o", seq=1, idle_s=0.0))
+    assert asked(run)[1:] == [("cancel_effect", QUESTION), ("ask_person", "")]
+    assert list(run.memory.inquiries) == ["r:2.2"]
+    run.take(Cancel())
+    assert run.memory.inquiries == {}
+
+
+def test_a_state_that_only_waits_takes_a_question_that_has_expired_as_not_approved() -> None:
+    run = MachineHarness(FERRY, Depart(parcels=("a",), asks=True, answer_within_s=60.0), 1000.0)
+    assert (run.state, run.memory.due_at()) == ("ASKING", 1060.0)
+    assert run.drain() is None
+    run.now = 1060.0
+    run.drain()
+    assert (run.state, run.memory.code, run.memory.due_at()) == ("SUNK", "rejected", None)
+    assert asked(run) == [("cancel_effect", "r:1.0")]
+
+
+def test_an_answer_that_a_question_does_not_name_never_reaches_a_move() -> None:
+    run = MachineHarness(FERRY, Depart(asks=True), 1000.0)
+    with pytest.raises(Refused, match=r"r:1\.0 accepts approve, reject, not respond"):
+        run.take(Answered(effect_id="r:1.0", verb="respond", value="yes"))
+    run.take(Answered(effect_id="r:1.0", verb="approve"))
+    assert (run.state, run.memory.inquiries) == ("SAILING", {})
+
+
+def test_the_end_of_a_run_closes_its_open_questions() -> None:
+    run = courier()
+    assert list(run.memory.inquiries) == [QUESTION]
+    run.take(Carried(effect_id=CARRY))
+    assert (run.state, asked(run), run.memory.inquiries) == ("DONE", [("cancel_effect", QUESTION)], {})
 
 
 def test_a_new_owner_forgets_which_children_were_blocked() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.engine.control.inquiries import ask_again, check_answer, close_inquiry, is_expired, open_inquiry, postpone
+from asterism.engine.control.inquiries import ask_again, check_answer, close_inquiry, is_expired, open_inquiry
 from asterism.engine.control.run_control import Answered, AskPerson, CancelEffect, RunMemory
 from asterism.engine.kernel.guards import Guards, digest_of
 from asterism.engine.kernel.machine import StepContext
@@ -40,6 +40,7 @@ def test_a_question_is_open_with_its_subject_and_wakes_the_run_at_its_expiry() -
     assert step.effects == [memory.inquiries[inquiry]]
     assert memory.inquiries[inquiry].expires_at == 160.0
     assert memory.woken == [160.0]
+    assert memory.due_at() == 160.0
     assert not is_expired(memory, inquiry, context(159.9))
     assert is_expired(memory, inquiry, context(160.0))
 
@@ -98,14 +99,6 @@ def test_a_fork_closes_the_copied_question_and_asks_exactly_the_same_with_its_ow
         risk="high",
         expires_at=560.0,
     )
-
-
-def test_open_questions_can_be_postponed() -> None:
-    memory = Patient()
-    limited, endless = asked(memory), asked(memory, "question", 3)
-    postpone(memory, 10.0)
-    assert memory.inquiries[limited].expires_at == 170.0
-    assert memory.inquiries[endless].expires_at == 0.0
 
 
 def test_who_counts_as_a_submitter_may_be_barred_from_approving() -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -22,6 +22,7 @@ from asterism.engine.control import (
     RunControl,
     RunMemory,
     StartChild,
+    StepContext,
     cancels_to,
     define_machine,
     fails_to,
@@ -30,7 +31,7 @@ from asterism.engine.control import (
 from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import RunRow
-from asterism.engine.runtime.form import Form, by_name, form_of
+from asterism.engine.runtime.form import Form, by_name, form_of, idle_kinds
 from asterism.errors import InvalidInput
 from asterism.testing.invariants import InvariantViolated
 from asterism.testing.world import World
@@ -242,3 +243,20 @@ def test_a_setting_that_names_no_form_is_refused_in_one_line(source: str) -> Non
     done = subprocess.run([sys.executable, "-m", "asterism.cli", "runs"], env=environment, capture_output=True, text=True, check=False)
     words = f"asterism: ASTERISM_FORMS: {source} is no asterism.Form\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", words)
+
+
+class Swayed(Event, tag="swayed", frozen=True, kw_only=True):
+    is_progress: ClassVar[bool] = False
+
+
+def test_progress_of_a_users_machine_is_what_its_events_say() -> None:
+    """A run that crashes again and again without progress is tried less and less often, also one of a machine that nobody here knows."""
+
+    def swayed(memory: RunMemory, event: Swayed, context: StepContext) -> StrEnum:
+        return context.state
+
+    rows = {state: {**rows, Swayed: row(swayed)} for state, rows in FERRY.table.items()}
+    rocking = Machine("ferry", states=FERRY.states, initial=FERRY.initial, table=rows, effects=FERRY.effects, memory=FERRY.memory)
+    idle = idle_kinds([Form(rocking, {Carry: Crew(), Throw: Crew()})])
+    assert {"swayed", "ownership_acquired"} <= {*idle}
+    assert not {"depart", "carried", "answered"} & {*idle}

@@ -161,7 +161,7 @@ def test_an_answer_that_a_question_does_not_take_leaves_it_open() -> None:
 
 def test_a_question_that_expires_is_a_no() -> None:
     loop = Loop(*steps("a:asks"), inquiry_timeout_s=60)
-    assert loop.memory.wake_at() == 1060.0
+    assert loop.memory.due_at() == 1060.0
     loop.wait_until(1060.0)
     loop.finish_cancellations()
     assert loop.state == "REFLECTING"
