@@ -41,7 +41,7 @@ def fleet_file_of(first: Event | None, row: RunRow) -> Path | None:
         InvalidInput: the first event names no fleet file.
     """
     needs = first.needs() if first else Needs()
-    is_declared = bool(needs.devices) and all(profile.device_id == HERE or profile.table for profile in needs.devices or ())
+    is_declared = needs.devices is not None and all(profile.device_id == HERE or profile.table for profile in needs.devices or ())
     if is_declared or (needs.devices is None and not needs.fleet_file):
         return None
     if not needs.fleet_file:
