@@ -69,8 +69,6 @@ from asterism.engine.control.common_rows import (
     cancels_to,
     define_machine,
     fails_to,
-    why_cancelled,
-    why_transition_failed,
 )
 from asterism.engine.control.guarding import begun
 from asterism.engine.control.run_control import (
@@ -82,7 +80,6 @@ from asterism.engine.control.run_control import (
     OwnershipAcquired,
     TransitionFailed,
     Unpause,
-    no_longer_open,
 )
 from asterism.engine.control.waits import EventTaken, WaitEnded, WaitFor
 from asterism.engine.kernel.guards import Guards
@@ -249,11 +246,11 @@ def _event_taken(memory: ConstellationMemory, event: EventTaken, context: StepCo
 
 
 def _cancelled(memory: ConstellationMemory, event: Cancel, context: StepContext) -> Status:
-    return give_up(memory, "cancelled", why_cancelled(event.reason, context), context)
+    return give_up(memory, "cancelled", phrase("run_cancelled", by=context.actor, why=event.reason), context)
 
 
 def _transition_failed(memory: ConstellationMemory, event: TransitionFailed, context: StepContext) -> Status:
-    return give_up(memory, DEFECT, why_transition_failed(event), context)
+    return give_up(memory, DEFECT, phrase("run_defect", event=event.event, why=event.reason), context)
 
 
 def _not_editable(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
@@ -296,7 +293,7 @@ def _wait_ended(memory: ConstellationMemory, event: WaitEnded, context: StepCont
 
 
 def _event_too_late(memory: ConstellationMemory, event: EventTaken, context: StepContext) -> StrEnum:
-    raise no_longer_open(event)
+    raise Refused(phrase("answer.not_open", inquiry=event.effect_id))
 
 
 def _schedule(memory: ConstellationMemory) -> TaskSchedule:

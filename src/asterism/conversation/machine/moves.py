@@ -39,7 +39,6 @@ from asterism.conversation.machine.memory import (
     NoHandler,
 )
 from asterism.engine.control.children import ChildBlocked, ChildEnded, signal_children
-from asterism.engine.control.common_rows import why_cancelled
 from asterism.engine.control.guarding import begun, note_run_edited, start_child
 from asterism.engine.control.inquiries import INTERRUPTION, check_digest, close_inquiry, is_expired, open_inquiry
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, CancelEffect, Verb
@@ -140,7 +139,7 @@ def void_approvals(memory: FlowMemory, state: AgentStatus, context: StepContext)
 def request_cancel(memory: FlowMemory, reason: Text, context: StepContext) -> None:
     """Request the cancellation of the conversation, and cancel its children at once."""
     signal_children(memory.live_children(), Cancel(reason=reason), context)
-    memory.requested_action, memory.requested_by = "cancel", why_cancelled(reason, context)
+    memory.requested_action, memory.requested_by = "cancel", phrase("run_cancelled", by=context.actor, why=reason)
 
 
 # -- what handlers did -----------------------------------------------------------------------------

@@ -58,7 +58,7 @@ from asterism.conversation.machine.moves import (
 )
 from asterism.conversation.machine.requests import REQUESTS
 from asterism.engine.control.children import ChildBlocked, ChildEnded
-from asterism.engine.control.common_rows import DEFECT, RunControl, cancel_effect, define_machine, why_transition_failed
+from asterism.engine.control.common_rows import DEFECT, RunControl, cancel_effect, define_machine
 from asterism.engine.control.inquiries import ask_again
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, Forked, Imported, Pause, TransitionFailed, Unpause
 from asterism.engine.kernel.machine import Event, Machine, Row, StepContext, row
@@ -162,7 +162,7 @@ def _transition_failed(memory: FlowMemory, event: TransitionFailed, context: Ste
         cancel_effect(memory.handler_effect, context)
         memory.blocked_children.discard(memory.handler_effect)
     memory.handler = NoHandler()
-    memory.transitions, memory.code, memory.why = [], DEFECT, why_transition_failed(event)
+    memory.transitions, memory.code, memory.why = [], DEFECT, phrase("run_defect", event=event.event, why=event.reason)
     return ERROR if context.state is ERROR else arrive(memory, AgentStatus(context.state), ERROR, context)
 
 

@@ -42,12 +42,12 @@ from asterism.engine.control.run_control import (
     RunMemory,
     TransitionFailed,
     Unpause,
-    no_longer_open,
 )
 from asterism.engine.kernel.guards import not_lifted
 from asterism.engine.kernel.machine import Effect, EffectResult, Event, Machine, RequestFactory, Row, StartRequest, StepContext, Table, row
 from asterism.engine.kernel.permissions import Permission
-from asterism.engine.kernel.phrase import Phrase, Text, phrase
+from asterism.engine.kernel.phrase import Text, phrase
+from asterism.errors import Refused
 
 DEFECT = "defect"
 """Code of a run that ended because of a defect in the code (``TransitionFailed``)."""
@@ -281,7 +281,7 @@ def cancels_to(state: enum.StrEnum, give_up: GiveUp = _give_up) -> Row:
     """Return a row for ``Cancel`` that ends the run in ``state``; by default cancels all effects."""
 
     def cancelled(memory: RunMemory, event: Cancel, context: StepContext) -> enum.StrEnum:
-        give_up(memory, "cancelled", why_cancelled(event.reason, context), context)
+        give_up(memory, "cancelled", phrase("run_cancelled", by=context.actor, why=event.reason), context)
         return state
 
     return row(cancelled, state)
@@ -291,20 +291,10 @@ def fails_to(state: enum.StrEnum, give_up: GiveUp = _give_up) -> Row:
     """Return a row for ``TransitionFailed``; ``state`` and ``give_up`` as in ``cancels_to``."""
 
     def failed(memory: RunMemory, event: TransitionFailed, context: StepContext) -> enum.StrEnum:
-        give_up(memory, DEFECT, why_transition_failed(event), context)
+        give_up(memory, DEFECT, phrase("run_defect", event=event.event, why=event.reason), context)
         return state
 
     return row(failed, state)
-
-
-def why_cancelled(reason: Text, context: StepContext) -> Phrase:
-    """Return who cancelled the run, and the reason."""
-    return phrase("run_cancelled", by=context.actor, why=reason)
-
-
-def why_transition_failed(event: TransitionFailed) -> Phrase:
-    """Return which event failed, and the error."""
-    return phrase("run_defect", event=event.event, why=event.reason)
 
 
 def _child_blocked(memory: RunMemory, event: ChildBlocked, context: StepContext) -> enum.StrEnum | None:
@@ -313,7 +303,7 @@ def _child_blocked(memory: RunMemory, event: ChildBlocked, context: StepContext)
 
 def _answered_late(memory: RunMemory, event: Answered, context: StepContext) -> enum.StrEnum:
     if not event.cancelled:
-        raise no_longer_open(event)
+        raise Refused(phrase("answer.not_open", inquiry=event.effect_id))
     return context.state
 
 

@@ -20,8 +20,6 @@ from asterism.engine.control.run_control import (
     Verb,
     check_sender,
     needs_digest,
-    no_longer_open,
-    other_request,
 )
 from asterism.engine.kernel.data import MAX_BYTES
 from asterism.engine.kernel.guards import digest_of
@@ -86,7 +84,7 @@ def check_answer(memory: RunMemory, event: Answered, context: StepContext) -> As
     """
     inquiry = memory.inquiries.get(event.effect_id)
     if inquiry is None:
-        raise no_longer_open(event)
+        raise Refused(phrase("answer.not_open", inquiry=event.effect_id))
     if event.verb not in (*inquiry.verbs, "cancel") and context.rules >= memory.verbs_checked:
         raise Refused(phrase("answer.verb", inquiry=event.effect_id, verbs=inquiry.verbs, verb=event.verb))
     guards = memory.guards
@@ -109,7 +107,7 @@ def check_digest(memory: RunMemory, inquiry_id: str, verb: Verb, digest: str, co
     asked = memory.inquiries[inquiry_id]
     is_bound = needs_digest(verb, asked.verbs) and (verb != "respond" or Permission.LOCAL not in context.permissions)
     if memory.guards.submitter and is_bound and digest != digest_of(asked.subject):
-        raise other_request(inquiry_id)
+        raise Refused(phrase("answer.other_request", inquiry=inquiry_id))
     if is_bound and memory.guards.submitter and len(msgspec.json.encode(asked.subject)) > MAX_BYTES:
         raise Refused(phrase("answer.too_long_to_show", inquiry=inquiry_id, most=MAX_BYTES))
 

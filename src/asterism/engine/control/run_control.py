@@ -214,16 +214,6 @@ class EffectCancelled(EffectResult, tag="effect_cancelled", frozen=True, kw_only
     """The cancelled effect has its result in the journal."""
 
 
-def no_longer_open(event: EffectResult) -> Refused:
-    """Return the error for an answer to a question, or an event for a wait, that is not open."""
-    return Refused(phrase("answer.not_open", inquiry=event.effect_id))
-
-
-def other_request(inquiry_id: str) -> Refused:
-    """Return the error for an answer that names another request than its question shows."""
-    return Refused(phrase("answer.other_request", inquiry=inquiry_id))
-
-
 def needs_digest(verb: Verb, verbs: Sequence[Verb]) -> bool:
     """Return True if an answer may be a yes, also one in words, to a question that accepts ``verbs``: it names what was shown."""
     return verb in ("approve", "edit") or ("approve" in verbs and verb == "respond")

@@ -14,12 +14,13 @@ from typing import Any, Self
 
 import msgspec
 
-from asterism.engine.control.run_control import Answered, Forked, Imported, RunMemory, Verb, needs_digest, other_request
+from asterism.engine.control.run_control import Answered, Forked, Imported, RunMemory, Verb, needs_digest
 from asterism.engine.kernel.data import as_json, check_json
 from asterism.engine.kernel.journal import Entry, Record, check_known, check_whole
 from asterism.engine.kernel.machine import Event, Machine, kind_of, run_id_of
 from asterism.engine.kernel.packing import event_body, packer
 from asterism.engine.kernel.permissions import ALL, Permission, Permissions
+from asterism.engine.kernel.phrase import phrase
 from asterism.engine.kernel.profile import Fleet
 from asterism.engine.kernel.refusal import CodedRefusal, refusal_of, verdict_words
 from asterism.engine.kernel.run import Run
@@ -434,7 +435,7 @@ class Client:
 def _check_names(asked: InquiryRow, verb: Verb, digest: str) -> None:
     """Refuse an answer that names another request: in the inbox it would keep right answers out until its verdict."""
     if needs_digest(verb, asked.verbs) and digest not in ("", asked.digest):
-        raise other_request(asked.inquiry_id)
+        raise Refused(phrase("answer.other_request", inquiry=asked.inquiry_id))
 
 
 def polls(timeout_s: float) -> int:
