@@ -6,14 +6,14 @@ from enum import StrEnum
 from typing import Any
 
 from asterism.constellation.machine.events import AttemptBegun, AttemptProgressed, AttemptQueued
-from asterism.constellation.machine.guarding import GUARDED
+from asterism.constellation.machine.guarding import GUARDED, with_skills
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.stopping import stop_again
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.resolution import check_inputs
 from asterism.constellation.model.task import TaskStar
 from asterism.devices.model.attempt import DeviceFound, DeviceLost
-from asterism.engine.kernel.guards import with_device, with_new_names, with_new_skills
+from asterism.engine.kernel.guards import with_device
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.profile import AgentProfile
@@ -23,7 +23,6 @@ def note_lost(memory: ConstellationMemory, event: DeviceLost, context: StepConte
     """Mark a device as lost; one that has left the fleet is taken out."""
     memory.lost_devices[event.device] = event.reason
     if event.removed:
-        _skills_so_far(memory, event.device)
         memory.fleet = {device: profile for device, profile in memory.fleet.items() if device != event.device}
     context.touch("device", event.device)
     return context.state
@@ -35,28 +34,15 @@ def note_found(memory: ConstellationMemory, event: DeviceFound, context: StepCon
         if event.profile == memory.fleet.get(event.device) and event.device not in memory.lost_devices:
             return None
         if context.rules >= GUARDED:
-            before = memory.fleet.get(event.device)
-            guards = with_device(memory.guards, event.device, event.profile.guards, is_new=before is None)
-            known = _skills_so_far(memory, event.device)
-            new = {skill.name for skill in event.profile.skills} - known.keys() if known else set()
-            memory.guards = with_new_skills(guards, event.device, known, new)
-            for task in memory.constellation.tasks.values() if new else ():
-                task.concerned_by = with_new_names(task.concerned_by, known, new)
+            is_new = event.device not in memory.fleet
+            guards = with_device(memory.guards, event.device, event.profile.guards, is_new=is_new)
+            memory.guards = with_skills(guards, event.profile)
         memory.fleet = {**memory.fleet, event.device: event.profile}
         memory.changed_devices[event.device] = None
     memory.lost_devices.pop(event.device, None)
     stop_again(memory, context, event.device)
     context.touch("device", event.device)
     return context.state
-
-
-def _skills_so_far(memory: ConstellationMemory, device: str) -> dict[str, None]:
-    """Return the names of all skills that a device has had in this run, and note them: it may drop one before it adds another."""
-    known = memory.known_skills.get(device, {})
-    if (profile := memory.fleet.get(device)) is not None:
-        known = known | dict.fromkeys(skill.name for skill in profile.skills)
-        memory.known_skills[device] = known
-    return known
 
 
 def why_changed(profile: AgentProfile, task: TaskStar, arguments: dict[str, Any]) -> Phrase | None:

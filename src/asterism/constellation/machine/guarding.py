@@ -17,11 +17,11 @@ from asterism.constellation.model.specs import task_of
 from asterism.constellation.model.task import TaskStar
 from asterism.devices.model.references import SECRET, references, secrets_in
 from asterism.engine.control.guarding import note_run_edited
-from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, permit, with_approval, with_device
+from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, permit, with_approval, with_device, with_report
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.phrase import phrase
-from asterism.engine.kernel.profile import Fleet
+from asterism.engine.kernel.profile import HERE, AgentProfile, Fleet
 from asterism.errors import Refused
 
 GUARDED = 7
@@ -37,7 +37,14 @@ def with_fleet(guards: Guards, fleet: Fleet) -> Guards:
     for device, profile in fleet.items():
         if profile.guards != DeviceGuards() or device in guards.devices:
             guards = with_device(guards, device, profile.guards, is_new=True)
+        guards = with_skills(guards, profile)
     return guards
+
+
+def with_skills(guards: Guards, profile: AgentProfile) -> Guards:
+    """Return the guards after a device has reported its skills; those of ``here`` are functions of the plan."""
+    is_here = profile.device_id == HERE
+    return guards if is_here else with_report(guards, profile.device_id, [skill.name for skill in profile.skills])
 
 
 def with_options(guards: Guards, options: RunOptions) -> Guards:
@@ -118,9 +125,7 @@ def note_written(
 
 
 def note_edited(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bool) -> None:
-    """Mark a task whose arguments are edited, and the others whose requests that may change, as after an edit of the plan.
-
-    The edit comes with an answer, which approves the task itself; what its child run starts is another matter.
+    """Mark a task whose arguments an answer edits, and the others whose requests that may change, as after an edit of the plan.
 
     Raises:
         Refused: such a task may not have the secrets that it uses any more; nothing has changed.
@@ -131,12 +136,15 @@ def note_edited(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bo
                 check_written(memory.guards, task, is_foreign=is_foreign and marks_foreign(task, is_written=False))
             except EditRefused as refused:
                 raise Refused(phrase("plan_refused", what=refused.refusal.subject, why=refused.refusal.why)) from None
-    edited.concerned_by = memory.guards.of_plan
     note_edited_below(memory, edited, is_foreign=is_foreign)
 
 
 def note_edited_below(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bool) -> None:
-    """Mark them after an edit that cannot be refused any more, in a task's child run: an attempt without its secrets fails."""
+    """Mark them after an edit that cannot be refused any more, in a task's child run: an attempt without its secrets fails.
+
+    An approval of the task itself holds; what its child run starts is another matter.
+    """
+    edited.concerned_by = memory.guards.of_plan
     note_written(memory, memory.constellation, (), is_foreign=is_foreign, also=_behind(memory, edited))
     note_run_edited(memory, is_foreign=is_foreign)
 

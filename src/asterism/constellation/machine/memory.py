@@ -20,6 +20,7 @@ from asterism.constellation.model.task import Role, TaskStar, TaskStatus
 from asterism.engine.control.run_control import Answered, RunMemory
 from asterism.engine.control.usage import Usage
 from asterism.engine.control.waits import WaitFor
+from asterism.engine.kernel.guards import union
 from asterism.engine.kernel.machine import Effect, EffectResult, RecoveryPolicy, StepContext
 from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.engine.kernel.profile import Fleet, skill_of
@@ -174,7 +175,6 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         still_running: what may still run although it was to be stopped, by the key of the
             attempt.
         unstopped: the stops of these that were given up, by the same key, until they are tried again.
-        known_skills: names of all skills that a device has had in this run, if it has reported others than at first.
         lost_devices: devices that are marked as lost, with the reason.
         changed_devices: devices whose profile has changed since the run began.
         limit: reason why the run has paused itself; empty otherwise.
@@ -207,7 +207,6 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     recovered: dict[str, None] = {}
     still_running: dict[str, Text] = {}
     unstopped: dict[str, StopAttempt] = {}
-    known_skills: dict[str, dict[str, None]] = {}
     lost_devices: dict[str, str] = {}
     changed_devices: dict[str, None] = {}
     limit: Text = ""
@@ -341,7 +340,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     def note_concerned(self, names: tuple[str, ...]) -> None:
         """Note that guards of a plan concern the tasks that are there."""
         for task in self.constellation.tasks.values():
-            task.concerned_by += names
+            task.concerned_by = union(task.concerned_by, names)
 
     def has_pending_work(self) -> bool:
         """Return True if a task can start without a person, perhaps after a backoff."""

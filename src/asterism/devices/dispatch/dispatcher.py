@@ -42,7 +42,7 @@ from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, 
 from asterism.engine.control.run_control import FleetGuarded
 from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.machine import Event
-from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.kernel.profile import HERE, AgentProfile
 from asterism.errors import InvalidInput, how_to_write_there
 
 DEFAULT_QUEUE_LIMIT = 10_000
@@ -284,8 +284,14 @@ class Dispatcher:
 
     def first_events(self) -> list[tuple[Event, str]]:
         """Return events for a run right after each acquisition: what the fleet guards now, and ``initial_events``."""
-        guards = {name: lane.profile.guards for name, lane in self._lanes.items() if not isinstance(lane.device, UnopenedDevice)}
-        guarded = FleetGuarded(guards=guards, submitter_may_approve=self._submitter_may_approve)
+        opened = {name: lane.profile for name, lane in self._lanes.items() if not isinstance(lane.device, UnopenedDevice)}
+        guarded = FleetGuarded(
+            guards={name: profile.guards for name, profile in opened.items()},
+            skills={
+                name: tuple(skill.name for skill in profile.skills) for name, profile in opened.items() if profile.skills and name != HERE
+            },
+            submitter_may_approve=self._submitter_may_approve,
+        )
         return [(guarded, "fleet"), *self.initial_events()]
 
     def queue_depth(self, device_id: str) -> int:

@@ -10,7 +10,18 @@ import msgspec
 
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import FleetGuarded, GuardLifted, RunMemory
-from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, Permit, lifted, not_guarded, not_lifted, permit, with_device
+from asterism.engine.kernel.guards import (
+    DeviceGuards,
+    GuardedWork,
+    Guards,
+    Permit,
+    lifted,
+    not_guarded,
+    not_lifted,
+    permit,
+    with_device,
+    with_report,
+)
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.phrase import phrase
@@ -84,6 +95,9 @@ def take_fleet(memory: RunMemory, event: FleetGuarded, context: StepContext) -> 
     for device, found in event.guards.items():
         taken = with_device(guards, device, found)
         guards = guards if taken.devices[device] == guards.devices.get(device, DeviceGuards()) else taken
+    for device, names in event.skills.items():
+        if device in guards.devices or device in guards.reported:  # a plan guards only what its own run knows
+            guards = with_report(guards, device, names)
     if guards == memory.guards:
         return None
     memory.guards = guards

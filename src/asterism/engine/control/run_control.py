@@ -89,12 +89,14 @@ class FleetGuarded(Event, tag="fleet_guarded", frozen=True, kw_only=True):
 
     Attributes:
         guards: by device id.
+        skills: names of the skills of each device, but for ``here``.
         submitter_may_approve: False if who has submitted the run may not approve in it.
     """
 
     is_progress: ClassVar[bool] = False
 
     guards: dict[str, DeviceGuards]
+    skills: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     submitter_may_approve: bool = True
 
 

@@ -93,11 +93,25 @@ class DeviceGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return self.skills.get(skill, self.every)
 
 
+class ReportedSkills(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The names of the skills that a device has reported within a tree of runs.
+
+    Attributes:
+        first: those with which it began.
+        later: those that it has reported since. Each may be another name of any of its skills, and so may a name that it
+            has dropped since, should it come back.
+    """
+
+    first: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+
+
 class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The guards of a run.
 
     Attributes:
         devices: the fleet's part, by device id.
+        reported: names of skills by device, from the beginning of the root of this tree of runs on.
         plan_skills: skills that a plan has guarded, on every device.
         plan_devices: devices that accept natural language and that a plan has guarded.
         lifted: skills and devices whose guard an admin has lifted: the flag of a task asks for no approval
@@ -114,6 +128,7 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     devices: dict[str, DeviceGuards] = {}
+    reported: dict[str, ReportedSkills] = {}
     plan_skills: tuple[str, ...] = ()
     plan_devices: tuple[str, ...] = ()
     lifted: tuple[str, ...] = ()
@@ -126,13 +141,33 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     submitter_may_approve: bool = True
 
     def of(self, device: str, skill: str) -> SkillGuard:
-        """Return the fleet's guard of a skill on a device."""
-        return self.devices[device].of(skill) if device in self.devices else SkillGuard()
+        """Return the fleet's guard of a skill on a device; of one that it has reported later, the strictest of all its skills."""
+        there = self.devices.get(device, DeviceGuards())
+        return functools.reduce(_both, there.skills.values(), there.every) if self._is_later(device, skill) else there.of(skill)
 
     @property
     def of_plan(self) -> tuple[str, ...]:
         """Return the skills and devices that a plan has guarded: they concern what is written now."""
-        return (*self.plan_skills, *self.plan_devices)
+        later = [skill for device, it in self.reported.items() for skill in it.later if self.is_of_plan(device, skill)]
+        return union(self.plan_skills, (*later, *self.plan_devices))
+
+    def is_of_plan(self, device: str, skill: str, stood: Collection[str] | None = None) -> bool:
+        """Return True if a plan has guarded a skill on a device, by a guard among those that ``stood`` if given.
+
+        A skill that the device has reported later is guarded as any of its skills. A lift is one of a name: it does not
+        hold for later names.
+        """
+        if device in self.plan_devices and (stood is None or device in stood):
+            return True
+        names: tuple[str, ...] = (skill,)
+        guarded = self.plan_skills
+        if self._is_later(device, skill) and skill not in self.lifted:
+            there = self.reported[device]
+            names, guarded = (*there.first, *there.later), (*self.plan_skills, *self.lifted)
+        return any(name in guarded and (stood is None or name in stood) for name in names)
+
+    def _is_later(self, device: str, skill: str) -> bool:
+        return device in self.reported and skill in self.reported[device].later
 
 
 class GuardedWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,8 +211,7 @@ class Permit(msgspec.Struct, frozen=True):
 def permit(guards: Guards, work: GuardedWork) -> Permit:
     """Return what the guards of a run say about work that is about to begin."""
     guard = guards.of(work.device, work.skill)
-    stood = guards.of_plan if work.concerned_by is None else work.concerned_by
-    of_plan = (work.skill in guards.plan_skills and work.skill in stood) or (work.device in guards.plan_devices and work.device in stood)
+    of_plan = guards.is_of_plan(work.device, work.skill, work.concerned_by)
     of_task = work.approval and work.skill not in guards.lifted and work.device not in guards.lifted
     approval = of_task or guard.approval or of_plan
     return Permit(refusal=_out_of_bounds(guard, work) or (_not_listed(guard, work) if work.is_foreign else ""), approval=approval)
@@ -257,7 +291,7 @@ def stricter(one: DeviceGuards, other: DeviceGuards) -> DeviceGuards:
 def _both(one: SkillGuard, other: SkillGuard) -> SkillGuard:
     return SkillGuard(
         approval=one.approval or other.approval,
-        no_options=_union(one.no_options, other.no_options),
+        no_options=union(one.no_options, other.no_options),
         within=_within(one, other),
         secrets=tuple(it for it in one.secrets if it in other.secrets),
         task_env=tuple(it for it in one.task_env if it in other.task_env),
@@ -269,20 +303,21 @@ def joined(own: SkillGuard, device: SkillGuard) -> SkillGuard:
     """Return the guard of a skill whose device has a guard, too: what either bounds is bounded, what either lists is listed."""
     return SkillGuard(
         approval=own.approval,
-        no_options=_union(own.no_options, device.no_options),
+        no_options=union(own.no_options, device.no_options),
         within=_within(own, device),
-        secrets=_union(own.secrets, device.secrets),
-        task_env=_union(own.task_env, device.task_env),
+        secrets=union(own.secrets, device.secrets),
+        task_env=union(own.task_env, device.task_env),
         task_folder=own.task_folder or device.task_folder,
     )
 
 
 def _within(one: SkillGuard, other: SkillGuard) -> dict[str, tuple[str, ...]]:
     names = sorted({*one.within, *other.within})
-    return {name: _union(one.within.get(name, ()), other.within.get(name, ())) for name in names}
+    return {name: union(one.within.get(name, ()), other.within.get(name, ())) for name in names}
 
 
-def _union(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+def union(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the items of both, each once."""
     return tuple(dict.fromkeys((*one, *other)))
 
 
@@ -293,28 +328,23 @@ def with_device(guards: Guards, device: str, found: DeviceGuards, *, is_new: boo
     return msgspec.structs.replace(guards, devices={**guards.devices, device: found})
 
 
-def with_new_skills(guards: Guards, device: str, known: Collection[str], new: Collection[str]) -> Guards:
-    """Return the guards after a device has reported skills for the first time: each may be another name of any that it had."""
-    there = guards.devices.get(device, DeviceGuards())
-    if there.skills and new:
-        strictest = functools.reduce(_both, there.skills.values(), there.every)
-        skills = there.skills | dict.fromkeys(sorted(new), strictest)
-        guards = msgspec.structs.replace(guards, devices={**guards.devices, device: msgspec.structs.replace(there, skills=skills)})
-    guards = msgspec.structs.replace(guards, concerning=with_new_names(guards.concerning, known, new))
-    return with_approval(guards, sorted(new)) if any(name in guards.plan_skills for name in known) else guards
-
-
-def with_new_names(names: tuple[str, ...], known: Collection[str], new: Collection[str]) -> tuple[str, ...]:
-    """Return names of guarded skills, with a device's new skills if one that it had is among them."""
-    return _union(names, tuple(sorted(new))) if any(name in names for name in known) else names
+def with_report(guards: Guards, device: str, skills: Collection[str]) -> Guards:
+    """Return the guards after a device has reported the names of all its skills."""
+    there = guards.reported.get(device, ReportedSkills())
+    if not (there.first or there.later):
+        there = ReportedSkills(first=tuple(skills))
+    elif later := union(there.later, tuple(name for name in skills if name not in there.first)):
+        dropped = tuple(name for name in there.first if name not in skills)
+        there = ReportedSkills(first=tuple(name for name in there.first if name in skills), later=union(later, dropped))
+    return msgspec.structs.replace(guards, reported={**guards.reported, device: there})
 
 
 def with_approval(guards: Guards, skills: Collection[str], devices: Collection[str] = ()) -> Guards:
     """Return the guards after a plan has asked for approval of skills, and of devices that accept natural language."""
     return msgspec.structs.replace(
         guards,
-        plan_skills=_union(guards.plan_skills, tuple(skills)),
-        plan_devices=_union(guards.plan_devices, tuple(devices)),
+        plan_skills=union(guards.plan_skills, tuple(skills)),
+        plan_devices=union(guards.plan_devices, tuple(devices)),
         lifted=tuple(it for it in guards.lifted if it not in skills and it not in devices),
     )
 
@@ -324,14 +354,18 @@ def not_lifted(guards: Guards) -> Guards:
 
     They concern what the submission wrote, too.
     """
-    concerning = _union(guards.concerning, guards.lifted)
+    concerning = union(guards.concerning, guards.lifted)
     return with_approval(msgspec.structs.replace(guards, concerning=concerning), guards.lifted, guards.lifted)
 
 
 def inherited(guards: Guards) -> Guards:
     """Return what the next run of a session inherits: the plan's part, which concerns all that it submits."""
     return Guards(
-        plan_skills=guards.plan_skills, plan_devices=guards.plan_devices, lifted=guards.lifted, concerning=(*guards.of_plan, *guards.lifted)
+        reported=guards.reported,
+        plan_skills=guards.plan_skills,
+        plan_devices=guards.plan_devices,
+        lifted=guards.lifted,
+        concerning=union(guards.of_plan, guards.lifted),
     )
 
 
@@ -346,5 +380,5 @@ def lifted(guards: Guards, name: str) -> Guards:
         guards,
         plan_skills=tuple(it for it in guards.plan_skills if it != name),
         plan_devices=tuple(it for it in guards.plan_devices if it != name),
-        lifted=_union(guards.lifted, (name,)),
+        lifted=union(guards.lifted, (name,)),
     )

@@ -9,6 +9,7 @@ import msgspec
 
 from asterism.engine.control.common_rows import cancel_effect
 from asterism.engine.control.run_control import RunMemory
+from asterism.engine.kernel.guards import union
 from asterism.engine.kernel.machine import EffectResult, StepContext
 from asterism.engine.kernel.phrase import Phrase, Text, phrase
 from asterism.loop.machine.model import Finding, Handoff, LoopOptions, State, Step, ToolCall, WorkerProfile
@@ -254,7 +255,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
 
     def note_concerned(self, names: tuple[str, ...]) -> None:
         """Note that guards of a plan concern the steps that are there."""
-        self.concerned_by = {step_id: (*before, *names) for step_id, before in self.concerned_by.items()}
+        self.concerned_by = {step_id: union(before, names) for step_id, before in self.concerned_by.items()}
 
     def inquiry_limit_s(self, kind: str) -> float | None:
         """Return the seconds after which every question expires; None for never."""

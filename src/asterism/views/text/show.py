@@ -165,7 +165,7 @@ def guard_lines(guards: Guards) -> Iterator[str]:
     ]
     for words, names in (
         ("approval by the fleet", asking),
-        ("approval by the plan", [*guards.plan_skills, *guards.plan_devices]),
+        ("approval by the plan", guards.of_plan),
         ("lifted", guards.lifted),
     ):
         if names:

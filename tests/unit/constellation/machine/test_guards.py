@@ -10,16 +10,17 @@ import pytest
 
 from asterism.constellation.machine.definition import first_event
 from asterism.constellation.machine.events import ConstellationSubmitted, Edited, Retry, RunOptions
+from asterism.constellation.machine.guarding import with_fleet
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.constellation.model.documents import parse_plan
 from asterism.constellation.model.edits import EditRefused
 from asterism.devices.model.attempt import DeviceFound, DeviceLost
 from asterism.engine.control.children import StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported, Verb
-from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard
+from asterism.engine.kernel.guards import DeviceGuards, GuardedWork, Guards, SkillGuard, permit, with_report
 from asterism.engine.kernel.machine import Event
 from asterism.engine.kernel.permissions import ALL, LOWEST, Permission, Permissions
-from asterism.engine.kernel.profile import AgentProfile, ChildSpec
+from asterism.engine.kernel.profile import AgentProfile, ChildSpec, Skill
 from asterism.errors import Refused
 from tests.support.constellation_harness import FLEET, Agent
 from tests.support.constellations import action
@@ -208,7 +209,25 @@ def test_a_guard_concerns_what_a_run_starts_after_a_device_has_renamed_the_skill
     agent.ends("first")
     agent.plans()
     (start,) = agent.outstanding(StartChild).values()
-    assert start.start.guards.concerning == ("once", "twice")
+    below = start.start.guards
+    assert permit(below, GuardedWork(device="s", skill="twice", concerned_by=below.concerning)).approval
+
+
+def test_a_run_below_knows_the_skills_with_which_its_root_began() -> None:
+    """A1: also if a device has renamed one before it began, and the run between is no constellation."""
+    first = ConstellationSubmitted(
+        request="x", fleet=(vault("again", "twice").profile or FLEET[0],), plan=parse_plan(plan(task(skill="twice"))),
+        guards=with_report(Guards(plan_skills=("once",), concerning=("once",), submitter="ada"), "s", ["again", "once"]),
+    )  # fmt: skip
+    child = Agent.__new__(Agent)
+    MachineHarness.__init__(child, CONSTELLATION_AGENT, first, 1000.0)
+    assert not starts(child, "a")
+    assert child.inquiry().subject["skill"] == "twice"
+
+
+def test_functions_of_another_plan_are_no_other_names_of_those_of_the_first() -> None:
+    guards = with_fleet(Guards(plan_skills=("f",)), {"here": AgentProfile(device_id="here", skills=(Skill(name="f"),))})
+    assert not with_fleet(guards, {"here": AgentProfile(device_id="here", skills=(Skill(name="g"),))}).is_of_plan("here", "g")
 
 
 def vault(*names: str) -> DeviceFound:
@@ -239,8 +258,8 @@ def test_a_device_that_renames_a_guarded_skill_in_several_reports_lifts_no_guard
         agent.batch(report)
     guards = agent.memory.guards
     assert guards.of("s", "twice").no_options == ("x",)
-    assert "twice" in guards.plan_skills
-    assert "again" not in guards.plan_skills
+    assert guards.is_of_plan("s", "twice")
+    assert not guards.is_of_plan("s", "again")
 
 
 def test_a_device_that_drops_a_skill_and_has_it_again_is_guarded_as_before() -> None:

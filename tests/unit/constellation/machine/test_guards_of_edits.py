@@ -13,9 +13,9 @@ from asterism.constellation.machine.requests import attempt_request
 from asterism.constellation.model.edits import EditRefused
 from asterism.devices.model.attempt import DeviceLost, request_shown
 from asterism.engine.control.children import ChildEnded, EditedBy, StartChild
-from asterism.engine.control.run_control import Pause, Unpause
+from asterism.engine.control.run_control import Forked, Pause, Unpause
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, digest_of
-from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permissions
+from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, LOWEST, Permissions
 from asterism.errors import Refused
 from tests.support.constellation_harness import FLEET, Agent, retried
 from tests.support.constellations import action
@@ -360,6 +360,24 @@ def test_a_task_is_asked_about_after_an_edit_of_the_child_run_whose_result_reach
     agent = Agent(plan(nested(), later, task("flagged", requires_approval=True), after="outer>later"))
     child_ends(agent, edited)
     assert agent.task("later").attempts == (0 if edited else 1)
+
+
+@pytest.mark.parametrize("edited", ["", "local"])
+def test_an_edit_of_a_child_run_concerns_what_its_task_starts_in_a_retry(edited: EditedBy) -> None:
+    """A1."""
+    agent = Agent(plan(nested(), task("flagged", requires_approval=True)))
+    (effect_id,) = agent.outstanding(StartChild)
+    agent.batch(ChildEnded(effect_id=effect_id, outcome="failed", edited=edited))
+    assert agent.task("outer").concerned_by == (("once",) if edited else ())
+
+
+def test_copies_of_copies_name_no_guard_twice() -> None:
+    agent = Agent(plan(task("flagged", requires_approval=True)))
+    agent.memory.guards = msgspec.structs.replace(agent.memory.guards, plan_skills=(), lifted=("once",))
+    for _ in range(2):
+        agent.take(Forked(origin="o", seq=1, idle_s=0.0), permissions=LOWEST)
+        agent.memory.guards = msgspec.structs.replace(agent.memory.guards, plan_skills=(), lifted=("once",))
+    assert agent.task("flagged").concerned_by == ("once",)
 
 
 @pytest.mark.parametrize("edited", ["", "local", "foreign"])

@@ -32,13 +32,14 @@ from asterism.engine.control.run_control import (
     BatchEnded,
     Cancel,
     CancelEffect,
+    FleetGuarded,
     Forked,
     Imported,
     Pause,
     TransitionFailed,
     Unpause,
 )
-from asterism.engine.kernel.guards import Guards, digest_of
+from asterism.engine.kernel.guards import DeviceGuards, Guards, ReportedSkills, SkillGuard, digest_of
 from asterism.engine.kernel.journal import Entry, state_history
 from asterism.engine.kernel.machine import Event, StartRequest
 from asterism.engine.kernel.packing import packer
@@ -223,6 +224,18 @@ def test_an_edit_below_a_conversation_concerns_what_it_starts_then_and_is_report
     talk.take(ChildRequested(effect_id=handler, key="then", start=start))
     *_, then = [it for it in talk.run.outstanding.values() if isinstance(it, StartChild)]
     assert (talk.memory.edited, then.start.guards.concerning) == (edited, ("wipe",) if edited else ())
+
+
+def test_a_conversation_hands_down_the_skills_that_guarded_devices_had_when_it_began() -> None:
+    """A1: a device may rename one before the first constellation below begins."""
+    talk = Talk(guards=Guards(submitter="ada"))
+    guarded = {"vault": DeviceGuards(every=SkillGuard(approval=True))}
+    talk.take(FleetGuarded(guards={**guarded, "free": DeviceGuards()}, skills={"vault": ("wipe",), "free": ("read",)}))
+    talk.entered(S.RUNNING)
+    start = StartChild(machine="constellation agent", start=StartRequest(definition={}))
+    talk.take(ChildRequested(effect_id=talk.memory.handler_effect, key="k", start=start))
+    (child,) = [it for it in talk.run.outstanding.values() if isinstance(it, StartChild)]
+    assert child.start.guards.reported == {"vault": ReportedSkills(first=("wipe",))}
 
 
 def test_a_conversation_reports_an_answer_that_edits_what_was_shown() -> None:

@@ -16,7 +16,7 @@ from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, 
 from asterism.engine.control.run_control import FleetGuarded
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, digest_of
 from asterism.engine.kernel.machine import Event
-from asterism.engine.kernel.profile import AgentProfile
+from asterism.engine.kernel.profile import AgentProfile, Skill
 from asterism.errors import InvalidInput
 from asterism.testing.device import Behaviour, FakeDevice, Faults, PerformanceLog, Script, by_skill
 from asterism.testing.loop import run
@@ -484,10 +484,11 @@ def test_a_link_leads_no_path_of_a_local_device_out_of_its_folder(tmp_path: Path
 
 def test_a_run_gets_the_guards_of_the_present_fleet_first() -> None:
     """A3."""
-    guards = DeviceGuards(every=SkillGuard(approval=True))
+    profile = AgentProfile(device_id="laptop", guards=DeviceGuards(every=SkillGuard(approval=True)), skills=(Skill(name="wipe"),))
     world = World()
-    dispatcher = Dispatcher({"laptop": FakeDevice(AgentProfile(device_id="laptop", guards=guards), world.performance_log)}, clock)
-    assert dispatcher.first_events() == [(FleetGuarded(guards={"laptop": guards}), "fleet")]
+    dispatcher = Dispatcher({"laptop": FakeDevice(profile, world.performance_log)}, clock)
+    guarded = FleetGuarded(guards={"laptop": profile.guards}, skills={"laptop": ("wipe",)})
+    assert dispatcher.first_events() == [(guarded, "fleet")]
 
 
 def test_an_unknown_device_is_named_with_those_there_are() -> None:

@@ -13,16 +13,18 @@ from asterism.engine.kernel.guards import (
     Guards,
     Permit,
     SkillGuard,
+    inherited,
     is_listed,
     is_too_wide,
     is_within,
     lifted,
+    not_guarded,
     not_lifted,
     permit,
     stricter,
     with_approval,
     with_device,
-    with_new_skills,
+    with_report,
 )
 
 
@@ -198,10 +200,61 @@ def test_the_list_of_loading_variables_has_no_name_twice() -> None:
     assert len(set(LOADING)) == len(LOADING)
 
 
-def test_a_skill_that_a_device_reports_for_the_first_time_is_guarded_as_any_that_it_had() -> None:
+def reporting(guards: Guards, *reports: str) -> Guards:
+    for report in reports:
+        guards = with_report(guards, "vault", report.split())
+    return guards
+
+
+WIPING = with_approval(guarding(wipe=SkillGuard(no_options=("x",))), ["wipe"])
+
+
+def test_a_skill_that_a_device_reports_later_is_guarded_as_any_that_it_had() -> None:
     """A1: a device that renames a tool lifts no guard."""
-    guards = with_new_skills(with_approval(guarding(wipe=SkillGuard(no_options=("x",))), ["wipe"]), "vault", {"wipe"}, {"erase"})
+    guards = reporting(WIPING, "wipe read", "read", "read erase")
     permitted = permit(guards, vault("erase", arguments={"x": "-f"}))
     assert (str(permitted.refusal), permitted.approval) == ("x '-f' begins with -, and could be an option", True)
+    assert guards.of_plan == ("wipe", "erase")
     assert permit(guards, GuardedWork(device="vault", skill="wipe")).approval
-    assert with_new_skills(guards, "vault", {"read", "wipe"}, ()) == guards
+    assert permit(guards, GuardedWork(device="vault", skill="read")) == Permit()
+    assert permit(guards, GuardedWork(device="other", skill="erase")) == Permit()
+
+
+def test_a_guard_that_a_plan_sets_later_holds_for_the_new_names_that_a_device_has_reported_before() -> None:
+    """A1."""
+    guards = with_approval(reporting(Guards(), "wipe", "erase"), ["wipe"])
+    assert permit(guards, GuardedWork(device="vault", skill="erase")).approval
+
+
+def test_a_device_that_takes_back_an_old_name_after_a_flag_on_the_new_one_lifts_no_guard() -> None:
+    guards = reporting(with_approval(reporting(Guards(), "wipe", "erase"), ["erase"]), "wipe")
+    assert permit(guards, GuardedWork(device="vault", skill="wipe")).approval
+
+
+def test_a_device_that_comes_back_without_new_names_is_guarded_as_before() -> None:
+    guards = reporting(with_approval(Guards(), ["wipe"]), "wipe read", "", "read wipe")
+    assert [permit(guards, GuardedWork(device="vault", skill=it)).approval for it in ("wipe", "read")] == [True, False]
+
+
+def test_a_device_whose_skills_were_not_known_begins_with_those_that_it_reports_first() -> None:
+    assert reporting(WIPING, "", "wipe read").of_plan == ("wipe",)
+
+
+def test_a_lift_is_one_of_a_name_and_not_of_those_that_a_device_reports_later() -> None:
+    """A4: "nothing else lifts one"; an admin lifts the new name by itself."""
+    guards = reporting(lifted(reporting(with_approval(Guards(), ["wipe"]), "wipe"), "wipe"), "erase")
+    erase = GuardedWork(device="vault", skill="erase")
+    assert permit(guards, erase).approval
+    assert not not_guarded(guards, "erase")
+    assert not permit(lifted(guards, "erase"), erase).approval
+    assert permit(not_lifted(lifted(guards, "erase")), erase).approval
+
+
+def test_what_stood_when_work_was_written_also_stood_for_a_later_name() -> None:
+    guards = reporting(with_approval(Guards(), ["wipe"]), "wipe", "erase")
+    asked = [permit(guards, GuardedWork(device="vault", skill="erase", concerned_by=it)).approval for it in ((), ("wipe",), ("read",))]
+    assert asked == [False, True, False]
+
+
+def test_a_follow_up_run_knows_the_later_names() -> None:
+    assert inherited(reporting(with_approval(Guards(), ["wipe"]), "wipe", "erase")).is_of_plan("vault", "erase")
