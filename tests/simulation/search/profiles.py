@@ -24,7 +24,7 @@ from asterism.testing.people import Crash, ScheduledEvent, StoreFaults
 from asterism.testing.planner import Reply, ScriptedPlanner
 from asterism.testing.program import FailingMoves, Program
 from asterism.testing.remote import RemoteFaults
-from tests.simulation.search import gate_shapes, shapes
+from tests.simulation.search import gate_shapes, shapes, wait_shapes
 from tests.simulation.search.random_model import RandomModel
 from tests.simulation.search.setting import FlowSetting, ImportSetting, LoopSetting, MixedSetting, Setting
 from tests.simulation.search.shapes import likely
@@ -303,6 +303,24 @@ def _imports_of_gates(rng: random.Random, setting: Setting) -> None:
     setting.world["fleet"] = setting_of("gates", setting.seed).world["fleet"]
 
 
+def _waits(rng: random.Random, setting: Setting) -> None:
+    """Let tasks wait for times and events, with one or several processes that die."""
+    if setting.plan is not None:
+        setting.plan = wait_shapes.waiting(rng, setting.plan)
+    # A server does not take up an imported run by itself.
+    (_servers if likely(rng, 0.5) and not isinstance(setting, ImportSetting) else _crashes)(rng, setting)
+    for event in wait_shapes.events(rng):
+        _schedule(setting, event)
+    if likely(rng, 0.1):
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 90), 1), what="cancel"))
+
+
+def _copies_of_waits(rng: random.Random, setting: Setting) -> None:
+    """Fork or import a run with waits."""
+    setting.forks = setting_of("waits", setting.seed), rng.random()
+    _waits(rng, setting)
+
+
 def _fan_outs(rng: random.Random, setting: Setting) -> None:
     """Perform some tasks for each item of a list, and retry what has failed."""
     if setting.plan is not None:
@@ -387,6 +405,9 @@ PROFILES: Mapping[str, tuple[FaultInjector, ...]] = {
     "gates": (_gates,),
     "forks of gates": (_forks_of_gates,),
     "imports of gates": (_imports_of_gates,),
+    "waits": (_waits,),
+    "forks of waits": (_copies_of_waits,),
+    "imports of waits": (_copies_of_waits,),
 }
 """Fault injectors by name of the profile."""
 
@@ -416,6 +437,7 @@ SUBJECTS: Mapping[str, Callable[..., Setting]] = {
     "storm of conversations": functools.partial(FlowSetting, children=True),
     "mixed": MixedSetting,
     "imports of gates": ImportSetting,
+    "imports of waits": ImportSetting,
     "failing moves": _of_any_machine,
     "servers of any machine": _of_any_machine,
 }

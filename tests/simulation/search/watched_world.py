@@ -1,4 +1,4 @@
-"""A world whose devices are watched by the oracle of gates, with people and clients that have less than all permissions."""
+"""A world that is watched by the oracles of gates and of waits, with people and clients that have less than all permissions."""
 
 from __future__ import annotations
 
@@ -18,19 +18,25 @@ import msgspec
 
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.devices.port import Attempt
+from asterism.engine.control.waits import WaitFor
 from asterism.engine.kernel.guards import DeviceGuards
+from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, Permissions
+from asterism.engine.ports.events import Deliver
 from asterism.engine.ports.store import InboxRow, InquiryRow
+from asterism.engine.runtime.events import send_event
 from asterism.engine.runtime.journal_file import journal_lines, read_journals
 from asterism.errors import InvalidInput, Refused
 from asterism.stores.database import open_database
 from asterism.stores.memory import MemoryDatabase
 from asterism.testing.device import Behaviour, Script
 from asterism.testing.ending import Ending
+from asterism.testing.invariants import InvariantViolated
 from asterism.testing.people import Answer, ScheduledEvent
 from asterism.testing.validation import check_each
 from asterism.testing.world import World
 from tests.simulation.search.gate_oracle import GateChecks, GateOracle
+from tests.simulation.search.wait_oracle import WaitOracle
 
 IDS = 10_000
 """Ids that the clock of an imported run's world may have given: keys of inbox rows are in its journal."""
@@ -58,6 +64,20 @@ class ClientAnswer(Answer, frozen=True, kw_only=True):
     is_stale: bool = False
 
 
+class SentEvent(ScheduledEvent, frozen=True, kw_only=True):
+    """An event for waits: ``kind`` is its name, and ``key`` its id.
+
+    Attributes:
+        data, deliver, keep_s: as in ``send_event``.
+        sender_dies: True if its sender is killed when the event is stored, before it compares the event with waits.
+    """
+
+    data: dict[str, Any]
+    deliver: Deliver
+    keep_s: float
+    sender_dies: bool = False
+
+
 class FileDatabase(MemoryDatabase):
     """A database in a temporary file, for the stores of one world."""
 
@@ -82,10 +102,21 @@ class WatchedWorld(World):
 
         super().__init__(seed, script=seen, database=database_of(seed), **given)
         self.oracle = oracle = GateOracle(self.fleet, self.database)
+        self.waits = waits = WaitOracle(self.database)
 
         class Checks(GateChecks):
             def __init__(self, *given: Any) -> None:
                 super().__init__(oracle, *given)
+                self._waits: dict[str, WaitFor] = {}
+
+            def before(self, entry: Entry) -> None:
+                super().before(entry)
+                self._waits = dict(self.replayed.memory.waits)
+
+            def after(self, entry: Entry) -> None:
+                super().after(entry)
+                if wrong := waits.follow(entry, self._waits, self.replayed.memory, self.now()):
+                    raise self.fail(6, wrong)
 
         constellation = CONSTELLATION_AGENT.name
         self.checker.forms = {**self.forms, constellation: dataclasses.replace(self.forms[constellation], checks=Checks)}
@@ -112,7 +143,10 @@ class WatchedWorld(World):
 
     def _run_to_end(self, execution: Any) -> Ending:
         ending = super()._run_to_end(execution)
+        if wrong := self.waits.check_end():
+            raise InvariantViolated(6, wrong, self._last_entries())
         self.counts["gated attempts"] += self.oracle.judged
+        self.counts["events taken"] += self.waits.taken
         return ending
 
     def _ask_people(self, opened: Iterable[InquiryRow]) -> None:
@@ -141,6 +175,10 @@ class WatchedWorld(World):
             self.refusals.append(str(refused))
 
     async def _fire(self, event: ScheduledEvent) -> None:
+        if isinstance(event, SentEvent):
+            await asyncio.sleep(event.at_s)
+            await self._send(event)
+            return
         if not isinstance(event, ClientEvent):
             await super()._fire(event)
             return
@@ -152,3 +190,20 @@ class WatchedWorld(World):
         key, at = self.clock.new_id(), self.clock.now()
         row = InboxRow(run_id=run_id, key=key, actor="mallory", kind=event.kind, body=event.body, at=at, permissions=event.permissions)
         await self._client.client.store.send(row)
+
+    async def _send(self, event: SentEvent) -> None:
+        self.counts["events sent"] += 1
+        client = self._client.client
+        forms = {} if event.sender_dies else client.forms
+        await send_event(
+            client.store,
+            self.clock,
+            forms,
+            event.kind,
+            event.data,
+            event_id=event.key,
+            keep_s=event.keep_s,
+            deliver=event.deliver,
+            actor="mallory",
+        )
+        self.waits.look()

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import Any
 
 from asterism.engine.control.children import SignalChild, StartChild
+from asterism.engine.control.waits import WaitFor
 from asterism.engine.kernel.journal import Entry, check_whole, version_of
 from asterism.engine.kernel.machine import Effect, Event
 from asterism.engine.kernel.run import Run
@@ -23,7 +24,7 @@ from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.children import ChildPerformer, SignalPerformer
 from asterism.engine.runtime.clock import Clock
 from asterism.engine.runtime.events import match_events
-from asterism.engine.runtime.form import Form, form_of
+from asterism.engine.runtime.form import Form, form_of, idle_kinds
 from asterism.engine.runtime.problems import problem_of
 from asterism.engine.runtime.releases import Releases
 from asterism.engine.runtime.run_executor import RunExecutor
@@ -191,13 +192,17 @@ class Driver:
 
     async def _has_become_due(self, row: RunRow) -> bool:
         """Wait until a run that waits for nobody is due again; return False at once for any other run."""
+        seen_epoch = -1
         while row.status == "waiting" and not row.owner:
             awaits_event = bool(await self.store.inquiries(root=row.run_id, events=True))
             if await self.store.inquiries(root=row.run_id) or not (awaits_event or row.due_at):
                 return False
             if awaits_event:
                 await self.match_events()
-                row = await self.store.run(row.run_id)
+            if row.epoch != seen_epoch:  # another process may have owned it and died: acquiring nothing makes its runs due
+                seen_epoch = row.epoch
+                await self.store.acquire_due(0, fleets=(), now=self.clock.now(), idle_kinds=idle_kinds(self.forms.values()))
+            row = await self.store.run(row.run_id)
             wait_s = LOOK_S if row.due_at is None else row.due_at - self.clock.now()
             if wait_s <= 0:
                 return True
@@ -412,6 +417,8 @@ class Driver:
             self._inbox_wakeup.clear()
             with contextlib.suppress(StoreUnavailable):  # the next poll tries again; a failing append warns by itself
                 asking = dict(self._executors)
+                if any(isinstance(it, WaitFor) and it.event for executor in asking.values() for it in executor.run.outstanding.values()):
+                    await self.match_events()  # a run that also works gets what its sender, or its wait, did not find
                 for row in await self.store.inbox(list(asking)):
                     if self._executors.get(row.run_id) is asking[row.run_id]:  # a later one would take what this one has taken
                         asking[row.run_id].deliver([row])
