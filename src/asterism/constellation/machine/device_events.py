@@ -7,7 +7,7 @@ from typing import Any
 
 from asterism.constellation.machine.events import AttemptBegun, AttemptProgressed, AttemptQueued
 from asterism.constellation.machine.guarding import GUARDED, with_skills
-from asterism.constellation.machine.memory import ConstellationMemory
+from asterism.constellation.machine.memory import AwaitingApproval, ConstellationMemory
 from asterism.constellation.machine.stopping import stop_again
 from asterism.constellation.model.edits import EditRefused
 from asterism.constellation.model.resolution import check_inputs
@@ -37,6 +37,8 @@ def note_found(memory: ConstellationMemory, event: DeviceFound, context: StepCon
             is_new = event.device not in memory.fleet
             guards = with_device(memory.guards, event.device, event.profile.guards, is_new=is_new)
             memory.guards = with_skills(guards, event.profile)
+            if memory.schedule and isinstance(memory.planning, AwaitingApproval):
+                memory.planning.version = -1  # the edits may mean other skills now, so the question is asked again
         memory.fleet = {**memory.fleet, event.device: event.profile}
         memory.changed_devices[event.device] = None
     memory.lost_devices.pop(event.device, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from asterism.constellation.machine.events import Dispatch, LookAtAttempt, StopAttempt
-from asterism.constellation.machine.guarding import INTERRUPTED, VOID
+from asterism.constellation.machine.guarding import INTERRUPTED, approval_of_repeated
 from asterism.constellation.machine.memory import DEVICE, AwaitingApproval, ConstellationMemory
 from asterism.constellation.machine.questions import await_answer, may_have_happened
 from asterism.constellation.machine.stopping import drop_effect
@@ -32,11 +32,8 @@ def leave_to_original(memory: ConstellationMemory, context: StepContext) -> None
 
 
 def void_approvals(memory: ConstellationMemory, *, but: Collection[str] = ()) -> None:
-    """Void the approvals of tasks that have not completed: each was given for one attempt, and not for one of a copy.
-
-    Where plans or edits need a yes, each of these tasks is asked about: it may have had no other.
-    """
-    unapproved = VOID if memory.guards.approve_plan or memory.guards.approve_edits else ""
+    """Void the approvals of tasks that have not completed: each was given for one attempt, and not for one of a copy."""
+    unapproved = approval_of_repeated(memory.guards)
     for task in memory.constellation.tasks.values():
         if task.task_id in but:
             continue

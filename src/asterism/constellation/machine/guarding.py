@@ -56,6 +56,11 @@ def with_options(guards: Guards, options: RunOptions) -> Guards:
     )
 
 
+def approval_of_repeated(guards: Guards) -> str:
+    """Return ``TaskStar.approved`` of a task that is to run again: it is asked about if the yes was to its plan, edits or run."""
+    return VOID if guards.approve_plan or guards.approve_edits or guards.is_approved else ""
+
+
 def is_remote(context: StepContext) -> bool:
     """Return True if the event was sent over the network: what it writes is foreign."""
     return context.rules >= GUARDED and Permission.LOCAL not in context.permissions

@@ -142,7 +142,7 @@ def _skip_unbegun(memory: ConstellationMemory, schedule: TaskSchedule, failed: T
         count(schedule, item, context)
 
 
-def reopen(schedule: TaskSchedule, task: TaskStar, named: Container[int] | None, context: StepContext) -> None:
+def reopen(schedule: TaskSchedule, task: TaskStar, named: Container[int] | None, context: StepContext, unapproved: str) -> None:
     """Let settled items of a task run again: those with these indexes, or all that have not completed.
 
     Items that were skipped because another one had failed run again once no failed item is left.
@@ -153,10 +153,10 @@ def reopen(schedule: TaskSchedule, task: TaskStar, named: Container[int] | None,
     chosen = failed if named is None else {item.index for item in items if item.settled and item.index in named}
     for item in tuple(items):
         if item.index in chosen or (item.status is TaskStatus.SKIPPED and failed <= chosen):
-            items[item.index] = renew(schedule, item, context)
+            items[item.index] = renew(schedule, item, context, unapproved)
             counts.released = min(counts.released, item.index)
     if task.settled:
-        task = renew(schedule, task, context)
+        task = renew(schedule, task, context, unapproved)
         move_task(schedule, task, Unblocked(), context)
         move_task(schedule, task, FannedOut(total=counts.total), context)
         task.items, counts.under_way = counts, 0
@@ -167,11 +167,11 @@ def reopen(schedule: TaskSchedule, task: TaskStar, named: Container[int] | None,
     _release(schedule, task, counts, context)
 
 
-def renew(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> TaskStar:
-    """Put a new task in the place of a settled one, which never leaves its state, and return it."""
+def renew(schedule: TaskSchedule, task: TaskStar, context: StepContext, unapproved: str) -> TaskStar:
+    """Put a new task in the place of a settled one, which never leaves its state, and return it; see ``approval_of_repeated``."""
     new = unstarted(task)
     if context.rules >= GUARDED and new.approved not in (INTERRUPTED, VOID):
-        new.approved = ""  # a person has asked for the retry, and an approval covers one attempt and its own retries
+        new.approved = unapproved  # a person has asked for the retry, and an approval covers one attempt and its own retries
     schedule.constellation.tasks[task.task_id] = new
     context.touched["task", task.task_id] = None
     return new

@@ -94,7 +94,7 @@ class AwaitingApproval(Awaiting, kw_only=True, tag=True):
 
     Attributes:
         proposed: the proposal.
-        version: that of the constellation when the question was asked; 0 before there is one.
+        version: that of the constellation when the question was asked; 0 before there is one, -1 after a device has changed since.
     """
 
     proposed: Planned

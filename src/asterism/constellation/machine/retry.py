@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from asterism.constellation.machine.events import Retry
+from asterism.constellation.machine.guarding import approval_of_repeated
 from asterism.constellation.machine.items import renew, reopen
 from asterism.constellation.machine.memory import NAMED, ConstellationMemory
 from asterism.constellation.machine.task_coupling import TaskSchedule, settle
@@ -40,7 +41,7 @@ def retry_tasks(memory: ConstellationMemory, event: Retry, context: StepContext)
     owners = dict.fromkeys(task.item_of or task.task_id for task in chosen.values() if task.item_of or (task.items and task.items.total))
     for owner in owners:
         named_items = None if owner in chosen else {task.index for task in chosen.values() if task.item_of == owner}
-        reopen(schedule, schedule.constellation.tasks[owner], named_items, context)
+        reopen(schedule, schedule.constellation.tasks[owner], named_items, context, approval_of_repeated(memory.guards))
     planned = [task for task in chosen.values() if not task.item_of]
     _reset(memory, schedule, planned, context)
     _release_successors(memory, schedule, dict.fromkeys((*owners, *(task.task_id for task in planned))), context)
@@ -93,7 +94,7 @@ def _chosen(constellation: TaskConstellation, task_id: str) -> TaskStar:
 def _reset(memory: ConstellationMemory, schedule: TaskSchedule, tasks: Iterable[TaskStar], context: StepContext) -> None:
     for task in tasks:
         if schedule.constellation.tasks[task.task_id].settled:  # those with items run again already
-            renew(schedule, task, context)
+            renew(schedule, task, context, approval_of_repeated(memory.guards))
             schedule.constellation.dirty[task.task_id] = True
             for line in schedule.constellation.lines_in(task.task_id):  # its source may have been retried since
                 schedule.constellation.reopen_line(line.line_id)

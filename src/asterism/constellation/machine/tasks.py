@@ -149,7 +149,9 @@ def _begin(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         attempt = msgspec.structs.replace(attempt, approval=task.approved)
     if is_child(memory, attempt):
         child = child_for(memory, task, attempt, context)
-        effect = start_child(memory, child, context, concerned_by=task.concerned_by, is_foreign=task.is_foreign)
+        effect = start_child(
+            memory, child, context, concerned_by=task.concerned_by, is_approved=bool(attempt.approval), is_foreign=task.is_foreign
+        )
     else:
         if context.rules >= QUEUES_KNOWN and not memory.has_free_place(attempt.device_id):
             attempt = msgspec.structs.replace(attempt, queued=True)

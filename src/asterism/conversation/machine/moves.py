@@ -379,7 +379,8 @@ def child_requested(memory: FlowMemory, event: ChildRequested, context: StepCont
     if memory.requested_action == "cancel":
         context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
     elif child is None:
-        effect_id = start_child(memory, event.start, context, concerned_by=memory.guards.concerning)
+        is_approved = memory.approved is not None
+        effect_id = start_child(memory, event.start, context, concerned_by=memory.guards.concerning, is_approved=is_approved)
         memory.children[event.key] = ChildRun(effect_id=effect_id, start=event.start)
     elif child.ended:
         context.schedule(NotifyHandler(effect_id=event.effect_id, child_key=event.key))

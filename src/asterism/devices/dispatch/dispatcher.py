@@ -141,8 +141,6 @@ class Dispatcher:
         refusal = self._refusal(lane, attempt)
         if lane is None or refusal is not None:
             return AttemptResult(error=refusal)
-        if why := guard_refusal(lane.profile, attempt):
-            return AttemptResult.failed("guarded", why)
         item = LaneItem(attempt, signs, self._loop.create_future())
         if attempt.deadline is not None:
             item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._deadline_passed, lane, item))
@@ -533,6 +531,8 @@ class Dispatcher:
 
 async def _perform(lane: Lane, item: LaneItem) -> AttemptResult:
     """Perform an attempt in a task that ends only with an ``AttemptResult`` or by cancellation."""
+    if why := guard_refusal(lane.profile, item.attempt):
+        return AttemptResult.failed("guarded", why)
     try:
         if lane.remote is not None:
             return await perform_masked(lane.remote, item)

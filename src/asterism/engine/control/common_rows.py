@@ -189,6 +189,8 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
         return context.state
 
     def forked(memory: RunMemory, event: Forked, context: StepContext) -> enum.StrEnum:
+        if memory.guards.is_approved:
+            raise Refused(phrase("guards.approved_above", run=event.origin.rsplit(".", 2)[0]))
         for effect in children_of(context):  # copied effects: the child runs belong to the original, and go on
             context.schedule(CancelEffect(effect_id=effect))
             context.abandon(effect)

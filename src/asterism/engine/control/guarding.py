@@ -55,14 +55,22 @@ def begun(given: Guards, context: StepContext) -> Guards:
 
 
 def start_child(
-    memory: RunMemory, effect: StartChild, context: StepContext, *, concerned_by: tuple[str, ...], is_foreign: bool = False
+    memory: RunMemory,
+    effect: StartChild,
+    context: StepContext,
+    *,
+    concerned_by: tuple[str, ...],
+    is_approved: bool,
+    is_foreign: bool = False,
 ) -> str:
     """Start a child run with the guards of this run as they stand; return the effect's id.
 
-    Of the plan's part, its submission is concerned by what concerned the work that starts it. It is
+    Of the plan's part, its submission is concerned by what concerned the work that starts it;
+    ``is_approved`` says if a person has approved this work. It is
     foreign if its definition is; by default that is code of this computer.
     """
-    own = msgspec.structs.replace(memory.guards, concerning=concerned_by, is_foreign=is_foreign)
+    is_approved = is_approved or memory.guards.is_approved
+    own = msgspec.structs.replace(memory.guards, concerning=concerned_by, is_approved=is_approved, is_foreign=is_foreign)
     start = msgspec.structs.replace(effect.start, guards=own)
     return context.schedule(msgspec.structs.replace(effect, start=start))
 

@@ -38,7 +38,7 @@ _LOADING = (
     "DENO_* DOTNET_* ELECTRON_* ELIXIR_* ERL_* GCCGO GEM_* GHC* GO[A-Z]* GRADLE_* GUILE_* HEX_* IPYTHON* JAVA_* JDK_* JULIA_*",
     "JUPYTER_* JVM_* KOTLIN_* LEIN_* LUAROCKS_* LUA_* MAVEN_* MIX_* MONO_* NODE_* NPM_* NUGET_* OCAML* OPAM* PERL* PHPRC PHP_*",
     "PIPENV_* PIP_* PNPM_* POETRY_* PYENV_* PYTEST_* PYTHON* RAKU* RBENV_* REBAR* RENV_* RUBY* RUSTC* RUSTDOC* RUSTUP_* R_* SBCL_*",
-    "GROOVY_* M2_* SBT_* SCALA_* SETUPTOOLS_* STACK_* SWIFT_* SWIPL* TCL* TK_* TOX_* UV_* VIRTUAL_ENV YARN_* _JAVA_OPTIONS npm_*",
+    "GROOVY_* M2_* SBT_* SCALA_* SETUPTOOLS_* STACK_* SWIFT_* SWIPL* TCL* TK_* TOX_* UV_* VIRTUAL_ENV YARN_* _JAVA_OPTIONS",
     # libraries that load modules, by their manuals
     "*LOAD_PATH *MODULE_PATH *PLUGIN_PATH ALSA_* CUDA_* DBUS_* EGL_* FONTCONFIG_* GDK_* GIO_* GI_* GSETTINGS_* GST_* GTK_* KRB5* LIBGL_*",
     "LIBVA_* MAGICK_* MESA_* NSS_* OCL_* ODBC* OMPI_* OPENSSL_* P11_* PULSE_* QML* QT_* SASL_* VK_* WINE*",
@@ -49,11 +49,14 @@ _LOADING = (
     "LESS* MAN* MORE NETRC PAGER POSIX* RSYNC_* SHELLCHECK* SSH_* SSLKEYLOGFILE SUDO_* SYSTEMD_* TAPE ZSTD_*",
     "EXINIT FCEDIT GNUPLOT* MATLAB* OCTAVE* PSQL* SELECTED_EDITOR TERMCAP TERMINFO* VAGRANT_* VIM* VISUAL WGETRC XAUTHORITY XDG_* ZIP*",
     # trust and routes of a connection
-    "*_PROXY *_proxy AWS_* AZURE_* BOTO_* CLOUDSDK_* CURL_CA_BUNDLE GOOGLE_* GRPC_* HF_* REQUESTS_CA_BUNDLE SSL_* TORCH_*",
+    "*_PROXY AWS_* AZURE_* BOTO_* CLOUDSDK_* CURL_CA_BUNDLE GOOGLE_* GRPC_* HF_* REQUESTS_CA_BUNDLE SSL_* TORCH_*",
     "ASTERISM_*",
 )
-LOADING = tuple(name for names in _LOADING for name in names.split())
-"""Variables that change what a program is or loads, as patterns: the list is closed. A pattern in ``task_env`` covers none of them."""
+LOADING = tuple(name.upper() for names in _LOADING for name in names.split())
+"""Variables that change what a program is or loads, as patterns: the list is closed. A pattern in ``task_env`` covers none of them.
+
+Some programs read them in any case, such as ``Http_Proxy``.
+"""
 
 
 class SkillGuard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -120,6 +123,7 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             those that stood when what has started this run was written.
         approve_plan, approve_edits: True if a person must approve the plan of each planner, or its edits; those
             of constellations below it included.
+        is_approved: True if a person has approved the work that has started this run, or one above it, for one attempt.
         is_foreign: True if all that the submission wrote came over the network or from a model.
         submitter: who submitted the root of a tree of runs; empty in the root, whose first entry says
             it.
@@ -135,6 +139,7 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     concerning: tuple[str, ...] = ()
     approve_plan: bool = False
     approve_edits: bool = False
+    is_approved: bool = False
     is_foreign: bool = False
     submitter: str = ""
     submitters: tuple[str, ...] = ()
@@ -258,7 +263,7 @@ def is_listed(name: str, listed: Collection[str]) -> bool:
     """Return True if a variable is among listed names and patterns; a pattern covers no name of ``LOADING``."""
     if name in listed:
         return True
-    return any(fnmatch.fnmatchcase(name, it) for it in listed) and not any(fnmatch.fnmatchcase(name, it) for it in LOADING)
+    return any(fnmatch.fnmatchcase(name, it) for it in listed) and not any(fnmatch.fnmatchcase(name.upper(), it) for it in LOADING)
 
 
 def is_too_wide(listed: str) -> bool:

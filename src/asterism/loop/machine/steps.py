@@ -101,7 +101,7 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
             left_s = min(left_s, profile.timeout_s)
         title = handoff.intent[:MAX_TITLE]
         child = child_start_of(profile.child, handoff.intent, handed, left_s=left_s, title=title)
-        activity.effect_id = start_child(memory, child, context, concerned_by=concerned_by)
+        activity.effect_id = start_child(memory, child, context, concerned_by=concerned_by, is_approved=bool(activity.approved))
         return True
     activity.effect_id = context.schedule(
         RunWorker(

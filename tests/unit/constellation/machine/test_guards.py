@@ -178,6 +178,57 @@ def test_a_guard_concerns_what_a_run_starts_that_was_added_after_it(add: Callabl
     assert start.start.guards.concerning == ("once",)
 
 
+APPROVED = Guards(submitter="ada", is_approved=True)
+"""The guards of a run that an approved task has started."""
+
+
+def run_below(guards: Guards, *tasks: dict[str, Any]) -> Agent:
+    child = Agent.__new__(Agent)
+    first = ConstellationSubmitted(request="x", fleet=FLEET, guards=guards, plan=parse_plan(plan(*tasks)))
+    MachineHarness.__init__(child, CONSTELLATION_AGENT, first, 1000.0)
+    return child
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_run_knows_that_its_start_was_approved_and_so_do_those_below(*, flag: bool) -> None:
+    agent = Agent(plan({"task_id": "n", "requires_approval": flag, "constellation": plan({"task_id": "m", "constellation": plan(task())})}))
+    if flag:
+        agent.answers("approve")
+    (start,) = agent.outstanding(StartChild).values()
+    below = Agent.__new__(Agent)
+    MachineHarness.__init__(below, CONSTELLATION_AGENT, first_event(start.start), 1000.0)
+    (start_below,) = below.outstanding(StartChild).values()
+    assert (start.start.guards.is_approved, start_below.start.guards.is_approved) == (flag, flag)
+
+
+def test_a_run_whose_start_was_approved_is_not_forked_by_itself() -> None:
+    """A4: an approval covers one attempt."""
+    with pytest.raises(Refused, match="fork or retry run r, which has started it"):
+        run_below(APPROVED, task()).take(Forked(origin="r.1.0", seq=1, idle_s=0.0))
+
+
+@pytest.mark.parametrize("guards", [APPROVED, Guards(submitter="ada", approve_plan=True), Guards(submitter="ada", approve_edits=True)])
+def test_a_retry_that_a_person_commands_is_asked_about_where_the_yes_was_to_more_than_the_task(guards: Guards) -> None:
+    agent = run_below(guards, task(), task("z", skill="again"))
+    if agent.question() is not None:
+        agent.answers("approve")
+    agent.ends("a", error="raised")
+    agent.batch(Retry())
+    assert agent.task("a").attempts == 0
+    assert agent.inquiry().subject["task_id"] == "a"
+
+
+def test_a_question_about_edits_is_asked_again_after_a_device_has_changed() -> None:
+    """A1: a task without a skill gets the one that its words mean, of those that the device has at the yes."""
+    agent = Agent(plan(task(skill="again")), replan="always", approve_edits=True)
+    agent.ends("a")
+    agent.plans(action("add_task", task_id="b", device="s", description="do it once", inputs={"x": 1}))
+    (before,) = agent.memory.inquiries.values()
+    agent.batch(vault("again", "twice"))
+    (now,) = agent.memory.inquiries.values()
+    assert [it.subject["changes"][0]["after"]["skill"] for it in (before, now)] == ["once", "twice"]
+
+
 def test_a_guard_concerns_what_a_changed_task_starts_and_not_what_a_task_as_submitted_does() -> None:
     agent = starting(STARTED, {**STARTED, "task_id": "f"})
     agent.take(Edited(actions=(action("update_task", task_id="f", description="other"),)))

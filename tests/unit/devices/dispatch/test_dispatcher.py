@@ -482,6 +482,19 @@ def test_a_link_leads_no_path_of_a_local_device_out_of_its_folder(tmp_path: Path
     assert world.ended("a")[1] == code
 
 
+def test_a_link_is_followed_when_the_turn_of_an_attempt_comes_and_not_when_it_arrives(tmp_path: Path) -> None:
+    """A6."""
+    (folder := tmp_path / "data").mkdir()
+    path = folder / "x"
+    guards = DeviceGuards(every=SkillGuard(within={"path": (str(folder),)}))
+    world = World()
+    device = FakeDevice(AgentProfile(device_id="laptop", concurrency=1, guards=guards), world.performance_log)
+    world.dispatcher = Dispatcher({"laptop": device}, clock)
+    later = begin(world, "b", arguments={"path": str(path)})
+    live(world, begin(world, "a", arguments={"path": str(folder)}), later, at(0.5, lambda: path.symlink_to(tmp_path)))
+    assert (world.ended("a")[1], world.ended("b")) == ("completed", (1.0, "guarded"))
+
+
 def test_a_run_gets_the_guards_of_the_present_fleet_first() -> None:
     """A3."""
     profile = AgentProfile(device_id="laptop", guards=DeviceGuards(every=SkillGuard(approval=True)), skills=(Skill(name="wipe"),))
