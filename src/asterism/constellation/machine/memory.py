@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -119,6 +119,8 @@ a crash finds one decision to handle.
 class Planning(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """There is no constellation: none has been made yet, or a restart has dropped it."""
 
+    schedule: ClassVar[None] = None
+
 
 class Working(msgspec.Struct, kw_only=True, tag=True):
     """The tasks of the constellation are under way."""
@@ -220,7 +222,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     @property
     def schedule(self) -> TaskSchedule | None:
         """Return the constellation with the status of its tasks; None before there is one."""
-        return None if isinstance(self.life, Planning) else self.life.schedule
+        return self.life.schedule
 
     @property
     def concluding(self) -> Concluding | None:
@@ -230,7 +232,8 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     @property
     def constellation(self) -> TaskConstellation:
         """Return the current constellation; an empty one before there is one."""
-        return self.schedule.constellation if self.schedule else TaskConstellation()
+        schedule = self.life.schedule
+        return schedule.constellation if schedule else TaskConstellation()
 
     @property
     def open_request(self) -> PlanRequest:

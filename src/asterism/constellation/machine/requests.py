@@ -7,6 +7,7 @@ long results are cut, with a note; whole results are in the journals.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -137,6 +138,10 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
     )
 
 
+_FIELDS = AttemptFields.__struct_fields__
+_fields_of = attrgetter(*_FIELDS)
+
+
 def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> Attempt:
     return attempt_request(run.memory, run.id, effect_id, effect)
 
@@ -154,7 +159,7 @@ def attempt_request(memory: ConstellationMemory, run_id: str, effect_id: str, ef
     return Attempt(
         key=key,
         run_id=run_id,
-        **{name: getattr(effect, name) for name in AttemptFields.__struct_fields__},
+        **dict(zip(_FIELDS, _fields_of(effect), strict=True)),
         results=results,
         issued=(int(seq), int(index)),
         folder=memory.working_directory,

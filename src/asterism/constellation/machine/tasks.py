@@ -145,7 +145,7 @@ def _begin(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
         ask_to_start(memory, schedule, task, attempt, context)
         _note_moved(memory, task, context)
         return
-    if guarded:
+    if guarded and task.approved:
         attempt = msgspec.structs.replace(attempt, approval=task.approved)
     if is_child(memory, attempt):
         child = child_for(memory, task, attempt, context)

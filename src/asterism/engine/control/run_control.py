@@ -295,8 +295,10 @@ class RunMemory(msgspec.Struct, kw_only=True):
 
     def only_waits(self, outstanding: Mapping[str, Effect]) -> bool:
         """Return True if nothing is under way or about to be: the run waits for people, a time, or a child run that does."""
-        busy = any(effect.performed_outside and effect_id not in self.blocked_children for effect_id, effect in outstanding.items())
-        return bool(outstanding) and not busy and not self.has_pending_work()
+        for effect_id, effect in outstanding.items():
+            if effect.performed_outside and effect_id not in self.blocked_children:
+                return False
+        return bool(outstanding) and not self.has_pending_work()
 
     def note_waiting(self, outstanding: Mapping[str, Effect], at: float) -> None:
         """Note after an entry whether the run only waits, so that this time does not count to its limit."""

@@ -383,7 +383,7 @@ class Machine(Generic[M]):
         target = found.move(memory, event, context)  # type: ignore[arg-type]  # problems() has checked its annotation
         if target is None:
             return None
-        self.moved(memory, context, target if self.is_terminal(target) else None)
+        self.moved(memory, context, target if target in self._terminal else None)
         if found.internal and target == state:
             return target
         if target not in found.to:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import functools
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -251,18 +250,17 @@ class RunExecutor:
         """Step with each arrival; return the batch to process instead if a move failed."""
         for index, arrival in enumerate(arrivals):
             event, at = arrival.event, self._clock.now()
-            note = functools.partial(self.run.note, event, at=at, actor=arrival.actor, key=arrival.key, permissions=arrival.permissions)
             if not arrival.key and not isinstance(event, EffectResult) and type(event) not in self.run.machine.table[self.run.state]:
                 continue  # progress, or a device notice, that comes too late for this state
             if arrival.failure:
-                entries.append(note(why=arrival.failure))
+                entries.append(self._note(arrival, at, arrival.failure))
                 folded.append((arrival.key, arrival.failure))
                 continue
             try:
                 entry = self.run.take(event, at=at, actor=arrival.actor, key=arrival.key, permissions=arrival.permissions)
             except Exception as error:  # boundary: a defect in a move ends its run only, with its name; a command is refused
                 if arrival.key and is_refusal(error):
-                    entries.append(note(why=self._refusal(error)))
+                    entries.append(self._note(arrival, at, self._refusal(error)))
                     folded.append((arrival.key, entries[-1].note))
                     continue
                 reason = f"{type(error).__name__}: {error}".partition("\n")[0]
@@ -275,6 +273,10 @@ class RunExecutor:
             if arrival.key:
                 folded.append((arrival.key, (entry.note if entry else "") or ACCEPTED))
         return None
+
+    def _note(self, arrival: Arrival, at: float, why: str) -> Entry:
+        """Record the event of an arrival without a step."""
+        return self.run.note(arrival.event, at=at, actor=arrival.actor, key=arrival.key, permissions=arrival.permissions, why=why)
 
     def _refusal(self, refused: IllegalTransition | Refused) -> str:
         """Return the verdict for the sender of a refused command."""
