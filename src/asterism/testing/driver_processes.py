@@ -136,8 +136,12 @@ class DriverProcesses(msgspec.Struct, eq=False, kw_only=True):
 
     def _is_waiting_for_people(self, run_id: str) -> bool:
         """Return True if no process is needed: the run waits for people, and its inboxes are empty."""
-        drove = [process.exit_reason for process in self.processes if process.exit_reason != "run owned"]
-        return drove[-1:] == ["done"] and self.world.database.runs[run_id].status in ("waiting", "paused") and not self._has_inbox_rows()
+        drove, row = (
+            [process.exit_reason for process in self.processes if process.exit_reason != "run owned"],
+            self.world.database.runs[run_id],
+        )
+        is_parked = row.status in ("waiting", "paused") and not row.owner  # an owner that is there may be dead
+        return drove[-1:] == ["done"] and is_parked and not self._has_inbox_rows()
 
     def _has_inbox_rows(self) -> bool:
         """Return True if a run has unread inbox rows; rows for an ended child run do not count."""
