@@ -18,6 +18,7 @@ from asterism.devices.dispatch.places import drains_of
 from asterism.devices.model.attempt import TaskError
 from asterism.devices.port import Device
 from asterism.engine.kernel.profile import AgentProfile, Skill
+from asterism.engine.ports.events import Hook
 from asterism.engine.ports.store import Store
 from asterism.engine.ports.tokens import Role
 from asterism.service.api.app import guarded
@@ -104,6 +105,7 @@ async def serving(
     drives: bool = True,
     agents: Mapping[str, type[StandardAgent]] = {},
     fleet_file: Path | None = None,
+    hooks: Mapping[str, Hook] = {},
 ) -> AsyncIterator[Server]:
     """Serve a database in a folder, on devices of this process, or on those of a fleet file."""
     store = SqliteStore.open(folder / "runs.db", create=True)
@@ -115,7 +117,12 @@ async def serving(
                 _, devices = await stack.enter_async_context(open_devices(fleet_file, folder / "runs.db"))
             runtime = await stack.enter_async_context(open_runtime(store, devices, folder / "runs.db", observers=[news]))
             context = ApiContext(
-                runtime, options, planner=OfflinePlanner(), agents=agents, drains=drains_of(runtime.fleet, None, folder / "runs.db")
+                runtime,
+                options,
+                planner=OfflinePlanner(),
+                agents=agents,
+                drains=drains_of(runtime.fleet, None, folder / "runs.db"),
+                hooks=hooks,
             )
             news.feeds = context.feeds
             listening = listening_socket("127.0.0.1", port)

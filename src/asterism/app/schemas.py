@@ -24,6 +24,7 @@ from asterism.devices.kinds.ssh.device import SshEntry
 from asterism.devices.model.environment import MAX_FOLDER, MAX_VARIABLES
 from asterism.devices.model.references import INPUTS
 from asterism.engine.kernel.profile import HERE, AgentProfile
+from asterism.engine.ports.events import Hook
 from asterism.engine.ports.notices import Channel
 from asterism.errors import InvalidInput
 from asterism.loop.python.server import McpServer
@@ -178,7 +179,7 @@ def _fleet(installed: Sequence[str]) -> Json:
     if unknown := [name for name in installed if name not in kinds]:
         raise InvalidInput(f"unknown kind {unknown[0]!r}; allowed: {', '.join(sorted(kinds))}")
     tables = {name: kinds[name].entry for name in dict.fromkeys((*kinds.built_in, *installed))}
-    defs = _definitions(*tables.values(), Channel)
+    defs = _definitions(*tables.values(), Channel, Hook)
     for kind, table in tables.items():
         shown = defs[table.__name__]
         _describe(shown, AgentProfile)
@@ -201,6 +202,7 @@ def _fleet(installed: Sequence[str]) -> Json:
             "submitter_may_approve": {"type": "boolean", "description": "False if who has submitted a run may not approve in it."},
             "devices": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/device"}},
             "notify": {"type": "array", "items": {"$ref": "#/$defs/Channel"}},
+            "hooks": {"type": "array", "items": {"$ref": "#/$defs/Hook"}},
         },
         "additionalProperties": False,
         "$defs": {"device": device, **defs},

@@ -28,10 +28,11 @@ from asterism.constellation.python.resumption import check_devices, model_of
 from asterism.constellation.python.scheduled import submit_scheduled
 from asterism.conversation.python.resumption import check_agents
 from asterism.devices.attempts.secrets import secret
-from asterism.devices.fleet.fleet_file import read_channels
+from asterism.devices.fleet.fleet_file import read_channels, read_hooks
 from asterism.devices.port import Device
 from asterism.engine.kernel.journal import JournalMismatch
 from asterism.engine.kernel.machine import run_id_of
+from asterism.engine.ports.events import Hook
 from asterism.engine.ports.notices import Channel
 from asterism.engine.ports.observer import Observer
 from asterism.engine.ports.store import RunRow
@@ -42,6 +43,7 @@ from asterism.engine.runtime.form import idle_kinds
 from asterism.engine.runtime.retention import Retention
 from asterism.errors import InvalidInput, RunNewer, UnknownMachine
 from asterism.loop.python.definition import check_definitions
+from asterism.service.hooks import with_keys
 from asterism.service.notifications.message import NoticeMessage
 from asterism.service.notifications.notifier import LostDevices, Notifier
 from asterism.service.notifications.sending import check_channel, send
@@ -135,10 +137,12 @@ class Server:
         planners: the planners of the runs.
         options: how runs are driven.
         channels: where notifications go.
+        hooks: where other systems post events, by name.
         lost_devices: the devices that are lost while the server runs.
 
     Attributes:
         url: address for links in notifications.
+        hooks: those that it was given.
     """
 
     def __init__(
@@ -149,10 +153,12 @@ class Server:
         options: ServeOptions,
         *,
         channels: Sequence[Channel] = (),
+        hooks: Mapping[str, Hook] = {},
         lost_devices: LostDevices,
     ) -> None:
         self.app = app
         self._channels = channels
+        self.hooks = hooks
         self._lost_devices = lost_devices
         self._devices = devices
         self.planners = planners
@@ -220,12 +226,13 @@ async def open_server(
     Several servers of one database and fleet share the runs: each run is driven by one of them.
 
     Raises:
-        InvalidInput: the fleet file, or one of its channels, cannot be used.
+        InvalidInput: the fleet file, or one of its channels or hooks, cannot be used.
         StoreUnavailable: the database cannot be used.
     """
     channels = read_channels(fleet) if fleet else ()
     for channel in channels:
         check_channel(channel, secret)
+    hooks = with_keys(read_hooks(fleet) if fleet else (), secret)
     lost_devices = LostDevices(SystemClock())
     async with contextlib.AsyncExitStack() as stack:
         profiles, devices = await stack.enter_async_context(open_devices(fleet, database, serves=True))
@@ -248,4 +255,4 @@ async def open_server(
         )
         app.is_served = True
         await store.announce_server(app.fleet_name, fleet_file=app.fleet_file)
-        yield Server(app, devices, planners, options, channels=channels, lost_devices=lost_devices)
+        yield Server(app, devices, planners, options, channels=channels, hooks=hooks, lost_devices=lost_devices)

@@ -27,13 +27,14 @@ from asterism.devices.attempts.secrets import secret
 from asterism.devices.dispatch.places import drains_of
 from asterism.devices.fleet import fleet_file
 from asterism.devices.fleet.fleet_addition import append_device, check_arguments, check_url, check_values, checked_addition
-from asterism.devices.fleet.fleet_file import read_channels
+from asterism.devices.fleet.fleet_file import read_channels, read_hooks
 from asterism.devices.fleet.python_fleet import Fleet
 from asterism.devices.model.references import secrets_of
 from asterism.devices.port import Unreachable
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.runtime.clock import SystemClock
 from asterism.errors import InvalidInput, MissingExtra
+from asterism.service.hooks import with_keys
 from asterism.service.notifications.sending import check_channel
 from asterism.views.text.fleet import DeviceState, fleet_lines
 from asterism.views.text.styled_line import StyledLine
@@ -104,6 +105,8 @@ def check(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")],
     for channel in read_channels(file):
         check_channel(channel, secret)
         put_line(out, StyledLine(f"notify {channel.name}: {', '.join(channel.on)}", "dim"))
+    for hook in with_keys(read_hooks(file), secret).values():
+        put_line(out, StyledLine(f"hook /api/hooks/{hook.name}: {hook.signed}", "dim"))
     skills = sum(len(profile.skills) for profile in fleet.values())
     out.print(f"{count(len(fleet), 'device')}, {count(skills, 'skill')}: {plain(file)} is valid")
     return FINISHED

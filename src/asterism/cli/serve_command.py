@@ -98,7 +98,7 @@ class Api:
         for agent in self._agents.values():
             await check_on_fleet(agent, app.fleet, app.here, app.devices)
         page = page_of(await find_run(app.store, self._flags.open)) if self._flags.open else "/"
-        async with self._open(app, self._options, database, self._news, model_choice(), agents=self._agents) as api:
+        async with self._open(app, self._options, database, self._news, model_choice(), agents=self._agents, hooks=server.hooks) as api:
             server.url = server.url or api.url
             yield f"API at {api.url}, with the token in {api.token_file}\nlogin link, for 5 minutes and one login: {api.link(page)}"
 

@@ -21,6 +21,7 @@ from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.conversation.python.agent import StandardAgent
 from asterism.devices.dispatch.places import drains_of
 from asterism.engine.kernel.journal import Entry
+from asterism.engine.ports.events import Hook
 from asterism.engine.ports.store import Store
 from asterism.engine.ports.tokens import TokenRow
 from asterism.engine.runtime.client import Client
@@ -126,6 +127,7 @@ async def open_api(
     model: ModelChoice | None = None,
     *,
     agents: Mapping[str, type[StandardAgent]] = {},
+    hooks: Mapping[str, Hook] = {},
 ) -> AsyncIterator[ApiService]:
     """Serve the API of a database.
 
@@ -136,6 +138,7 @@ async def open_api(
         news: observer of the driver of this process.
         model: plans the requests that are submitted; None for the offline planner.
         agents: flow agents with which clients start conversations, by name.
+        hooks: where other systems post events, by name.
 
     Raises:
         InvalidInput: the options cannot be used, or the address is taken.
@@ -151,6 +154,7 @@ async def open_api(
         model=model,
         agents=agents,
         drains=drains_of(client.fleet, Path(client.fleet_file) if client.fleet_file else None, database),
+        hooks=hooks,
         is_ready=lambda: is_open,
     )
     with _listening(options) as listening:

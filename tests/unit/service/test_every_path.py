@@ -18,7 +18,7 @@ from tests.support.api_server import ASKS, Server
 from tests.unit.service.test_conversations import Order
 from tests.unit.service.test_resources import play
 
-OPEN = {("post", "/api/login"), ("get", "/healthz"), ("get", "/readyz")}
+OPEN = {("post", "/api/login"), ("post", "/api/hooks/{name}"), ("get", "/healthz"), ("get", "/readyz")}
 VIEWERS = {("post", "/api/login-links"), ("delete", "/api/session")}
 """What a viewer may send about its own login."""
 BODIES: dict[str, dict[str, Any]] = {

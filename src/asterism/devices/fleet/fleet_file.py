@@ -28,6 +28,7 @@ from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, is_too_wide, joined
 from asterism.engine.kernel.profile import HERE, AgentProfile, Fleet, Skill
+from asterism.engine.ports.events import Hook
 from asterism.engine.ports.notices import Channel
 from asterism.engine.runtime.resources import ResourcePool, open_resources
 from asterism.engine.runtime.task_group import in_own_task
@@ -177,15 +178,26 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     submitter_may_approve: bool = True
     devices: tuple[dict[str, Any], ...] = ()
     notify: tuple[Channel, ...] = ()
+    hooks: tuple[Hook, ...] = ()
 
 
 def read_channels(path: Path) -> tuple[Channel, ...]:
     """Return the channels of a fleet file, where its server sends messages. Raises InvalidInput as ``read_fleet``."""
     channels = _document(path).notify
-    names = [it.name for it in channels]
-    if shared := next((name for name in names if names.count(name) > 1), ""):
-        raise InvalidInput(f"{path}: notify: two tables have the name {shared!r}; give each its own")
+    _check_names(path, "notify", [it.name for it in channels])
     return channels
+
+
+def read_hooks(path: Path) -> tuple[Hook, ...]:
+    """Return the hooks of a fleet file, where other systems post events. Raises InvalidInput as ``read_fleet``."""
+    hooks = _document(path).hooks
+    _check_names(path, "hooks", [it.name for it in hooks])
+    return hooks
+
+
+def _check_names(path: Path, key: str, names: Sequence[str]) -> None:
+    if shared := next((name for name in names if names.count(name) > 1), ""):
+        raise InvalidInput(f"{path}: {key}: two tables have the name {shared!r}; give each its own")
 
 
 def submitter_may_approve(path: Path | None) -> bool:
@@ -217,7 +229,7 @@ def check_text(text: str, named: str, kinds: Kinds) -> tuple[DeviceEntry, ...]:
 
 
 def _entries(document: _Document, named: str, kinds: Kinds) -> tuple[DeviceEntry, ...]:
-    if not document.devices and not document.notify:
+    if not (document.devices or document.notify or document.hooks):
         raise InvalidInput(f"{named}: devices: there are none; add a [[devices]] table with an id")
     return check_tables(document.devices, kinds, named)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 
@@ -20,6 +20,22 @@ MAX_EVENTS = 100_000
 """Events of one store."""
 PAIRS = 100
 """Waits and events that are compared in one transaction, so that appends do not wait long."""
+
+
+class Hook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ``[[hooks]]`` table of a fleet file: where another system posts events.
+
+    Attributes:
+        name: unique in the file; the end of its path, and the name of its events.
+        signed: how a request is verified: by a signature of Standard Webhooks or of GitHub, or by a bearer secret.
+        key: the key or the secret, which may refer to secrets.
+        tenant: its runs get the events.
+    """
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+    signed: Literal["standard", "github", "bearer"]
+    key: Annotated[str, msgspec.Meta(min_length=1)]
+    tenant: str = ""
 
 
 class EventRow(msgspec.Struct, frozen=True, kw_only=True):

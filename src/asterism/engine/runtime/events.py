@@ -32,6 +32,7 @@ async def send_event(
     deliver: Deliver = "all",
     actor: str,
     tenant: str = "",
+    is_signed: bool = False,
 ) -> EventRow:
     """Send an event to the runs that wait for it, or will within ``keep_s``; return it as it is stored.
 
@@ -46,6 +47,7 @@ async def send_event(
         deliver: ``one`` for the oldest wait that it matches, instead of each.
         actor: who sends it.
         tenant: only runs of this tenant get it.
+        is_signed: True for a request of a hook; the same id is the same event then, also with other data.
 
     Raises:
         InvalidInput: an argument is invalid, or another event has this id.
@@ -68,7 +70,7 @@ async def send_event(
         actor=actor,
     )
     stored = await store.add_event(row)
-    if (stored.name, stored.data) != (row.name, row.data):
+    if not is_signed and (stored.name, stored.data) != (row.name, row.data):
         raise InvalidInput(f"id: there is another event {row.event_id!r} already")
     await match_events(store, clock, forms)
     return await store.add_event(row)  # as it is now, with the waits that have got it

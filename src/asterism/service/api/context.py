@@ -13,6 +13,7 @@ from asterism.constellation.planner.port import Planner
 from asterism.conversation.python.agent import StandardAgent
 from asterism.devices.dispatch.places import Places
 from asterism.engine.kernel.permissions import LOWEST
+from asterism.engine.ports.events import Hook
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.ports.tokens import TokenRow
 from asterism.engine.runtime.client import Client
@@ -52,6 +53,7 @@ class ApiContext:
         model: plans the requests that are submitted; None for the offline planner.
         agents: flow agents with which clients start conversations, by name.
         drains: sets devices to drain, by id.
+        hooks: where other systems post events, by name, with the values of their keys.
         is_ready: returns False while the server starts or stops.
     """
 
@@ -64,6 +66,7 @@ class ApiContext:
         model: ModelChoice | None = None,
         agents: Mapping[str, type[StandardAgent]] = {},
         drains: Mapping[str, Places] = {},
+        hooks: Mapping[str, Hook] = {},
         is_ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self.client = client.acting_with(LOWEST)
@@ -72,6 +75,7 @@ class ApiContext:
         self.model = model
         self.agents = agents
         self.drains = drains
+        self.hooks = hooks
         self.is_ready = is_ready
         self.limits = Limits(client.clock.monotonic, options.submissions)
         self.feeds = Feeds(client.store, client.forms)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from asterism.engine.ports.events import KEEP_S, Deliver, EventRow
 from asterism.engine.runtime.events import send_event
+from asterism.errors import InvalidInput
 from asterism.service.api.context import Context
 from asterism.service.api.identity import EventSender, Reader, actor_of
 from asterism.service.api.models import Given
-from asterism.service.api.problems import documented
+from asterism.service.api.problems import Problem, documented
+from asterism.service.hooks import event_id, is_genuine
 
 router = APIRouter(tags=["events"])
 
@@ -62,6 +64,33 @@ async def post_event(given: GivenEvent, context: Context, sender: EventSender) -
         deliver=given.deliver,
         actor=actor_of(sender),
         tenant=sender.tenant,
+    )
+    return _model(event)
+
+
+@router.post("/hooks/{name}", status_code=201, responses=documented(401, 404, 413, 422))
+async def post_hook(name: str, context: Context, request: Request) -> EventModel:
+    """Send an event that another system posts, as the hook of this name in the fleet file verifies it."""
+    hook = context.hooks.get(name)
+    if hook is None:
+        raise Problem(404, f"there is no hook {name[:40]!r}; add a [[hooks]] table to the fleet file of the server")
+    body = await request.body()  # the guard bounds it
+    if not is_genuine(hook, request.headers, body, context.clock.now()):
+        raise Problem(401, f"this is not signed with the key of the hook {name}, or too long ago")
+    try:
+        data = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"the body is not JSON: {error}") from None
+    event = await send_event(
+        context.store,
+        context.clock,
+        context.client.forms,
+        hook.name,
+        data,
+        event_id=event_id(hook, request.headers, data),
+        actor=f"hook {hook.name}",
+        tenant=hook.tenant,
+        is_signed=True,
     )
     return _model(event)
 

@@ -19,6 +19,7 @@ from asterism.devices.fleet.fleet_file import (
     FleetContext,
     read_channels,
     read_fleet,
+    read_hooks,
     submitter_may_approve,
 )
 from asterism.devices.kinds.local import LocalEntry
@@ -150,6 +151,14 @@ def test_a_fleet_file_may_name_only_where_messages_go(tmp_path: Path) -> None:
     assert [it.name for it in read_channels(file)] == ["ops"]
 
 
+def test_a_fleet_file_may_name_only_where_events_come_from(tmp_path: Path) -> None:
+    hook = "[[hooks]]\nname = 'shop'\nsigned = 'github'\nkey = '${secret.SHOP}'\n"
+    assert read_fleet(written(tmp_path, hook), KINDS) == ()
+    assert [(it.name, it.signed) for it in read_hooks(written(tmp_path, hook))] == [("shop", "github")]
+    with pytest.raises(InvalidInput, match="hooks: two tables have the name 'shop'"):
+        read_hooks(written(tmp_path, hook * 2))
+
+
 def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
     named, unnamed = (read_fleet(written(tmp_path, f'{name}[[devices]]\nid = "a"\n'), KINDS) for name in ('name = "office"\n', ""))
     assert named == unnamed == (LocalEntry(id="a"),)
@@ -160,7 +169,7 @@ def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
     [
         ("x = = 3", "not TOML: Invalid value (at line 1, column 5)"),
         ("", "devices: there are none; add a [[devices]] table with an id"),
-        ("nmae = 'x'", "unknown key 'nmae'; allowed: name, submitter_may_approve, devices, notify"),
+        ("nmae = 'x'", "unknown key 'nmae'; allowed: name, submitter_may_approve, devices, notify, hooks"),
         ("[[notify]]\nname = 'ops'", "notify[0]: Object missing required field url"),
         ("[[notify]]\nname = 'o p s'\nurl = 'x'", "notify[0].name: Expected str matching regex '^[A-Za-z0-9_-]{1,40}$'"),
         (
