@@ -64,17 +64,18 @@ def list_events(
     *,
     dead: Annotated[bool, Parameter(negative=(), help="Only those whose time has ended without a wait.")] = False,
     limit: Annotated[int, Parameter(help="Maximum number of events.")] = 20,
+    server: ServerUrl = None,
     database: Database = None,
     json: Json = False,
 ) -> int:
     """List the events that tasks may still get, or that none has got, newest first."""
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, not {limit}")
-    return asyncio.run(_list(database, dead=dead, limit=limit, as_json=json))
+    return asyncio.run(_list(database, server, dead=dead, limit=limit, as_json=json))
 
 
-async def _list(database: Path | None, *, dead: bool, limit: int, as_json: bool) -> int:
-    async with reading(database) as store:
+async def _list(database: Path | None, server: str | None, *, dead: bool, limit: int, as_json: bool) -> int:
+    async with reading(database, server) as store:
         rows = await store.events(dead_by=SystemClock().now() if dead else None, limit=limit)
     if as_json:
         put(json_text.dumps([{**msgspec.to_builtins(it), "data": json_text.loads(it.data)} for it in rows], indent=2))

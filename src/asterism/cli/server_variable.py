@@ -10,7 +10,7 @@ from asterism.errors import InvalidInput
 GROUPS = frozenset({"fleet", "fleet add", "mcp", "flow", "schedule", "event", "loop", "token"})
 """Commands that are followed by the name of a command."""
 WITH_SERVER = frozenset(
-    {"run", "runs", "show", "status", "answer", "cancel", "chat", "event send"}
+    {"run", "runs", "show", "status", "answer", "cancel", "chat", "event send", "event list"}
     | {f"schedule {it}" for it in ("add", "list", "next", "history", "run", "pause", "resume", "remove")}
 )
 """Commands that use the server."""

@@ -9,6 +9,7 @@ from typing import cast
 import msgspec
 
 from asterism.engine.kernel.journal import Record
+from asterism.engine.ports.events import EventRow
 from asterism.engine.ports.schedules import MAX_FIRINGS, Firing, LastFiring, Schedule
 from asterism.engine.ports.store import InboxRow, InquiryRow, ProcessRow, RunRow, RunStatus, Store, begins_with
 from asterism.errors import InvalidInput
@@ -17,10 +18,12 @@ from asterism.service.remote_schedule import last_firing_row
 
 PAGE = 500
 """Entries of one request."""
+MAX_EVENTS = 1000
+"""Events of one request."""
 
 
 class RemoteStore:
-    """The runs of a server. It has the operations of ``Store`` that show and follow runs, and those that list and remove schedules."""
+    """The runs of a server. It has the operations of ``Store`` that show and follow runs, list events, and list and remove schedules."""
 
     def __init__(self, app: RemoteApp) -> None:
         self._app = app
@@ -87,6 +90,12 @@ class RemoteStore:
         """See ``Store``."""
         await self._app.schedule_of(name).remove()
         return True
+
+    async def events(self, tenant: str | None = None, *, dead_by: float | None = None, limit: int = 100) -> list[EventRow]:  # noqa: ARG002 - as above
+        """See ``Store``; with ``dead_by``, those that are dead now."""
+        query = {"dead": str(dead_by is not None).lower(), "limit": min(limit, MAX_EVENTS)}
+        listed = (await self._app.connection.get("/api/events", query))["events"]
+        return [msgspec.convert({**it, "data": msgspec.json.encode(it["data"]).decode()}, EventRow) for it in listed]
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:  # noqa: ARG002 - what others have sent is not shown
         """Return nothing: the server takes at once what is sent."""

@@ -160,11 +160,14 @@ test('a bar that is open, or reaches beyond a range, ends with the axis', () => 
   assert.deepEqual(placed.map(({ from, to }) => [from, to].map((x) => Math.round(x * 1e6) / 1e6)), [[0, 0.8], [0.4, 1]]);
 });
 
-test('a task waits while its question is open, and while its run is blocked', () => {
+test('a task waits while its question is open, while its run is blocked, and for an event or a time', () => {
   const row = { status: 'RUNNING', ask: 'q', effect: 'e' };
   assert.equal(statusOf(row, new Map([['ask:q', {}]])), 'waiting');
   assert.equal(statusOf(row, new Map([['child:e', { blocked: true }]])), 'waiting');
   assert.equal(statusOf(row, new Map()), 'running');
+  const waits = { ...row, started_at: 10, waits: { event: 'invoice.paid' } };
+  assert.deepEqual([statusOf(waits, new Map()), taskWords(waits, 'waiting', 99)], ['waiting', 'for invoice.paid']);
+  assert.match(taskWords({ ...waits, waits: { until: 1767225600 } }, 'waiting', 99), /^for (1 Jan 2026|31 Dec 2025)/);
   assert.equal(taskWords({ device: 'd', started_at: 10, ended_at: 12.5 }, 'succeeded', 99), 'd · 2.5 s');
 });
 

@@ -3,7 +3,7 @@
 import { h, icon } from './dom.js';
 import { rowsOf } from './fold.js';
 import { roleOf } from './plan/rows.js';
-import { itemWords, statusOf, tookOf, workedIn } from './status.js';
+import { itemWords, statusOf, tookOf, waitWords, workedIn } from './status.js';
 import { brief, count, dollars, duration, isLong, moment, printed, taskName, textOf } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
@@ -128,6 +128,7 @@ export function taskCard(id, rows, now, logs, run, link) {
       pair('Device', row.device ?? row.worker),
       pair('Skill', row.skill && brief(row.skill)),
       pair(row.queued ? 'Waits' : 'Took', h('span', { class: 'clock' }, clockOf(id, rows, now))),
+      pair('Waits for', row.waits && waitWords(row.waits)),
       pair('Items', row.items && itemWords(row.items)),
       pair('Attempts', row.attempts > 1 ? row.attempts : null),
       pair('Approval', row.requires_approval ? 'required' : null),

@@ -1,7 +1,7 @@
 // @ts-check
 /** The status of tasks and steps, as the page draws them. Pure. */
 import { rowsOf } from './fold.js';
-import { brief, count, duration } from './words.js';
+import { brief, count, duration, moment } from './words.js';
 
 /** @typedef {import('./fold.js').Row} Row */
 /** @typedef {import('./fold.js').Rows} Rows */
@@ -25,8 +25,8 @@ const STATUSES = /** @type {Record<string, Status>} */ ({
 });
 
 /**
- * Return the status of a task or step: one that waits for a person is `waiting`, also if a child run asks. A fan-out that
- * has completed without some of its items is `partial`.
+ * Return the status of a task or step: one that waits for a person, a time or an event is `waiting`, also if a child run
+ * asks. A fan-out that has completed without some of its items is `partial`.
  * @param {Row} row
  * @param {Rows} rows
  * @returns {Status}
@@ -34,6 +34,7 @@ const STATUSES = /** @type {Record<string, Status>} */ ({
 export function statusOf(row, rows) {
   if (row.ask && rows.has(`ask:${row.ask}`)) return 'waiting';
   if (row.effect && rows.get(`child:${row.effect}`)?.blocked) return 'waiting';
+  if (row.waits) return 'waiting';
   if (row.queued) return 'ready';
   const status = STATUSES[row.status] ?? 'failed';
   return status === 'succeeded' && row.items?.failed ? 'partial' : status;
@@ -90,6 +91,7 @@ export function taskWords(row, status, now, worked) {
  * @param {number} [worked]
  */
 function stateWords(row, status, now, worked) {
+  if (row.waits) return `for ${waitWords(row.waits)}`;
   if (status === 'waiting') return row.child ? 'its run waits' : 'needs you';
   if (row.queued && status === 'ready') return 'queued';
   if (row.not_before && row.not_before > now && status === 'pending') return `again in ${duration(row.not_before - now)}`;
@@ -97,6 +99,12 @@ function stateWords(row, status, now, worked) {
   if (row.started_at && status !== 'pending') return duration(worked ?? (row.ended_at ?? now) - row.started_at);
   return row.skill ? brief(row.skill, 24) : '';
 }
+
+/**
+ * Return in words what a task waits for.
+ * @param {Row} wait
+ */
+export const waitWords = (wait) => wait.event || moment(wait.until);
 
 /**
  * Return the items of a fan-out in words: `3 of 4 items, 1 failed`.

@@ -160,6 +160,7 @@ class ConstellationRunView(BaseView):
 
     def _task_row(self, constellation: TaskConstellation, task: TaskStar) -> dict[str, Any]:
         child = task.effect_id if isinstance(self.run.outstanding.get(task.effect_id), StartChild) else ""
+        wait = self.memory.waits.get(task.effect_id)
         return {
             "name": task.name,
             "order": constellation.ordinal(task.task_id),
@@ -176,7 +177,7 @@ class ConstellationRunView(BaseView):
             "attempts": task.attempts,
             "effect": task.effect_id or None,
             "ask": task.inquiry_id or None,
-            "waits": task.effect_id in self.memory.waits,
+            "waits": {"event": wait.event, "until": wait.until or None} if wait else None,
             "child": child_run_id(child) if child else None,
             "result": brief(task.result),
             "error": {"code": task.error.code, "message": brief(task.error.words)} if task.error else None,
