@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
 
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.keyboard import typed_answer
 from asterism.cli.output import put
 from asterism.conversation.machine.events import AgentStatus
-from asterism.conversation.machine.memory import Utterance
 from asterism.conversation.python.agent_state import AgentResult
+from asterism.conversation.python.conversation import Conversation
 from asterism.conversation.python.slot_filling import value_words
-from asterism.engine.ports.store import InquiryRow
 from asterism.errors import AsterismError
 from asterism.views.words import plain
+
+if TYPE_CHECKING:
+    from asterism.service.remote_conversation import RemoteConversation
 
 MAX_SHOWN = 2000
 """Characters of an answer that are printed at most."""
@@ -35,39 +37,19 @@ End a line with a backslash to continue it on the next."""
 COMMANDS = ("pause", "resume", "cancel", "fields", "history")
 
 
-class OpenConversation(Protocol):
-    """The open conversation of the user."""
-
-    async def asked(self) -> InquiryRow | None:
-        """Return its open question; one without verbs asks for a secret."""
-        ...
-
-    async def fields(self) -> Mapping[str, Any]:
-        """Return the fields collected so far, without secrets."""
-        ...
-
-    async def history(self) -> Sequence[Utterance]:
-        """Return the most recent messages, without secrets."""
-        ...
-
-    async def command(self, command: str) -> AgentResult | None:
-        """``pause``, ``resume`` or ``cancel`` it; return the agent's answer, or None if Ctrl-C has paused it meanwhile."""
-        ...
-
-    async def settle(self) -> AgentResult:
-        """Wait until it waits for the user or has ended; return the agent's last answer."""
-        ...
-
-
 class Chat(Protocol):
     """A user and the agents that take their messages, of this computer or of a server."""
 
-    async def current(self) -> OpenConversation | None:
+    async def current(self) -> Conversation | RemoteConversation | None:
         """Return the open conversation of the user."""
         ...
 
     async def say(self, text: str) -> AgentResult | None:
-        """Send a message; it starts a conversation if none is open. None if Ctrl-C has paused the conversation."""
+        """Send a message, as ``take``; it starts a conversation if none is open."""
+        ...
+
+    async def take(self, turn: Coroutine[Any, Any, AgentResult]) -> AgentResult | None:
+        """Return the agent's answer to a command; None if Ctrl-C has paused the conversation meanwhile."""
         ...
 
 
@@ -113,7 +95,7 @@ async def _handle(chat: Chat, line: str) -> int | None:
         for said in await conversation.history():
             put(f"{plain(said.by)}: {plain(said.text, MAX_SHOWN)}")
     else:
-        return _print_answer(await conversation.command(command))
+        return _print_answer(await chat.take(getattr(conversation, command)()))
     return None
 
 

@@ -90,7 +90,7 @@ async def _run(
                 if driven is None or driven.status == "paused":
                     await print_end(runtime.store, history, driven)
                     return INTERRUPTED
-                result = await conversation.result(runtime)
+                result = await conversation.result()
             else:
                 result = await conversation.settle()
             print_result(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from asterism.cli.run_access import connected
 from asterism.constellation.planner.model_choice import ModelChoice
 from asterism.constellation.python.app import App
 from asterism.constellation.python.resumption import fleet_file_below
-from asterism.conversation.machine.memory import Utterance
 from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.conversation.python.agent import StandardAgent
 from asterism.conversation.python.agent_state import AgentResult
@@ -25,7 +24,6 @@ from asterism.conversation.python.conversation import Conversation
 from asterism.conversation.python.orchestrator import Orchestrator
 from asterism.conversation.python.plans import check_on_fleet
 from asterism.engine.control.run_control import Pause
-from asterism.engine.ports.store import InquiryRow
 from asterism.engine.runtime.lookup import MAX_RUNS
 from asterism.errors import AsterismError, StoreUnavailable, first_of
 from asterism.views.words import plain
@@ -39,31 +37,6 @@ class Heard(NamedTuple):
     local_zone: str = ""
 
 
-class _LocalConversation:
-    """``OpenConversation`` of this computer."""
-
-    def __init__(self, conversation: Conversation, orchestrator: Orchestrator, user: str) -> None:
-        self._conversation = conversation
-        self._orchestrator = orchestrator
-        self._runtime = orchestrator.runtime
-        self._user = user
-
-    async def asked(self) -> InquiryRow | None:
-        return await self._conversation.asked(self._runtime)
-
-    async def fields(self) -> Mapping[str, Any]:
-        return (await self._conversation.result(self._runtime)).fields
-
-    async def history(self) -> Sequence[Utterance]:
-        return await self._conversation.history(self._runtime)
-
-    async def command(self, command: str) -> AgentResult | None:
-        return await _interruptible(getattr(self._conversation, command)(), self._orchestrator, self._user)
-
-    async def settle(self) -> AgentResult:
-        return await self._conversation.settle()
-
-
 class LocalChat:
     """``Chat`` with agents of this computer. The first Ctrl-C pauses the conversation, a second one stops at once."""
 
@@ -71,14 +44,17 @@ class LocalChat:
         self._orchestrator = orchestrator
         self._user = user
 
-    async def current(self) -> _LocalConversation | None:
+    async def current(self) -> Conversation | None:
         """See ``Chat``."""
-        conversation = await self._orchestrator.current(self._user)
-        return _LocalConversation(conversation, self._orchestrator, self._user) if conversation else None
+        return await self._orchestrator.current(self._user)
 
     async def say(self, text: str) -> AgentResult | None:
         """See ``Chat``."""
-        return await _interruptible(self._orchestrator.handle(text, user=self._user), self._orchestrator, self._user)
+        return await self.take(self._orchestrator.handle(text, user=self._user))
+
+    async def take(self, turn: Coroutine[Any, Any, AgentResult]) -> AgentResult | None:
+        """See ``Chat``."""
+        return await _interruptible(turn, self._orchestrator, self._user)
 
 
 @contextlib.asynccontextmanager

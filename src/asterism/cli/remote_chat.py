@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from asterism.cli.output import put
 from asterism.cli.run_access import remote_runs
-from asterism.conversation.machine.memory import Utterance
 from asterism.conversation.python.agent_state import AgentResult
-from asterism.engine.ports.store import InquiryRow
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.views.words import plain
 
 if TYPE_CHECKING:
     from asterism.service.remote_app import RemoteApp
     from asterism.service.remote_conversation import RemoteConversation
-
-
-class _RemoteConversation:
-    """``OpenConversation`` of a server."""
-
-    def __init__(self, conversation: RemoteConversation, app: RemoteApp) -> None:
-        self._conversation = conversation
-        self._app = app
-
-    async def asked(self) -> InquiryRow | None:
-        run_id = self._conversation.run_id
-        asked = await self._app.inquiries(root=run_id)
-        return next(iter([it for it in asked if it.run_id == run_id] or asked), None)
-
-    async def fields(self) -> Mapping[str, Any]:
-        return (await self._app.conversation(run_id=self._conversation.run_id).result()).fields  # it shows no question
-
-    async def history(self) -> Sequence[Utterance]:
-        return await self._conversation.history()
-
-    async def command(self, command: str) -> AgentResult:
-        done: AgentResult = await getattr(self._conversation, command)()
-        return done
-
-    async def settle(self) -> AgentResult:
-        return await self._conversation.settle()
 
 
 class RemoteChat:
@@ -60,11 +32,11 @@ class RemoteChat:
         self._setting = {"language": language, "time_zone": time_zone}
         self._conversation: RemoteConversation | None = None
 
-    async def current(self) -> _RemoteConversation | None:
+    async def current(self) -> RemoteConversation | None:
         """See ``Chat``."""
         if self._conversation is not None and (await self._app.describe(self._conversation.run_id)).status == "ended":
             self._conversation = None
-        return _RemoteConversation(self._conversation, self._app) if self._conversation else None
+        return self._conversation
 
     async def say(self, text: str) -> AgentResult:
         """See ``Chat``."""
@@ -72,6 +44,10 @@ class RemoteChat:
         result = await conversation.say(text)
         self._conversation = conversation
         return result
+
+    async def take(self, turn: Coroutine[Any, Any, AgentResult]) -> AgentResult:
+        """See ``Chat``."""
+        return await turn
 
     async def find_open(self) -> None:
         """Continue the conversation of this agent whose last change is the newest, if one is open."""

@@ -25,7 +25,7 @@ from asterism.engine.ports.store import InquiryRow, RunRow, RunStatus
 from asterism.engine.runtime.database_status import DatabaseStatus
 from asterism.errors import InvalidInput, Refused
 from asterism.service.http_connection import TIMEOUT_S, HttpConnection, ServerEvent
-from asterism.service.remote_conversation import RemoteConversation
+from asterism.service.remote_conversation import RemoteConversation, inquiry_row
 from asterism.service.remote_schedule import RemoteSchedule, schedule_row
 from asterism.views.delta import Delta
 
@@ -147,7 +147,7 @@ class RemoteApp:
         after: str | None = ""
         while after is not None:
             page = await self.connection.get("/api/inquiries", {"run": root or "", "limit": PAGE, "after": after})
-            found += [_inquiry_row(it) for it in page["inquiries"]]
+            found += [inquiry_row(it) for it in page["inquiries"]]
             after = page["next"]
         return found
 
@@ -189,7 +189,7 @@ class RemoteRun:
         while not is_idle(await self.describe()):  # noqa: ASYNC110 - another process moves it
             await asyncio.sleep(POLL_S)
         data = await self._connection.get(f"{self._path}/result")
-        asked = tuple(self._note([_inquiry_row(it) for it in data["inquiries"]]))
+        asked = tuple(self._note([inquiry_row(it) for it in data["inquiries"]]))
         errors = {name: msgspec.convert(it, TaskError) for name, it in data["errors"].items()}
         return RunResult(**{**data, "inquiries": asked, "errors": errors})
 
@@ -216,7 +216,7 @@ class RemoteRun:
         return self._note(await self._asked())
 
     async def _asked(self) -> list[InquiryRow]:
-        return [_inquiry_row(it) for it in (await self._connection.get(self._path))["inquiries"]]
+        return [inquiry_row(it) for it in (await self._connection.get(self._path))["inquiries"]]
 
     def _note(self, asked: list[InquiryRow]) -> list[InquiryRow]:
         """Note what the program reads: it is what an approval of this handle is for."""
@@ -308,15 +308,6 @@ def run_row(data: Mapping[str, Any]) -> RunRow:
     """Return the row of a run from its JSON."""
     known = {name: data[name] for name in RunRow.__struct_fields__ if name in data}
     return RunRow(**known, owner="a process of the server's database" if data["driven"] else "")
-
-
-def _inquiry_row(data: Mapping[str, Any]) -> InquiryRow:
-    known = {name: data[name] for name in InquiryRow.__struct_fields__ if name in data}
-    text = {
-        name: msgspec.json.encode(it).decode() if it is not None else ""
-        for name, it in (("subject", data["subject"]), ("schema", data["form"]))
-    }
-    return InquiryRow(**{**known, **text, "question": data["prompt"], "verbs": tuple(data["verbs"])})
 
 
 def _followed(event: ServerEvent) -> Sequence[Followed]:

@@ -7,9 +7,12 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from asterism.conversation.machine.events import AgentStatus
 from asterism.conversation.machine.memory import Utterance
 from asterism.conversation.python.agent_state import AgentResult
+from asterism.engine.ports.store import InquiryRow
 from asterism.errors import Refused
 from asterism.service.http_connection import HttpConnection
 
@@ -67,6 +70,16 @@ class RemoteConversation:
         """Return the agent's last answer."""
         return self._result(await self._connection.get(self._path()))
 
+    async def asked(self) -> InquiryRow | None:
+        """Return the open question of this conversation, else of a run below it; one without verbs asks for a secret."""
+        asked = (await self._connection.get(self._path()))["question"]
+        return inquiry_row(asked) if asked else None
+
+    async def fields(self) -> dict[str, Any]:
+        """Return the fields collected so far, without secrets."""
+        fields: dict[str, Any] = (await self._connection.get(self._path()))["fields"]
+        return fields
+
     async def agent_name(self) -> str:
         """Return the name of its agent."""
         name: str = (await self._connection.get(self._path()))["agent"]
@@ -111,3 +124,13 @@ class RemoteConversation:
         if not self.run_id:
             raise Refused("this conversation has not started; send a message first")
         return f"/api/conversations/{self.run_id}"
+
+
+def inquiry_row(data: Mapping[str, Any]) -> InquiryRow:
+    """Return a question from its JSON."""
+    known = {name: data[name] for name in InquiryRow.__struct_fields__ if name in data}
+    text = {
+        name: msgspec.json.encode(it).decode() if it is not None else ""
+        for name, it in (("subject", data["subject"]), ("schema", data["form"]))
+    }
+    return InquiryRow(**{**known, **text, "question": data["prompt"], "verbs": tuple(data["verbs"])})

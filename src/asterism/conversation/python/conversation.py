@@ -36,7 +36,7 @@ from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import ACCEPTED, InquiryRow, RunRow
 from asterism.engine.runtime.client import Client, accepted
-from asterism.engine.runtime.runtime import Runtime, current_runtime
+from asterism.engine.runtime.runtime import CURRENT, Runtime, current_runtime
 from asterism.engine.runtime.snapshots import load
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.words.reading import replies
@@ -256,10 +256,11 @@ class Conversation:
         values = as_json(values, "the field values")
         return await self._post(client, asked, text, values, key, digest=digest), asked.run_id if asked else self.run_id
 
-    async def asked(self, client: Client) -> InquiryRow | None:
+    async def asked(self, client: Client | None = None) -> InquiryRow | None:
         """Return the open question of this conversation, else of a run below it; one without verbs asks for a secret."""
-        own = await client.store.inquiries(run_id=self.run_id)
-        return next(iter(own or await client.store.inquiries(root=self.run_id)), None)
+        store = self._client(client).store
+        own = await store.inquiries(run_id=self.run_id)
+        return next(iter(own or await store.inquiries(root=self.run_id)), None)
 
     async def _nested(self, client: Client, asked: InquiryRow, text: str, language: str) -> tuple[Verb | None, str]:
         """Return the verb and text that answer the question of a child run: a conversation gets the text, others need a yes or no."""
@@ -430,13 +431,25 @@ class Conversation:
         """Return True if a child run has an open question, even while other work continues."""
         return any(asked.run_id != self.run_id for asked in await client.store.inquiries(root=self.run_id))
 
-    async def history(self, client: Client) -> list[Utterance]:
+    def _client(self, given: Client | None) -> Client:
+        """Return the given client, else the runtime of this conversation, else the current one."""
+        if (found := given or self._given or CURRENT.get()) is None:
+            raise InvalidInput("this conversation has no runtime; read it with a client, or within `async with asterism.open()`")
+        return found
+
+    async def history(self, client: Client | None = None) -> list[Utterance]:
         """Return the most recent messages, without secrets."""
+        client = self._client(client)
         await self._row(client)
         return history_of((await _load_run(client, self.run_id)).memory)
 
-    async def result(self, client: Client, row: RunRow | None = None) -> AgentResult:
+    async def fields(self) -> dict[str, Any]:
+        """Return the fields collected so far, without secrets."""
+        return (await self.result()).fields
+
+    async def result(self, client: Client | None = None, row: RunRow | None = None) -> AgentResult:
         """Return the agent's last answer, from the journal."""
+        client = self._client(client)
         live = await _load_run(client, self.run_id)
         return self.result_from(live, row or await self._row(client), await self.asked(client))
 
