@@ -107,6 +107,13 @@ def test_commands_use_a_server_by_its_url(place: Place) -> None:
         cancelled = place.command("cancel", json.loads(place.command("runs", "--json", *there).stdout)[0]["run"], *there)
         assert cancelled.returncode == 0, cancelled.stderr
         place.until(lambda rows: [row.outcome for row in rows] == ["cancelled", "finished"])
+        forked = place.command("fork", run_id, "--at", "2", *there)
+        assert (forked.returncode, "waits for a person" in forked.stdout) == (3, True), forked.stdout + forked.stderr
+        copy = forked.stdout.split()[1]
+        assert place.command("answer", copy, "reject", *there).returncode == 0
+        place.until(lambda rows: rows[0].outcome == "failed")
+        retried = place.command("retry", copy, *there)
+        assert (retried.returncode, f"retries {copy}" in retried.stdout) == (3, True), retried.stdout + retried.stderr
         for refused in (
             ("run", "plan.json", "--fleet", "fleet.toml", *there),
             ("runs", "--database", "runs.db", *there),

@@ -12,9 +12,9 @@
 
 Shared by the commands: ``options`` declares parameters, ``plan_values`` reads those of a plan,
 ``run_access`` opens the database and reads a run, ``foreground`` drives a run and handles signals, ``served_runs``
-follows one that a server drives, ``remote_commands`` run, answer and cancel on a server, ``reporters`` show its
-progress, ``questions`` asks a person at the terminal, and reads yes and no, ``file_previews`` shows the files
-of a question, ``keyboard`` reads input, ``chat`` reads messages and prints the answers of agents of this computer (``local_chat``) or of a
+follows one that a server drives, ``reporters`` show its progress, ``questions`` asks a person at the terminal,
+and reads yes and no, ``file_previews`` shows the files of a question, ``keyboard`` reads input,
+``chat`` reads messages and prints the answers of agents of this computer (``local_chat``) or of a
 server (``remote_chat``), ``time_zone`` is that of the machine, ``output`` prints lines of
 ``asterism.views.text``, ``server_variable`` refuses commands that know no servers, and ``exit_codes`` names the exit codes.
 

@@ -11,17 +11,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from asterism.app.settings import database_path, model_choice, server_url
-from asterism.cli.chat import run_chat
+from asterism.cli.chat import Chat, run_chat
 from asterism.cli.exit_codes import INTERRUPTED
 from asterism.cli.keyboard import terminal
-from asterism.cli.local_chat import Heard, fleet_of, open_local_chat, open_with_models
+from asterism.cli.local_chat import fleet_of, open_local_chat, open_with_models
 from asterism.cli.options import BackupModel, Database, Record, ServerUrl
 from asterism.cli.output import put
 from asterism.cli.remote_chat import open_remote_chat
-from asterism.cli.remote_commands import refuse_with_server
-from asterism.cli.run_access import actor
+from asterism.cli.run_access import actor, refuse_with_server
 from asterism.conversation.python.source import agents_of
-from asterism.engine.runtime.clock import local_zone, zone_of
+from asterism.engine.runtime.clock import zone_of
 from asterism.errors import InvalidInput
 from asterism.words.reading.setting import DEFAULT_LANGUAGE, DEFAULT_ZONE
 from asterism.words.reading.words import words_of
@@ -73,26 +72,21 @@ def chat(
     user = user or actor()
     fleet = fleet or asyncio.run(fleet_of(user, database_path(database)))
     with terminal():
-        heard = Heard(language or "", time_zone or "", local_zone())
-        words_of(heard.language or DEFAULT_LANGUAGE)
-        zone_of(heard.time_zone or DEFAULT_ZONE)
+        words_of(language or DEFAULT_LANGUAGE)
+        zone_of(time_zone or DEFAULT_ZONE)
         opened = open_with_models(database, fleet, model_choice(model, backup_model, record))
+        return asyncio.run(_chat(open_local_chat(agents, user, opened, language=language or "", time_zone=time_zone or "")))
 
-        async def chat_here() -> int:
-            async with open_local_chat(agents, user, heard, opened) as opened_chat:
-                return await run_chat(opened_chat)
 
-        return asyncio.run(chat_here())
+async def _chat(opening: contextlib.AbstractAsyncContextManager[Chat]) -> int:
+    async with opening as opened:
+        return await run_chat(opened)
 
 
 def _chat_with_server(url: str, agent: str, language: str, time_zone: str) -> int:
-    async def chat_there() -> int:
-        async with open_remote_chat(url, agent, language=language, time_zone=time_zone) as opened_chat:
-            return await run_chat(opened_chat)
-
     with terminal():
         try:
-            return asyncio.run(chat_there())
+            return asyncio.run(_chat(open_remote_chat(url, agent, language=language, time_zone=time_zone)))
         except KeyboardInterrupt:
             put("\nan open conversation goes on in the server; the same command continues it")
             return INTERRUPTED

@@ -38,12 +38,12 @@ def completion(shell: Annotated[Shell, Parameter(name="SHELL", help="The shell."
 
 def run_ids(context: CompletionContext) -> list[str]:
     """Return the ids of the latest runs in the database or on the server that a command line names."""
-    from asterism.cli.run_access import reading  # noqa: PLC0415 - only shells ask
+    from asterism.cli.run_access import runs_of  # noqa: PLC0415 - only shells ask
 
     given = {name: argument.value for name in ("--database", "--server") if (argument := context.get(name))}
 
     async def ids() -> list[str]:
-        async with reading(given.get("--database"), given.get("--server")) as store:
-            return [row.run_id for row in await store.runs(limit=20, roots_only=True)]
+        async with runs_of(given.get("--database"), given.get("--server")) as runs:
+            return [row.run_id for row in await runs.runs(limit=20, roots_only=True)]
 
     return asyncio.run(ids())

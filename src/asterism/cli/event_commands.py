@@ -16,7 +16,7 @@ from asterism.app.settings import server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, ServerUrl
 from asterism.cli.output import local_time, put
-from asterism.cli.run_access import actor, connected, reading, remote_runs
+from asterism.cli.run_access import actor, connected, remote_runs, runs_of
 from asterism.engine.ports.events import KEEP_S, Deliver, EventRow
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.events import send_event
@@ -48,7 +48,7 @@ async def _send(name: str, data: Any, *, event_id: str, keep_s: float, one: bool
     deliver: Deliver = "one" if one else "all"
     key = secrets.token_hex(16)
     if url := server_url(server, database):
-        async with remote_runs(url) as (app, _):
+        async with remote_runs(url) as app:
             body = {"name": name, "data": data, "id": event_id or key, "keep_s": keep_s, "deliver": deliver}
             sent = await app.connection.post("/api/events", body, key=key)
         put(f"event {plain(sent['id'])}: {_taken(sent['taken'])}")
@@ -75,8 +75,8 @@ def list_events(
 
 
 async def _list(database: Path | None, server: str | None, *, dead: bool, limit: int, as_json: bool) -> int:
-    async with reading(database, server) as store:
-        rows = await store.events(dead_by=SystemClock().now() if dead else None, limit=limit)
+    async with runs_of(database, server) as runs:
+        rows = await runs.store.events(dead_by=SystemClock().now() if dead else None, limit=limit)
     if as_json:
         put(json_text.dumps([{**msgspec.to_builtins(it), "data": json_text.loads(it.data)} for it in rows], indent=2))
         return FINISHED

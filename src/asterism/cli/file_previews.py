@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from asterism.app.bootstrap import run_files
+from asterism.app.settings import database_path
 from asterism.cli.run_access import form_of
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.view.proposals import subject_of
 from asterism.engine.kernel.data import FILE, files_in, safe_name
 from asterism.engine.ports.files import Files, media_type_of
 from asterism.engine.ports.store import InquiryRow, Store
+from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.runs import Runs
 from asterism.engine.runtime.snapshots import load
 from asterism.errors import AsterismError
 from asterism.views.words import byte_count, plain, printable
@@ -36,13 +39,15 @@ MAX_HEAD = 8192
 MAX_LINES, MAX_LINE = 10, 160
 
 
-async def previews_of(asked: Sequence[InquiryRow], store: Store, database: Path) -> dict[str, list[str]]:
-    """Return the files of questions as lines, by question; of the first ``MAX_QUESTIONS`` only."""
+async def previews_of(asked: Sequence[InquiryRow], runs: Runs, database: Path | None) -> dict[str, list[str]]:
+    """Return the files of questions as lines, by question; of the first ``MAX_QUESTIONS`` of a database only, and none of a server."""
+    if not isinstance(runs, Client):
+        return {}
     try:
-        files = run_files(store, database)
+        files = run_files(runs.store, database_path(database))
     except AsterismError:  # the storage in the settings cannot be used; the command that shows the question can
         files = None
-    return {it.inquiry_id: await file_lines(it, store, files) for it in asked[:MAX_QUESTIONS]}
+    return {it.inquiry_id: await file_lines(it, runs.store, files) for it in asked[:MAX_QUESTIONS]}
 
 
 async def file_lines(asked: InquiryRow, store: Store, files: Files | None) -> list[str]:

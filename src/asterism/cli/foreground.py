@@ -25,7 +25,7 @@ from asterism.constellation.view.proposals import proposal_lines, subject_of
 from asterism.engine.control.run_control import AskPerson, Pause
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.packing import packer
-from asterism.engine.ports.store import RunRow, Store
+from asterism.engine.ports.store import RunReader, RunRow
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.private_files import opener
 from asterism.engine.runtime.runtime import Runtime
@@ -85,7 +85,7 @@ class JournalPrinter:
         screen: held while the terminal shows something else; ``follow`` waits for it.
     """
 
-    def __init__(self, store: Store, history: RunHistory, reporter: Reporter) -> None:
+    def __init__(self, store: RunReader, history: RunHistory, reporter: Reporter) -> None:
         self.screen = asyncio.Lock()
         self._store = store
         self._unpack = packer(history.run.machine).unpack
@@ -243,7 +243,7 @@ def exit_code_of(row: RunRow) -> int:
     return WAITING if row.status == "waiting" else INTERRUPTED
 
 
-async def print_end(store: Store, history: RunHistory, driven: RunRow | None, how: Display = AS_LINES) -> None:
+async def print_end(store: RunReader, history: RunHistory, driven: RunRow | None, how: Display = AS_LINES) -> None:
     """Print the result of the run and the commands that may follow."""
     row = driven or await store.run(history.run.id)
     result = result_data(history, row)
@@ -260,7 +260,7 @@ async def print_end(store: Store, history: RunHistory, driven: RunRow | None, ho
         put_line(out, StyledLine(line))
 
 
-async def _end_lines(store: Store, history: RunHistory, row: RunRow, *, stopped: bool, was_asked: bool) -> list[str]:
+async def _end_lines(store: RunReader, history: RunHistory, row: RunRow, *, stopped: bool, was_asked: bool) -> list[str]:
     """Return the last lines of a command; a question that was asked at the terminal is not shown in full again."""
     run = row.run_id
     if row.status == "ended":

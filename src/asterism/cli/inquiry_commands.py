@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json as json_text
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -18,8 +19,7 @@ from asterism.cli.foreground import Display
 from asterism.cli.options import Database, Here, Json, JsonEvents, OtherFleet, ServerUrl
 from asterism.cli.output import local_time, message, put
 from asterism.cli.questions import AnswerVerb, TypedAnswer
-from asterism.cli.remote_commands import answer_remote, put_request, refuse_with_server
-from asterism.cli.run_access import actor, check_sendable, connected, reading, resume_hint
+from asterism.cli.run_access import actor, check_sendable, refuse_with_server, resume_hint, runs_of
 from asterism.cli.run_commands import drive_unowned
 from asterism.cli.served_runs import is_served, reserved
 from asterism.constellation.view.proposals import ALWAYS, edit_hint, subject_lines, subject_of
@@ -33,22 +33,25 @@ from asterism.views.text.show import pending_answers
 from asterism.views.text.styled_line import MOMENT
 from asterism.views.words import duration, plain
 
+if TYPE_CHECKING:
+    from asterism.service.remote_app import RemoteApp
 
-def inbox(*, database: Database = None, json: Json = False) -> int:
+
+def inbox(*, database: Database = None, server: ServerUrl = None, json: Json = False) -> int:
     """List the open questions to people."""
-    return asyncio.run(_inbox(database, as_json=json))
+    return asyncio.run(_inbox(database, server, as_json=json))
 
 
-async def _inbox(database: Path | None, *, as_json: bool) -> int:
-    async with reading(database) as store:
-        asked = await store.inquiries()
+async def _inbox(database: Path | None, server: str | None, *, as_json: bool) -> int:
+    async with runs_of(database, server) as runs:
+        store, asked = runs.store, await runs.inquiries()
         if as_json:
             put(json_text.dumps([_as_data(row) for row in asked], indent=2))
             return FINISHED
         if not asked:
             put("no open questions")
         answers = pending_answers(await store.inbox([row.run_id for row in asked]))
-        previews = await previews_of(asked, store, database_path(database))
+        previews = await previews_of(asked, runs, database)
         for row in asked:
             run = await store.run(row.run_id)
             root = await store.run(run.root)
@@ -117,10 +120,9 @@ def answer(
         raise InvalidInput(f"--all works with approve and reject, not with {word}: each question needs its own value")
     given = _json(value) if value is not None else ALWAYS if always else None
     said = TypedAnswer(word=word, value=given, reason=reason)
-    if url := server_url(server, database):
+    if server_url(server, database):
         refuse_with_server(fleet=fleet, no_drive=no_drive, json=json, here=here)
-        return asyncio.run(answer_remote(url, inquiry, said, every=every))
-    return asyncio.run(_answer(inquiry, said, fleet, database, every=every, drive_on=not no_drive, as_json=json, here=here))
+    return asyncio.run(_answer(inquiry, said, fleet, database, server, every=every, drive_on=not no_drive, as_json=json, here=here))
 
 
 async def _answer(
@@ -128,32 +130,30 @@ async def _answer(
     said: TypedAnswer,
     fleet: Path | None,
     database: Path | None,
+    server: str | None,
     *,
     every: bool,
     drive_on: bool,
     as_json: bool,
     here: bool,
 ) -> int:
-    path = database_path(database)
-    async with connected(database) as client:
-        store = client.store
+    async with runs_of(database, server) as runs:
+        store = runs.store
         asked = await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]
         if said.value == ALWAYS and (other := [row for row in asked if "tool" not in subject_of(row)]):
             raise InvalidInput(f"--always works with questions about a tool of a loop; {other[0].inquiry_id} is not one")
         for it in await store.runs(root=(await store.run(asked[0].run_id)).root, limit=MAX_RUNS):
             check_sendable(it)
-        answers = _Answers(client, said, as_json=as_json)
+        if not isinstance(runs, Client):
+            for row in asked:
+                await _answer_served(runs, row, said)
+            return FINISHED
+        client, answers = runs, _Answers(runs, said, as_json=as_json)
         root = await store.run((await store.run(asked[0].run_id)).root)
         async with reserved(client, root, here=here):
-            for row in asked:  # all are written before the run is driven
-                try:
-                    await answers.post(row)
-                except Refused as refused:  # another person has answered it meanwhile; the others are still open
-                    if not every:
-                        raise
-                    put(message(refused))
+            await answers.post_all(asked, skips=every)
         root = await store.run(root.run_id)
-        served = not (here or fleet) and await is_served(store, root.fleet)
+        served = not (here or fleet) and await is_served(client.store, root.fleet)
         if root.owner and not (served and drive_on):
             return await answers.report(f"delivered to {root.owner}")
         if root.machine not in FORMS:
@@ -164,7 +164,7 @@ async def _answer(
         if not drive_on:
             return await answers.report(f"recorded; it takes effect with: asterism resume {root.run_id}", delivered=False)
         try:
-            code = await drive_unowned(client, root, path, fleet, Display(as_json), unpause=False, here=here)
+            code = await drive_unowned(client, root, database_path(database), fleet, Display(as_json), unpause=False, here=here)
         except RunOwned as owned:  # another process has started to drive it, and reads the answers
             return await answers.report(f"delivered to {owned.owner}")
         except InvalidInput as error:  # a definition or the fleet is missing
@@ -172,6 +172,22 @@ async def _answer(
             raise Refused(str(error)) from None
         await answers.verdicts(timeout_s=0.1)
         return code
+
+
+async def _answer_served(app: RemoteApp, asked: InquiryRow, typed: TypedAnswer) -> None:
+    """Print a question of a run of a server, and answer it."""
+    answer = typed.to(asked)
+    _put_request(asked)
+    await app.run_of(asked.run_id).answer(
+        answer.verb, value=answer.value, reason=answer.reason, inquiry_id=answer.effect_id, digest=asked.digest
+    )
+    put(f"{asked.inquiry_id}: {typed.word}, delivered to the server")
+
+
+def _put_request(asked: InquiryRow, *, as_json: bool = False) -> None:
+    """Print a question with the whole request that it is about, before it is answered; beside JSON, to standard error."""
+    for line in (plain(asked.prompt, 1000), *(f"  {it}" for it in subject_lines(asked))):
+        put(line, to_error=as_json)
 
 
 class _Answers:
@@ -183,10 +199,20 @@ class _Answers:
         self._said = said
         self._posted: list[tuple[InquiryRow, InboxRow]] = []
 
-    async def post(self, asked: InquiryRow) -> None:
+    async def post_all(self, asked: Sequence[InquiryRow], *, skips: bool) -> None:
+        """Post the answers, all before the run is driven; if it ``skips``, only to the questions that are open still."""
+        for row in asked:
+            try:
+                await self._post(row)
+            except Refused as refused:  # another person has answered it meanwhile; the others are still open
+                if not skips:
+                    raise
+                put(message(refused))
+
+    async def _post(self, asked: InquiryRow) -> None:
         """Print a question with the whole request that it is about, and post the answer to it."""
         said = self._said.to(asked)
-        put_request(asked, as_json=self._as_json)
+        _put_request(asked, as_json=self._as_json)
         posted = await self._client.post_answer(
             said.effect_id, said.verb, actor=actor(), value=said.value, reason=said.reason, digest=asked.digest
         )

@@ -11,17 +11,19 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from asterism.app.bootstrap import connect, run_files
-from asterism.app.settings import database_path, files_url
+from asterism.app.settings import database_path, files_url, server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.foreground import Display, write_atomically
-from asterism.cli.options import Database, EveryItem, Here, JsonEvents, OtherFleet, RunId
+from asterism.cli.options import Database, EveryItem, Here, JsonEvents, OtherFleet, RunId, ServerUrl
 from asterism.cli.output import complain, local_time, put
-from asterism.cli.run_access import actor, connected, form_of, garbage_collection_off, reading
+from asterism.cli.run_access import actor, connected, form_of, garbage_collection_off, reading, refuse_with_server, runs_of
 from asterism.cli.run_commands import drive_unowned
+from asterism.cli.served_runs import follow_served
 from asterism.console.export import LogTails, PageRun, machine_data, run_page
 from asterism.engine.kernel.journal import check_whole
 from asterism.engine.kernel.packing import packer
 from asterism.engine.ports.store import RunRow
+from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import DAY_S, SystemClock
 from asterism.engine.runtime.journal_file import journal_lines, read_export
 from asterism.engine.runtime.log_stream import continued, follow_logs
@@ -45,26 +47,33 @@ def fork(
     no_drive: Annotated[bool, Parameter(negative=(), help="Create the new run, but do not drive it.")] = False,
     fleet: OtherFleet = None,
     database: Database = None,
+    server: ServerUrl = None,
     json: JsonEvents = False,
     every_item: EveryItem = False,
     here: Here = False,
 ) -> int:
     """Start a new run as a copy of another, up to an entry, and drive it. The other run does not change."""
-    return asyncio.run(_fork(named, at, fleet, database, Display(json, every_item), drive_on=not no_drive, here=here))
+    if server_url(server, database):
+        refuse_with_server(fleet=fleet, here=here)
+    return asyncio.run(_fork(named, at, fleet, database, Display(json, every_item), server=server, drive_on=not no_drive, here=here))
 
 
-async def _fork(named: str, at: int, fleet: Path | None, database: Path | None, how: Display, *, drive_on: bool, here: bool) -> int:
-    path = database_path(database)
-    async with connected(database) as client:
+async def _fork(
+    named: str, at: int, fleet: Path | None, database: Path | None, how: Display, *, server: str | None, drive_on: bool, here: bool
+) -> int:
+    async with runs_of(database, server) as client:
         origin = await find_run(client.store, named)
-        client.reserved_s = RESERVED_S if here or fleet else 0.0
+        if isinstance(client, Client):
+            client.reserved_s = RESERVED_S if here or fleet else 0.0
         new = await client.fork(origin.run_id, at, actor=actor())
         if not how.as_json:
             put(f"run {new}  forked from {origin.run_id} at entry {at}\n")
         row = await client.describe(new)
         if not drive_on or row.status == "ended":
             return FINISHED
-        return await drive_unowned(client, row, path, fleet, how, here=here)
+        if not isinstance(client, Client):
+            return await follow_served(client, new, how)
+        return await drive_unowned(client, row, database_path(database), fleet, how, here=here)
 
 
 def export(

@@ -7,7 +7,7 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from asterism.app.bootstrap import ModelServices, open_model_services
 from asterism.app.bootstrap import open as open_all
@@ -24,17 +24,10 @@ from asterism.conversation.python.conversation import Conversation
 from asterism.conversation.python.orchestrator import Orchestrator
 from asterism.conversation.python.plans import check_on_fleet
 from asterism.engine.control.run_control import Pause
+from asterism.engine.runtime.clock import local_zone
 from asterism.engine.runtime.lookup import MAX_RUNS
 from asterism.errors import AsterismError, StoreUnavailable, first_of
 from asterism.views.words import plain
-
-
-class Heard(NamedTuple):
-    """How messages are read: the options, and the time zone of the machine."""
-
-    language: str = ""
-    time_zone: str = ""
-    local_zone: str = ""
 
 
 class LocalChat:
@@ -61,8 +54,10 @@ class LocalChat:
 async def open_local_chat(
     agents: Sequence[type[StandardAgent]],
     user: str,
-    heard: Heard,
     opened: contextlib.AbstractAsyncContextManager[tuple[App, ModelServices]],
+    *,
+    language: str,
+    time_zone: str,
 ) -> AsyncIterator[LocalChat]:
     """Open a chat with agents, and print what they do. Raises InvalidInput if the plan of one cannot run here."""
     async with opened as (runtime, services):
@@ -72,9 +67,9 @@ async def open_local_chat(
             agents,
             runtime=runtime,
             router=services.router,
-            language=heard.language,
-            time_zone=heard.time_zone,
-            local_zone=heard.local_zone,
+            language=language,
+            time_zone=time_zone,
+            local_zone=local_zone(),
         )
         put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. Type /help for commands.")
         for run, agent in (await orchestrator.missing(user)).items():

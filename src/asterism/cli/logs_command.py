@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import codecs
 import sys
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from cyclopts import Parameter
 
 from asterism.cli.exit_codes import FINISHED
-from asterism.cli.options import Database, RunId
+from asterism.cli.options import Database, RunId, ServerUrl
 from asterism.cli.output import complain, put
-from asterism.cli.run_access import reading
+from asterism.cli.run_access import runs_of
 from asterism.engine.ports.logs import LogChunk
 from asterism.engine.runtime.log_stream import follow_logs
 from asterism.engine.runtime.lookup import find_run
+from asterism.engine.runtime.runs import Runs
 from asterism.errors import InvalidInput, did_you_mean
 from asterism.views.words import byte_count, plain, printable
 
@@ -31,13 +32,14 @@ def logs(
     attempt: Annotated[int, Parameter(help="Print only the output of the attempt with this number.", show_default=False)] = 0,
     stream: Annotated[Literal["stdout", "stderr"] | None, Parameter(help="Print only this stream.")] = None,
     database: Database = None,
+    server: ServerUrl = None,
     json: Annotated[bool, Parameter(negative=(), help="Print each chunk as a line of JSON.")] = False,
 ) -> int:
     """Print what the tasks of a run have printed, and the tracebacks of their errors."""
     if attempt < 0:
         raise InvalidInput(f"--attempt must be the number of an attempt, not {attempt}")
     printer = _JsonPrinter() if json else _Printer(has_headers=not task)
-    return asyncio.run(_logs(named, _Wanted(task, attempt, stream), database, printer, follow=follow))
+    return asyncio.run(_logs(named, _Wanted(task, attempt, stream), runs_of(database, server), printer, follow=follow))
 
 
 class _Wanted(NamedTuple):
@@ -53,12 +55,12 @@ class _Wanted(NamedTuple):
         return is_asked or not chunk.key
 
 
-async def _logs(named: str, wanted: _Wanted, database: Path | None, printer: _Printer, *, follow: bool) -> int:
+async def _logs(named: str, wanted: _Wanted, opening: AbstractAsyncContextManager[Runs], printer: _Printer, *, follow: bool) -> int:
     seen: set[str] = set()
     found = False
-    async with reading(database) as store:
-        row = await find_run(store, named)
-        async for chunk in follow_logs(store, row.run_id, until_now=not follow):
+    async with opening as runs:
+        row = await find_run(runs.store, named)
+        async for chunk in follow_logs(runs.store, row.run_id, until_now=not follow):
             seen.add(chunk.task)
             if wanted.has(chunk):
                 found = True

@@ -61,7 +61,7 @@ class RemoteChat:
 @contextlib.asynccontextmanager
 async def open_remote_chat(url: str, agent: str, *, language: str, time_zone: str) -> AsyncIterator[RemoteChat]:
     """Open a chat with an agent of a server, and print what it does. Raises InvalidInput if the server has no such agent."""
-    async with remote_runs(url) as (app, _):
+    async with remote_runs(url) as app:
         known = {it["name"]: it["description"] for it in (await app.connection.get("/api/agents"))["agents"]}
         if agent not in known:
             hint = did_you_mean(agent, known) or f"; it has {', '.join(sorted(known))}" if known else "; start it with --agents SOURCE"

@@ -6,18 +6,18 @@ import contextlib
 import gc
 import getpass
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asterism.app.bootstrap import FORMS, connect, open_store
 from asterism.app.settings import database_path, server_token, server_url
-from asterism.engine.ports.store import RunRow, Store
+from asterism.engine.ports.store import RunReader, RunRow, Store
 from asterism.engine.runtime import form
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.form import Form
-from asterism.errors import MissingExtra, StoreUnavailable
+from asterism.errors import InvalidInput, MissingExtra, StoreUnavailable
 from asterism.views.text.history import HistoryLine, RunHistory
 from asterism.views.text.show import read_tree
 
@@ -32,34 +32,33 @@ def actor() -> str:
     return "unknown"
 
 
-@contextlib.asynccontextmanager
-async def reading(database: Path | None, server: str | None = "") -> AsyncIterator[Store]:
-    """Open the store for reading, or the runs of a server; raises StoreUnavailable where there is none.
+def reading(database: Path | None) -> AbstractAsyncContextManager[Store]:
+    """Open the store of a database; entering it raises StoreUnavailable where there is none."""
+    return open_store(database_path(database), create=False)
 
-    ``server`` is as in ``server_url``, or empty for a command that reads databases only.
+
+def runs_of(database: Path | None, server: str | None) -> AbstractAsyncContextManager[Client | RemoteApp]:
+    """Return the runs of a database, a ``Client``, or those of a server; the arguments are as in ``server_url``.
+
+    Entering it raises StoreUnavailable where there is no database.
     """
-    if server != "" and (url := server_url(server, database)):
-        async with remote_runs(url) as (_, store):
-            yield store
-        return
-    async with open_store(database_path(database), create=False) as store:
-        yield store
+    return remote_runs(url) if (url := server_url(server, database)) else connected(database)
 
 
-@contextlib.asynccontextmanager
-async def remote_runs(url: str) -> AsyncIterator[tuple[RemoteApp, Store]]:
-    """Open the runs of a server, to change and to read them.
+def remote_runs(url: str) -> AbstractAsyncContextManager[RemoteApp]:
+    """Return the runs of a server.
 
     Raises:
         MissingExtra: the HTTP client is not installed.
         InvalidInput: there is no token, or the URL is none.
     """
     try:
-        from asterism.service.remote_store import open_remote_store  # noqa: PLC0415 - only --server needs an HTTP client
+        from asterism.service.remote_app import open_remote  # noqa: PLC0415 - only --server needs an HTTP client
     except ImportError as error:
         raise MissingExtra("client", "--server") from error
-    async with open_remote_store(url, server_token()) as opened:
-        yield opened
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"{url}: not the URL of a server; it begins with http:// or https://")
+    return open_remote(url, server_token())
 
 
 def connected(database: Path | None) -> AbstractAsyncContextManager[Client]:
@@ -67,12 +66,22 @@ def connected(database: Path | None) -> AbstractAsyncContextManager[Client]:
     return connect(database, create=False)
 
 
-async def read_run(store: Store, row: RunRow) -> tuple[RunHistory, list[HistoryLine]]:
+async def read_run(store: RunReader, row: RunRow) -> tuple[RunHistory, list[HistoryLine]]:
     """Read the whole journal of a run; return its history and its log lines."""
     records = await store.records(row.run_id)
     with garbage_collection_off():
         tree = read_tree(row.run_id, [(row, records)], form_of)
     return tree.history, tree.lines
+
+
+def refuse_with_server(**given: object) -> None:
+    """Refuse options that are about this computer, or about the driving of a run.
+
+    Raises:
+        InvalidInput: one of them is given.
+    """
+    if found := [name for name, value in given.items() if value]:
+        raise InvalidInput(f"--{found[0].replace('_', '-')} does not work with a server, which drives its runs by its own settings")
 
 
 @contextlib.contextmanager

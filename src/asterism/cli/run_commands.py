@@ -38,8 +38,17 @@ from asterism.cli.options import (
 )
 from asterism.cli.output import message, put
 from asterism.cli.plan_values import Values, with_values
-from asterism.cli.remote_commands import cancel_remote, refuse_with_server, run_remote
-from asterism.cli.run_access import actor, check_database, check_sendable, connected, resume_hint
+from asterism.cli.run_access import (
+    actor,
+    check_database,
+    check_sendable,
+    connected,
+    read_run,
+    refuse_with_server,
+    remote_runs,
+    resume_hint,
+    runs_of,
+)
 from asterism.cli.served_runs import follow_served, is_served, make_due, reserved, served_fleet
 from asterism.constellation.machine.events import RaiseLimits, Retry, RunOptions
 from asterism.constellation.planner.model_choice import ModelChoice
@@ -62,6 +71,7 @@ from asterism.engine.kernel.machine import Event, kind_of
 from asterism.engine.ports.store import RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.lookup import find_run, unowned_runs
+from asterism.engine.runtime.runs import Runs
 from asterism.engine.runtime.runtime import RESERVED_S, Runtime
 from asterism.errors import InvalidInput, MissingExtra, Refused, RunOwned, UnknownMachine
 from asterism.views.words import count, plain
@@ -95,7 +105,7 @@ def run(
     if url := server_url(server, database):
         refuse_with_server(fleet=fleet, model=model, backup_model=backup_model, record=record, here=here)
         goal, options = with_values(goal_of(what), values, asks=True), behaviour.options("never")
-        return asyncio.run(run_remote(url, goal, options, how))
+        return asyncio.run(_run_served(url, goal, options, how))
     choice = model_choice(model, backup_model, record)
     if choice is None and behaviour.replan not in (None, "never"):
         raise InvalidInput(f"--replan {behaviour.replan} needs a model; choose one with --model")
@@ -130,6 +140,14 @@ async def _run(
                 check_secrets_set(plan, devices)
             submitted = await submit(runtime, goal, options=options, model=choice, here=runtime.here, actor=actor())
             return await begin(runtime, submitted, how)
+
+
+async def _run_served(url: str, goal: Goal, options: RunOptions, how: Display) -> int:
+    async with remote_runs(url) as app:
+        submitted = await app.start(msgspec.structs.replace(goal, title=plain(goal.title)), options)
+        if not how.as_json:
+            put(f"run {submitted.run_id}\n")
+        return await follow_served(app, submitted.run_id, how)
 
 
 async def begin(runtime: Runtime, submitted: str, how: Display) -> int:
@@ -207,44 +225,27 @@ def resume(
     limits = raised_limits(max_tokens, max_cost)
     choice = model_choice(model) if model else None
     how = Display(json, every_item, result_file)
-    if limits == RaiseLimits():
-        if named is None and not (path := database_path(database)).exists():  # a scheduled resume may come before the first run
-            put(f"nothing to resume: there is no database {path}")
-            return FINISHED
-        return asyncio.run(_resume(named, fleet, database, choice, how=how, here=here))
-    if named is None:
+    if named is None and limits != RaiseLimits():
         raise InvalidInput("--max-tokens and --max-cost apply to one run; give its id")
-    return asyncio.run(_resume_with(limits, named, fleet, database, choice, how=how, here=here))
+    if named is None and not (path := database_path(database)).exists():  # a scheduled resume may come before the first run
+        put(f"nothing to resume: there is no database {path}")
+        return FINISHED
+    return asyncio.run(_resume(named, fleet, database, choice, limits=limits, how=how, here=here))
 
 
-async def _resume_with(
-    limits: RaiseLimits,
-    named: str,
+async def _resume(
+    named: str | None,
     fleet: Path | None,
     database: Path | None,
     choice: ModelChoice | None,
     *,
+    limits: RaiseLimits,
     how: Display,
     here: bool,
 ) -> int:
-    """Raise the limits of a run, and drive it here if no other process does."""
     async with connected(database) as client:
-        row = await unfinished_run(client, named)
-        if row.owner:
-            await client.send(row.run_id, limits, actor=actor())
-            put(f"the limits of run {row.run_id} are raised")
+        if named is not None and limits != RaiseLimits() and await _is_raised(client, named, limits):
             return FINISHED
-        (await client.load(row.run_id)).take(
-            limits, at=row.updated_at, actor=actor()
-        )  # a rehearsal: refused here rather than by the driver
-        await post_event(client, row, limits)
-    return await _resume(row.run_id, fleet, database, choice, how=how, here=here)
-
-
-async def _resume(
-    named: str | None, fleet: Path | None, database: Path | None, choice: ModelChoice | None, *, how: Display, here: bool
-) -> int:
-    async with connected(database) as client:
         rows = [await find_run(client.store, named)] if named is not None else await _interrupted(client)
         codes = []
         for row in rows:
@@ -262,6 +263,18 @@ async def _resume(
             if code == INTERRUPTED:
                 break
         return next((code for code in WORST_FIRST if code in codes), FINISHED)
+
+
+async def _is_raised(client: Client, named: str, limits: RaiseLimits) -> bool:
+    """Raise the limits of a run; return True if the process that drives it has done so."""
+    row = await unfinished_run(client, named)
+    if not row.owner:
+        live = await client.load(row.run_id)
+        live.take(limits, at=row.updated_at, actor=actor())  # a rehearsal: refused here rather than by the driver
+    await send_or_post(client, row, limits)
+    if row.owner:
+        put(f"the limits of run {row.run_id} are raised")
+    return row.owner != ""
 
 
 async def _interrupted(client: Client) -> list[RunRow]:
@@ -330,24 +343,32 @@ async def _unpause_all(client: Client, runs: list[str]) -> None:
         await client.post(run, Unpause(), actor=actor(), key=client.clock.new_id())
 
 
-def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "", database: Database = None) -> int:
+def pause(
+    named: RunId,
+    /,
+    *,
+    reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "",
+    database: Database = None,
+    server: ServerUrl = None,
+) -> int:
     """Pause a run: running tasks continue to their end, no new ones start."""
-    return asyncio.run(_pause(named, reason, database))
+    return asyncio.run(_pause(named, reason, database, server))
 
 
-async def _pause(named: str, reason: str, database: Path | None) -> int:
-    async with connected(database) as client:
-        row = await unfinished_run(client, named)
+async def _pause(named: str, reason: str, database: Path | None, server: str | None) -> int:
+    async with runs_of(database, server) as runs:
+        row = await unfinished_run(runs, named)
+        hint = resume_hint(row) if isinstance(runs, Client) else f"asterism unpause {row.run_id}"
         if row.status == "paused":
-            put(f"run {row.run_id} is already paused; resume with: {resume_hint(row)}")
-        elif row.owner:
-            await client.send(row.run_id, Pause(reason=reason), actor=actor())
-            put(f"pausing run {row.run_id}: running tasks continue to their end, no new ones start; resume with: {resume_hint(row)}")
-        else:
-            await post_event(client, row, Pause(reason=reason))
-            asks = await client.inquiries(root=row.root)
+            put(f"run {row.run_id} is already paused; resume with: {hint}")
+            return FINISHED
+        await send_or_post(runs, row, Pause(reason=reason))
+        if isinstance(runs, Client) and not row.owner:
+            asks = await runs.inquiries(root=row.root)
             effect = "it stays paused when its questions are answered" if asks else "the pause waits in its inbox"
-            put(f"no process drives run {row.run_id}; {effect}. Resume with: {resume_hint(row)}")
+            put(f"no process drives run {row.run_id}; {effect}. Resume with: {hint}")
+        else:
+            put(f"pausing run {row.run_id}: running tasks continue to their end, no new ones start; resume with: {hint}")
         return FINISHED
 
 
@@ -358,46 +379,56 @@ def lift(
     *,
     reason: Annotated[str, Parameter(help="Reason, for the journal.")],
     database: Database = None,
+    server: ServerUrl = None,
 ) -> int:
     """Lift the guard that a plan has set: from now on, no approval is needed for it in this run."""
-    return asyncio.run(_lift(named, GuardLifted(name=guarded, reason=reason), database))
+    return asyncio.run(_lift(named, GuardLifted(name=guarded, reason=reason), database, server))
 
 
-async def _lift(named: str, lifted: GuardLifted, database: Path | None) -> int:
-    async with connected(database) as client:
-        row = await unfinished_run(client, named)
-        if why := not_guarded((await client.load(row.run_id)).memory.guards, lifted.name):
+async def _lift(named: str, lifted: GuardLifted, database: Path | None, server: str | None) -> int:
+    async with runs_of(database, server) as runs:
+        row = await unfinished_run(runs, named)
+        if why := not_guarded((await read_run(runs.store, row))[0].run.memory.guards, lifted.name):
             raise InvalidInput(f"run {row.run_id}: {why}")
-        if row.owner:
-            await client.send(row.run_id, lifted, actor=actor())
-        else:
-            await post_event(client, row, lifted)
+        await send_or_post(runs, row, lifted)
         put(f"run {row.run_id}: {lifted.name} needs no approval of the plan any more; questions that are open stay open")
         return FINISHED
 
 
-def unpause(named: RunId, /, *, fleet: OtherFleet = None, database: Database = None, json: JsonEvents = False) -> int:
+def unpause(
+    named: RunId, /, *, fleet: OtherFleet = None, database: Database = None, server: ServerUrl = None, json: JsonEvents = False
+) -> int:
     """Let a paused run start tasks again. If no process drives it, drive it here, as resume does."""
-    return asyncio.run(_unpause(named, fleet, database, as_json=json))
+    if server_url(server, database):
+        refuse_with_server(fleet=fleet, json=json)
+    return asyncio.run(_unpause(named, fleet, database, server, as_json=json))
 
 
-async def _unpause(named: str, fleet: Path | None, database: Path | None, *, as_json: bool) -> int:
-    async with connected(database) as client:
-        row = await unfinished_run(client, named)
-        if not row.owner:
-            return await drive_unowned(client, row, database_path(database), fleet, Display(as_json))
-        await client.send(row.run_id, Unpause(), actor=actor())
+async def _unpause(named: str, fleet: Path | None, database: Path | None, server: str | None, *, as_json: bool) -> int:
+    async with runs_of(database, server) as runs:
+        row = await unfinished_run(runs, named)
+        if isinstance(runs, Client) and not row.owner:
+            return await drive_unowned(runs, row, database_path(database), fleet, Display(as_json))
+        await runs.send(row.run_id, Unpause(), actor=actor())
         put(f"run {row.run_id} continues")
         return FINISHED
 
 
-async def unfinished_run(client: Client, named: str) -> RunRow:
+async def unfinished_run(client: Runs, named: str) -> RunRow:
     """Return the row of a run; raises Refused if it has ended."""
     row = await find_run(client.store, named)
     if row.status == "ended":
         raise Refused(f"run {row.run_id} has already ended ({row.outcome})")
     check_sendable(row)
     return row
+
+
+async def send_or_post(runs: Runs, row: RunRow, event: Event) -> None:
+    """Send an event of the user to the process that drives a run; without one, put it into the run's inbox."""
+    if isinstance(runs, Client) and not row.owner:
+        await post_event(runs, row, event)
+    else:
+        await runs.send(row.run_id, event, actor=actor())
 
 
 async def post_event(client: Client, row: RunRow, event: Event) -> None:
@@ -412,6 +443,7 @@ def retry(
     no_drive: Annotated[bool, Parameter(negative=(), help="Do not drive the run.")] = False,
     fleet: OtherFleet = None,
     database: Database = None,
+    server: ServerUrl = None,
     json: JsonEvents = False,
     every_item: EveryItem = False,
     here: Here = False,
@@ -420,7 +452,20 @@ def retry(
 
     A run that has ended does not change: a copy of it, with the results of its completed tasks, goes on.
     """
-    return asyncio.run(_retry(named, tasks, fleet, database, Display(json, every_item), drive_on=not no_drive, here=here))
+    how = Display(json, every_item)
+    if url := server_url(server, database):
+        refuse_with_server(fleet=fleet, here=here)
+        return asyncio.run(_retry_served(url, named, tasks, how, follows=not no_drive))
+    return asyncio.run(_retry(named, tasks, fleet, database, how, drive_on=not no_drive, here=here))
+
+
+async def _retry_served(url: str, named: str, tasks: tuple[str, ...], how: Display, *, follows: bool) -> int:
+    async with remote_runs(url) as app:
+        row = await find_run(app.store, named)
+        run_id = (await app.run_of(row.run_id).retry(*tasks)).run_id
+        if run_id != row.run_id and not how.as_json:
+            put(f"run {run_id}  retries {row.run_id}\n")
+        return await follow_served(app, run_id, how) if follows else FINISHED
 
 
 async def _retry(
@@ -453,14 +498,16 @@ def cancel(
     server: ServerUrl = None,
 ) -> int:
     """Cancel a run: its work in progress is stopped, and nothing new starts. A cancelled run cannot be resumed."""
-    if url := server_url(server, database):
-        return asyncio.run(cancel_remote(url, named, reason))
-    return asyncio.run(_cancel(named, reason, database))
+    return asyncio.run(_cancel(named, reason, database, server))
 
 
-async def _cancel(named: str, reason: str, database: Path | None) -> int:
-    async with connected(database) as client:
+async def _cancel(named: str, reason: str, database: Path | None, server: str | None) -> int:
+    async with runs_of(database, server) as client:
         row = await unfinished_run(client, named)
+        if not isinstance(client, Client):
+            await client.send(row.run_id, Cancel(reason=reason), actor=actor())
+            put(f"run {row.run_id} is being cancelled by the server")
+            return FINISHED
         path = database_path(database)
         is_unowned, goes_on = not (await client.describe(row.root)).owner, await has_finally_tasks(client, row)
         if await is_served(client.store, row.fleet):

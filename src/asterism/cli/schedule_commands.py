@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json as json_text
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
 
-from asterism.app.bootstrap import FORMS, open_store, read_fleet
+from asterism.app.bootstrap import open_store, read_fleet
 from asterism.app.settings import database_path, server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, FleetFile, Json, RunFlags, ServerUrl, WhatToRun
 from asterism.cli.output import console, local_time, put, put_line
 from asterism.cli.plan_values import Values, texts_of, with_values
-from asterism.cli.remote_commands import refuse_with_server
-from asterism.cli.run_access import actor, connected, reading, remote_runs
+from asterism.cli.run_access import actor, refuse_with_server, remote_runs, runs_of
 from asterism.cli.served_runs import LOOK_S, follow_served, is_served
 from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.model.parameters import missing_of
@@ -30,7 +28,7 @@ from asterism.constellation.python.scheduled import at_due_time, check_goal
 from asterism.devices.fleet.fleet_file import check_channels
 from asterism.engine.kernel.permissions import ALL
 from asterism.engine.ports.schedules import MAX_SCHEDULES, Firing, Missed, Overlap, Schedule
-from asterism.engine.ports.store import Store
+from asterism.engine.ports.store import RunReader
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock, local_zone, zone_of
 from asterism.errors import InvalidInput, Refused, RunNotFound, did_you_mean
@@ -77,10 +75,6 @@ def add(
         raise InvalidInput(f"the plan needs {', '.join(missing)}; give each with --set name=value")
     now = SystemClock().now()
     at_due_time(goal, zone or local_zone(), now)
-    if url := server_url(server, database):
-        refuse_with_server(fleet=fleet)
-        times: _Times = {"zone": zone or local_zone(), "overlap": overlap, "missed": missed}
-        return asyncio.run(_add_remote(url, name or _name_of(what, goal), cron, goal, options=behaviour.options(), times=times))
     schedule = Schedule(
         name=name or _name_of(what, goal),
         cron=cron,
@@ -95,6 +89,9 @@ def add(
         actor=actor(),
         permissions=ALL,
     )
+    if url := server_url(server, database):
+        refuse_with_server(fleet=fleet)
+        return asyncio.run(_add_remote(url, schedule, goal, behaviour.options()))
     check_schedule(schedule)
     check_channels(fleet, behaviour.notify)
     schedule = msgspec.structs.replace(schedule, next_at=next_after(cron, schedule.zone, now))
@@ -118,15 +115,12 @@ async def _add(schedule: Schedule, goal: Goal, fleet: Path | None, database: Pat
     return FINISHED
 
 
-class _Times(TypedDict):
-    zone: str
-    overlap: Overlap
-    missed: Missed
-
-
-async def _add_remote(url: str, name: str, cron: str, goal: Goal, *, options: RunOptions, times: _Times) -> int:
-    async with remote_runs(url) as (app, _):
-        added = await (await app.add_schedule(name, cron, goal, options, **times)).describe()
+async def _add_remote(url: str, schedule: Schedule, goal: Goal, options: RunOptions) -> int:
+    async with remote_runs(url) as app:
+        handle = await app.add_schedule(
+            schedule.name, schedule.cron, goal, options, zone=schedule.zone, overlap=schedule.overlap, missed=schedule.missed
+        )
+        added = await handle.describe()
     put(f"schedule {added.name}: {plain(added.cron)} ({plain(added.zone)}); the first run starts {_local(added.next_at)}")
     return FINISHED
 
@@ -137,7 +131,8 @@ def show(*, server: ServerUrl = None, database: Database = None, json: Json = Fa
 
 
 async def _show(database: Path | None, server: str | None, *, as_json: bool) -> int:
-    async with reading(database, server) as store:
+    async with runs_of(database, server) as runs:
+        store = runs.store
         schedules = await store.schedules()
         last = {(it.tenant, it.schedule): it for it in await store.last_firings()}
     if as_json:
@@ -186,12 +181,10 @@ def upcoming(
 
 
 async def _upcoming(name: str, count: int, database: Path | None, server: str | None) -> tuple[Schedule, list[float]]:
-    if url := server_url(server, database):
-        async with remote_runs(url) as (app, store):
-            schedule = await _found(store, name)
-            return schedule, await app.schedule_of(schedule.name).next_times(count)
-    async with reading(database) as store:
-        schedule = await _found(store, name)
+    async with runs_of(database, server) as runs:
+        schedule = await _found(runs.store, name)
+        if not isinstance(runs, Client):
+            return schedule, await runs.schedule_of(name).next_times(count)
     return schedule, next_times(schedule, count)
 
 
@@ -206,41 +199,33 @@ def history(
     """List the past due times of a schedule, newest first, with their runs."""
     if limit < 1:
         raise InvalidInput(f"--limit must be at least 1, not {limit}")
+    return asyncio.run(_history(name, limit, database, server))
 
-    async def printed(store: Store) -> None:
-        schedule = await _found(store, name)
-        firings = await store.firings(schedule.tenant, schedule.name, limit=limit)
+
+async def _history(name: str, limit: int, database: Path | None, server: str | None) -> int:
+    async with runs_of(database, server) as runs:
+        schedule = await _found(runs.store, name)
+        firings = await runs.store.firings(schedule.tenant, schedule.name, limit=limit)
         for it in firings:
-            put(f"{_local(it.due_at)}  {await _result(store, it)}")
+            put(f"{_local(it.due_at)}  {await _result(runs.store, it)}")
         if not firings:
             put(f"schedule {schedule.name} has not been due yet")
-
-    return asyncio.run(_reading(database, server, printed))
+    return FINISHED
 
 
 def pause(name: Name, /, *, server: ServerUrl = None, database: Database = None) -> int:
     """Pause a schedule; its run that has started goes on."""
-    if url := server_url(server, database):
-        return asyncio.run(_change_remote(url, name, "pause", "is paused"))
-    return asyncio.run(_changed(database, name, lambda it: msgspec.structs.replace(it, paused=True), "is paused"))
+    return asyncio.run(_changed(name, "pause", "is paused", database, server))
 
 
 def resume(name: Name, /, *, server: ServerUrl = None, database: Database = None) -> int:
     """Resume a schedule; due times of the pause are not made up for."""
-    if url := server_url(server, database):
-        return asyncio.run(_change_remote(url, name, "resume", "is active"))
-    return asyncio.run(_changed(database, name, lambda it: resumed(it, SystemClock().now()) if it.paused else it, "is active"))
+    return asyncio.run(_changed(name, "resume", "is active", database, server))
 
 
 def remove(name: Name, /, *, server: ServerUrl = None, database: Database = None) -> int:
     """Remove a schedule with its history; its runs stay."""
-
-    async def removed(store: Store) -> None:
-        schedule = await _found(store, name)
-        await store.remove_schedule(schedule.tenant, schedule.name)
-        put(f"schedule {schedule.name} is removed")
-
-    return asyncio.run(_reading(database, server, removed))
+    return asyncio.run(_changed(name, "remove", "is removed", database, server))
 
 
 def run(
@@ -252,85 +237,61 @@ def run(
     database: Database = None,
 ) -> int:
     """Start a run of a schedule now, whatever it overlaps; a server starts it. The next due time stays."""
-    if url := server_url(server, database):
-        return asyncio.run(_run_remote(url, name, follow=follow))
-    return asyncio.run(_run(name, database, follow=follow))
+    return asyncio.run(_run(name, database, server, follow=follow))
 
 
-async def _run(name: str, database: Path | None, *, follow: bool) -> int:
-    async with connected(database) as client:
-        store, schedule = client.store, await _found(client.store, name)
-        await check_goal(schedule, client.clock.now())
-        firing = started(schedule, round(client.clock.now(), 3), actor())
-        if not await store.replace_schedule(schedule, before=schedule, firings=[firing]):
-            raise InvalidInput(f"schedule {schedule.name} was changed at the same time; try again")
-        if not await is_served(store, ""):
-            put(f"run {firing.run_id} starts with a server: asterism serve")
+async def _run(name: str, database: Path | None, server: str | None, *, follow: bool) -> int:
+    async with runs_of(database, server) as runs:
+        schedule = await _found(runs.store, name)
+        run_id = await (_started(runs, schedule) if isinstance(runs, Client) else runs.schedule_of(schedule.name).run())
+        if isinstance(runs, Client) and not await is_served(runs.store, ""):
+            put(f"run {run_id} starts with a server: asterism serve")
             return FINISHED
-        put(f"run {firing.run_id}")
-        return await _follow(client, firing) if follow else FINISHED
-
-
-async def _run_remote(url: str, name: str, *, follow: bool) -> int:
-    async with remote_runs(url) as (app, store):
-        schedule = await _found(store, name)
-        run_id = await app.schedule_of(schedule.name).run()
         put(f"run {run_id}")
         if not follow:
             return FINISHED
-        due = (it for it in await store.firings(schedule.tenant, schedule.name, limit=100) if it.run_id == run_id)
-        firing = next(due, None)
-        if firing is None:
-            raise _not_started(run_id, schedule.name)
-        return await _follow(Client(store, SystemClock(), FORMS), firing)
+        if not await _is_submitted(runs.store, schedule, run_id):
+            raise Refused(f"run {run_id} was not started; see: asterism schedule history {schedule.name}")
+        return await follow_served(runs, run_id)
 
 
-async def _follow(client: Client, firing: Firing) -> int:
-    if not await _is_submitted(client.store, firing):
-        raise _not_started(firing.run_id, firing.schedule)
-    return await follow_served(client, firing.run_id)
+async def _started(client: Client, schedule: Schedule) -> str:
+    await check_goal(schedule, client.clock.now())
+    firing = started(schedule, round(client.clock.now(), 3), actor())
+    if not await client.store.replace_schedule(schedule, before=schedule, firings=[firing]):
+        raise InvalidInput(f"schedule {schedule.name} was changed at the same time; try again")
+    return firing.run_id
 
 
-def _not_started(run_id: str, schedule: str) -> Refused:
-    return Refused(f"run {run_id} was not started; see: asterism schedule history {schedule}")
-
-
-async def _is_submitted(store: Store, firing: Firing) -> bool:
-    """Wait until the run of a firing is submitted; return False if it cannot be, or no server does it in time."""
+async def _is_submitted(store: RunReader, schedule: Schedule, run_id: str) -> bool:
+    """Wait until a run that is due is submitted; return False if it cannot be, or no server does it in time."""
     for _ in range(round(LIMIT_S / LOOK_S)):
-        found = await store.firings(firing.tenant, firing.schedule, limit=100)
-        now = next((it for it in found if it.due_at == firing.due_at), None)
-        if now is None or now.status != "due":
-            return now is not None and now.status == "started"
+        firing = next((it for it in await store.firings(schedule.tenant, schedule.name, limit=100) if it.run_id == run_id), None)
+        if firing is None or firing.status != "due":
+            return firing is not None and firing.status == "started"
         await asyncio.sleep(LOOK_S)
     return False
 
 
-async def _changed(database: Path | None, name: str, change: Callable[[Schedule], Schedule], becomes: str) -> int:
-    async def change_it(store: Store) -> None:
-        schedule = await _found(store, name)
-        if not await store.replace_schedule(change(schedule), before=schedule):
-            raise InvalidInput(f"schedule {schedule.name} was changed at the same time; try again")
-        put(f"schedule {schedule.name} {becomes}")
-
-    return await _reading(database, "", change_it)
-
-
-async def _change_remote(url: str, name: str, command: Literal["pause", "resume"], becomes: str) -> int:
-    async with remote_runs(url) as (app, store):
-        schedule = app.schedule_of((await _found(store, name)).name)
-        await (schedule.pause() if command == "pause" else schedule.resume())
+async def _changed(
+    name: str, command: Literal["pause", "resume", "remove"], becomes: str, database: Path | None, server: str | None
+) -> int:
+    async with runs_of(database, server) as runs:
+        schedule = await _found(runs.store, name)
+        if not isinstance(runs, Client):
+            await getattr(runs.schedule_of(schedule.name), command)()
+        elif command == "remove":
+            await runs.store.remove_schedule(schedule.tenant, schedule.name)
+        else:
+            now = resumed(schedule, runs.clock.now()) if command == "resume" and schedule.paused else schedule
+            now = msgspec.structs.replace(now, paused=command == "pause")
+            if not await runs.store.replace_schedule(now, before=schedule):
+                raise InvalidInput(f"schedule {schedule.name} was changed at the same time; try again")
         put(f"schedule {schedule.name} {becomes}")
     return FINISHED
 
 
-async def _reading(database: Path | None, server: str | None, work: Callable[[Store], Awaitable[None]]) -> int:
-    async with reading(database, server) as store:
-        await work(store)
-    return FINISHED
-
-
-async def _found(store: Store, name: str) -> Schedule:
+async def _found(store: RunReader, name: str) -> Schedule:
     found = await store.schedules("", name=name)
     if not found:
         names = [it.name for it in await store.schedules("")]
@@ -339,7 +300,7 @@ async def _found(store: Store, name: str) -> Schedule:
     return found[0]
 
 
-async def _result(store: Store, firing: Firing) -> str:
+async def _result(store: RunReader, firing: Firing) -> str:
     if firing.status != "started":
         return _outcome(firing)
     try:

@@ -13,9 +13,12 @@ from asterism.cli.exit_codes import INTERRUPTED, WAITING
 from asterism.cli.foreground import AS_LINES, Display, JournalPrinter, exit_code_of, print_end, reporter_for
 from asterism.cli.output import local_time, message, put
 from asterism.cli.questions import Questions, can_ask
+from asterism.cli.run_access import form_of
 from asterism.engine.kernel.journal import version_of
 from asterism.engine.ports.store import RunRow, Store
 from asterism.engine.runtime.client import Client
+from asterism.engine.runtime.clock import SystemClock
+from asterism.engine.runtime.runs import Runs
 from asterism.engine.runtime.runtime import RESERVED_S, Runtime
 from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
 from asterism.views.text.history import unread_history
@@ -69,19 +72,17 @@ async def reserved(client: Client, root: RunRow, *, here: bool) -> AsyncIterator
         await client.store.release(root.run_id, epoch, force=True, due_at=client.clock.now() + RESERVED_S)
 
 
-async def follow_served(client: Client, root: str, how: Display = AS_LINES) -> int:
+async def follow_served(client: Runs, root: str, how: Display = AS_LINES) -> int:
     """Show a run until it ends, or waits for a person or a repair; return the exit code.
 
     At a terminal, its questions are asked.
     """
     row = await client.describe(root)
     reporter = reporter_for(how)
-    printer = JournalPrinter(client.store, unread_history(client.form_of(row), root), reporter)
+    printer = JournalPrinter(client.store, unread_history(form_of(row), root), reporter)
     await printer.read(silently=row.seq > 1)
-    asks = can_ask() and not how.as_json and isinstance(client, Runtime)
-    questions = (
-        Questions(client, root, asyncio.Event(), printer.screen, printer.leave_screen) if asks and isinstance(client, Runtime) else None
-    )
+    asking = client if can_ask() and not how.as_json and isinstance(client, Runtime) else None
+    questions = Questions(asking, root, asyncio.Event(), printer.screen, printer.leave_screen) if asking else None
     try:
         is_left = await _followed(client, root, printer, questions)
         await printer.read()
@@ -99,7 +100,7 @@ async def follow_served(client: Client, root: str, how: Display = AS_LINES) -> i
     return exit_code_of(row)
 
 
-async def _followed(client: Client, root: str, printer: JournalPrinter, questions: Questions | None) -> bool:
+async def _followed(client: Runs, root: str, printer: JournalPrinter, questions: Questions | None) -> bool:
     """Follow a run until nothing more happens by itself; return True if Ctrl-C came first."""
     loop, interrupted = asyncio.get_running_loop(), asyncio.Event()
     news = asyncio.Event()
@@ -124,23 +125,23 @@ async def _followed(client: Client, root: str, printer: JournalPrinter, question
     return interrupted.is_set()
 
 
-async def _settled(client: Client, root: str, questions: Questions | None) -> None:
+async def _settled(client: Runs, root: str, questions: Questions | None) -> None:
     """Return when a run has ended, or only a person can move it on, and no person here does."""
     while not await _rests(client, root) or (questions and await _has_asked(questions, client, root)):  # noqa: ASYNC110 - other processes write
         await asyncio.sleep(LOOK_S)
 
 
-async def _rests(client: Client, root: str) -> bool:
+async def _rests(client: Runs, root: str) -> bool:
     row = await client.describe(root)
     if row.owner:
         return False
     if row.status == "ended":
         return True
-    is_due = row.due_at is not None and row.due_at <= client.clock.now()
+    is_due = row.due_at is not None and row.due_at <= SystemClock().now()
     return not is_due and (row.problem != "" or row.status in ("waiting", "paused"))
 
 
-async def _has_asked(questions: Questions, client: Client, root: str) -> bool:
+async def _has_asked(questions: Questions, client: Runs, root: str) -> bool:
     """Ask the open questions of a run; return True if it may go on."""
     if (await client.describe(root)).status != "waiting":
         return False

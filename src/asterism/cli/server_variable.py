@@ -10,7 +10,8 @@ from asterism.errors import InvalidInput
 GROUPS = frozenset({"fleet", "fleet add", "mcp", "flow", "schedule", "event", "loop", "token"})
 """Commands that are followed by the name of a command."""
 WITH_SERVER = frozenset(
-    {"run", "runs", "show", "status", "answer", "cancel", "chat", "event send", "event list"}
+    {"run", "runs", "show", "log", "logs", "why", "status", "inbox", "answer", "pause", "unpause", "lift", "retry", "cancel", "fork"}
+    | {"chat", "event send", "event list"}
     | {f"schedule {it}" for it in ("add", "list", "next", "history", "run", "pause", "resume", "remove")}
 )
 """Commands that use the server."""
@@ -18,7 +19,7 @@ WITHOUT_RUNS = frozenset({"serve", "plan", "schema", "completion", "diagram", "f
     f"fleet add {it}" for it in ("mcp", "a2a", "ssh", "device")
 }
 """Commands that use no runs, and ``serve``, which is a server."""
-WITH_HERE = frozenset({"retry", "follow", "resume", "fork", "loop run"})
+WITH_HERE = frozenset({"follow", "resume", "loop run"})
 """Commands that are refused, and have an option --here of their own."""
 
 

@@ -10,17 +10,17 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.app.settings import database_path, server_url
+from asterism.app.settings import server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.file_previews import previews_of
 from asterism.cli.options import Database, Json, Mermaid, RunId, ServerUrl
 from asterism.cli.output import console, json_line, local_time, put, put_line, put_paged
-from asterism.cli.run_access import form_of, garbage_collection_off, read_run, reading
+from asterism.cli.run_access import form_of, garbage_collection_off, read_run, runs_of
 from asterism.constellation.view.graph import mermaid_flowchart
 from asterism.engine.control.children import child_run_id
 from asterism.engine.kernel.journal import JournalMismatch
 from asterism.engine.kernel.packing import packer
-from asterism.engine.ports.store import RunRow, Store
+from asterism.engine.ports.store import RunReader, RunRow
 from asterism.engine.runtime import journal_stream
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.lookup import MAX_RUNS, find_run
@@ -47,7 +47,8 @@ def runs(
 
 
 async def _runs(limit: int, database: Path | None, server: str | None, *, roots_only: bool, as_json: bool) -> int:
-    async with reading(database, server) as store:
+    async with runs_of(database, server) as opened:
+        store = opened.store
         rows = await store.runs(limit=limit, roots_only=roots_only)
         there = len(await store.runs(limit=MAX_RUNS, roots_only=roots_only)) if len(rows) == limit and not as_json else len(rows)
     if as_json:
@@ -91,7 +92,8 @@ def show(
 
 
 async def _show(named: str, database: Path | None, server: str | None, *, as_mermaid: bool, as_json: bool, paged: bool) -> int:
-    async with reading(database, server) as store:
+    async with runs_of(database, server) as opened:
+        store = opened.store
         row = await find_run(store, named)
         if as_mermaid:
             from asterism.constellation.python.resumption import check_constellation  # noqa: PLC0415 - loads the planner
@@ -105,7 +107,7 @@ async def _show(named: str, database: Path | None, server: str | None, *, as_mer
             raise
         asked = await (store.inquiries(run_id=row.run_id) if row.parent else store.inquiries(root=row.run_id))
         inbox = await store.inbox([question.run_id for question in asked])
-        previews = {} if as_mermaid or as_json or server_url(server, database) else await previews_of(asked, store, database_path(database))
+        previews = {} if as_mermaid or as_json else await previews_of(asked, opened, database)
         origin = await _origin_of(store, tree.history)
     now = SystemClock().now()
     if as_mermaid:
@@ -119,7 +121,7 @@ async def _show(named: str, database: Path | None, server: str | None, *, as_mer
     return FINISHED
 
 
-async def _read_tree(store: Store, row: RunRow) -> RunTree:
+async def _read_tree(store: RunReader, row: RunRow) -> RunTree:
     """Read a run and the runs below it; of a child's tree, only its part."""
     tree = await store.runs(root=row.root, limit=MAX_RUNS)
     below = [it for it in tree if it.run_id == row.run_id or it.run_id.startswith(f"{row.run_id}.")]  # see child_run_id
@@ -128,7 +130,7 @@ async def _read_tree(store: Store, row: RunRow) -> RunTree:
         return read_tree(row.run_id, journals, form_of)
 
 
-async def _origin_of(store: Store, history: RunHistory) -> RunHistory | None:
+async def _origin_of(store: RunReader, history: RunHistory) -> RunHistory | None:
     """Return the history of the run that this one was forked from, if it still exists."""
     if history.forked is None:
         return None
@@ -145,16 +147,18 @@ def log(
     follow: Annotated[bool, Parameter(negative=(), help="Keep printing until the run ends.")] = False,
     after: Annotated[int, Parameter(help="Print only entries after this number.")] = 0,
     database: Database = None,
+    server: ServerUrl = None,
     json: Json = False,
 ) -> int:
     """Print the journal of a run in words."""
     if after < 0:
         raise InvalidInput(f"--after must be the number of an entry, not {after}")
-    return asyncio.run(_log(named, database, after, follow=follow, as_json=json))
+    return asyncio.run(_log(named, database, server, after, follow=follow, as_json=json))
 
 
-async def _log(named: str, database: Path | None, after: int, *, follow: bool, as_json: bool) -> int:
-    async with reading(database) as store:
+async def _log(named: str, database: Path | None, server: str | None, after: int, *, follow: bool, as_json: bool) -> int:
+    async with runs_of(database, server) as opened:
+        store = opened.store
         row = await find_run(store, named)
         history = unread_history(form_of(row), row.run_id)
         unpack, out = packer(history.run.machine).unpack, console()
@@ -184,16 +188,17 @@ def why(
     /,
     *,
     database: Database = None,
+    server: ServerUrl = None,
     json: Json = False,
 ) -> int:
     """Explain who added a task, what changed it since, and why it ran, failed, was skipped or waits."""
-    return asyncio.run(_why(named, task_id, database, as_json=json))
+    return asyncio.run(_why(named, task_id, database, server, as_json=json))
 
 
-async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool) -> int:
-    async with reading(database) as store:
-        row = await find_run(store, named)
-        history, lines = await read_run(store, row)
+async def _why(named: str, task_id: str, database: Path | None, server: str | None, *, as_json: bool) -> int:
+    async with runs_of(database, server) as opened:
+        row = await find_run(opened.store, named)
+        history, lines = await read_run(opened.store, row)
     reasons = history.events_of(task_id, lines)
     if not reasons:
         known = ", ".join(list(history.part_status())[:10]) or "none yet"

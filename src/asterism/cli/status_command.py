@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.app.settings import server_url
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, ServerUrl
 from asterism.cli.output import console, local_time, put, put_line
-from asterism.cli.run_access import reading, remote_runs
+from asterism.cli.run_access import runs_of
 from asterism.engine.ports.store import WorkKind
+from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.database_status import DatabaseStatus, read_status
 from asterism.views.text.runs import MINUTE, stuck_words
@@ -50,11 +50,8 @@ def status(*, database: Database = None, server: ServerUrl = None, json: Json = 
 
 
 async def _status(database: Path | None, server: str | None) -> DatabaseStatus:
-    if url := server_url(server, database):
-        async with remote_runs(url) as (app, _):
-            return await app.status()
-    async with reading(database) as store:
-        return await read_status(store, SystemClock().now())
+    async with runs_of(database, server) as runs:
+        return await (read_status(runs.store, SystemClock().now()) if isinstance(runs, Client) else runs.status())
 
 
 def lines_of(found: DatabaseStatus) -> Iterator[StyledLine]:

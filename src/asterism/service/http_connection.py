@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ RETRIES = Backoff(0.1, 5.0, jitter=0.3)
 """Seconds before a request is sent again, doubled each time."""
 LONGEST_RETRY_AFTER_S = 60.0
 """The most seconds that a server may ask a client to wait; it waits no longer, and is then refused again."""
+PAGE = 1000
+"""Rows of one page."""
 _BUSY = (429, 502, 503, 504)
 
 
@@ -61,6 +64,16 @@ class HttpConnection:
         """
         headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
         return await self._asked("POST", path, content=msgspec.json.encode(body), headers=headers)
+
+    async def pages(self, path: str, listed: str, params: Mapping[str, Any], limit: int = sys.maxsize) -> list[dict[str, Any]]:
+        """Return what a resource lists in its pages, at most ``limit``. Raises the errors of ``post``."""
+        found: list[dict[str, Any]] = []
+        after: str | None = ""
+        while after is not None and len(found) < limit:
+            page = await self.get(path, {**params, "limit": min(PAGE, limit - len(found)), "after": after})
+            found += page[listed]
+            after = page["next"]
+        return found
 
     async def upload(self, path: str, name: str, chunks: Callable[[], AsyncIterator[bytes]]) -> Any:
         """Send a file and return the JSON of the response. Raises the errors of ``post``.

@@ -16,23 +16,24 @@ import msgspec
 from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.model.documents import as_file
 from asterism.constellation.python.goal import AnyGoal, Goal, goal_of
-from asterism.constellation.python.handle import RunResult, is_idle
+from asterism.constellation.python.handle import RunCommands, RunResult, is_idle
 from asterism.devices.attempts.attempt_files import chunks_of_path
 from asterism.devices.model.attempt import TaskError
-from asterism.engine.control.run_control import Verb
+from asterism.engine.control.run_control import Unpause, Verb
+from asterism.engine.kernel.machine import Event
 from asterism.engine.ports.schedules import Missed, Overlap, Schedule
-from asterism.engine.ports.store import InquiryRow, RunRow, RunStatus
+from asterism.engine.ports.store import ACCEPTED, InquiryRow, RunRow, RunStatus
 from asterism.engine.runtime.database_status import DatabaseStatus
 from asterism.errors import InvalidInput, Refused
-from asterism.service.http_connection import TIMEOUT_S, HttpConnection, ServerEvent
-from asterism.service.remote_conversation import RemoteConversation, inquiry_row
-from asterism.service.remote_schedule import RemoteSchedule, schedule_row
+from asterism.service.http_connection import PAGE, TIMEOUT_S, HttpConnection, ServerEvent
+from asterism.service.remote_conversation import RemoteConversation
+from asterism.service.remote_schedule import RemoteSchedule
+from asterism.service.remote_store import RemoteStore, inquiry_row, run_row
+from asterism.service.run_commands import COMMANDS
 from asterism.views.delta import Delta
 
 POLL_S = 0.2
 """Seconds between two looks at the row of a run."""
-PAGE = 1000
-"""Runs of one page."""
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +57,7 @@ class RemoteApp:
 
     def __init__(self, connection: HttpConnection) -> None:
         self.connection = connection
+        self.store = RemoteStore(connection)
 
     async def run(self, goal: AnyGoal, options: RunOptions | None = None, /, **params: Any) -> RunResult:
         """Run a goal until it ends, or until only a person can move it on; arguments and errors as of ``App.run``."""
@@ -78,7 +80,7 @@ class RemoteApp:
 
     def run_of(self, run_id: str) -> RemoteRun:
         """Return the handle of a run of any kind."""
-        return RemoteRun(self.connection, run_id)
+        return RemoteRun(self, run_id)
 
     def conversation(self, agent: str = "", *, run_id: str = "", language: str = "", time_zone: str = "") -> RemoteConversation:
         """Return a conversation with an agent of the server, by its name, or an existing one by its run id."""
@@ -91,7 +93,7 @@ class RemoteApp:
 
     async def schedules(self) -> list[Schedule]:
         """Return the schedules, by name."""
-        return [schedule_row(it) for it in (await self.connection.get("/api/schedules"))["schedules"]]
+        return await self.store.schedules()
 
     async def add_schedule(
         self,
@@ -122,18 +124,11 @@ class RemoteApp:
 
     async def runs(self, *, limit: int = 100, status: RunStatus | None = None, roots_only: bool = False, text: str = "") -> list[RunRow]:
         """Return runs, newest first; with ``text`` those with it in their title."""
-        found: list[RunRow] = []
-        after: str | None = ""
-        while after is not None and len(found) < limit:
-            query = {"limit": min(PAGE, limit - len(found)), "children": not roots_only, "q": text, "after": after}
-            page = await self.connection.get("/api/runs", query | ({"status": status} if status else {}))
-            found += [run_row(it) for it in page["runs"]]
-            after = page["next"]
-        return found
+        return await self.store.find_runs(limit=limit, status=status, roots_only=roots_only, text=text)
 
     async def describe(self, run_id: str) -> RunRow:
         """Return the row of a run. Raises RunNotFound if there is none."""
-        return await self.run_of(run_id).describe()
+        return await self.store.run(run_id)
 
     async def status(self) -> DatabaseStatus:
         """Return the servers of the database and their work; raises InvalidInput for a token with a tenant."""
@@ -143,13 +138,24 @@ class RemoteApp:
 
     async def inquiries(self, *, root: str | None = None) -> list[InquiryRow]:
         """Return the open inquiries of a run and of the runs below it, or of all; oldest first."""
-        found: list[InquiryRow] = []
-        after: str | None = ""
-        while after is not None:
-            page = await self.connection.get("/api/inquiries", {"run": root or "", "limit": PAGE, "after": after})
-            found += [inquiry_row(it) for it in page["inquiries"]]
-            after = page["next"]
-        return found
+        return await self.store.inquiries(root=root)
+
+    async def send(self, run_id: str, event: Event, *, actor: str = "") -> str:  # noqa: ARG002 - the token says who sends it
+        """Send a command to a run, and return its verdict; see ``Client.send``. Raises Refused if there is none yet."""
+        await self.command(run_id, {"command": COMMANDS[type(event)], **msgspec.structs.asdict(event)})
+        return ACCEPTED
+
+    async def fork(self, run_id: str, at: int, *, actor: str = "") -> str:  # noqa: ARG002 - as above
+        """Let a new run begin as a copy of another one up to an entry, and return its id. Raises InvalidInput."""
+        return await self.command(run_id, {"command": "fork", "at": at})
+
+    async def command(self, run_id: str, body: Mapping[str, Any]) -> str:
+        """Send a command in its JSON; return the id of the run that it concerns, which may be a new one."""
+        done = await self.connection.post(f"/api/runs/{run_id}/commands", body, key=secrets.token_hex(16))
+        if done["verdict"] != "accepted":
+            raise Refused(f"run {run_id}: the server has the command, but gave no verdict yet; see: asterism log {run_id}")
+        concerned: str = done["run_id"]
+        return concerned
 
     async def follow(self, cursors: Mapping[str, int]) -> AsyncIterator[Followed]:
         """Yield what happens in some runs, over one connection at a time, for as long as the caller listens.
@@ -168,21 +174,19 @@ class RemoteApp:
                     yield followed
 
 
-class RemoteRun:
+class RemoteRun(RunCommands):
     """One run of a server, with the methods of a ``RunHandle``."""
 
-    def __init__(self, connection: HttpConnection, run_id: str) -> None:
-        self.run_id = run_id
-        self._connection = connection
+    def __init__(self, app: RemoteApp, run_id: str) -> None:
+        super().__init__(app, run_id)
+        self._app = app
+        self._connection = app.connection
         self._path = f"/api/runs/{run_id}"
         self._read: dict[str, str] = {}  # digests of the questions that this handle has returned, by id
 
-    def __repr__(self) -> str:
-        return f"RemoteRun({self.run_id!r})"
-
     async def describe(self) -> RunRow:
         """Return its row. Raises RunNotFound if there is no such run."""
-        return run_row((await self._connection.get(self._path))["run"])
+        return await self._app.describe(self.run_id)
 
     async def result(self) -> RunResult:
         """Wait until the run ends or only a person can move it on; return its result. Raises RunNotFound."""
@@ -212,11 +216,8 @@ class RemoteRun:
         return rows
 
     async def inquiries(self) -> list[InquiryRow]:
-        """Return the open questions of the run, and of the runs below it; oldest first."""
-        return self._note(await self._asked())
-
-    async def _asked(self) -> list[InquiryRow]:
-        return [inquiry_row(it) for it in (await self._connection.get(self._path))["inquiries"]]
+        """See ``RunHandle``."""
+        return self._note(await super().inquiries())
 
     def _note(self, asked: list[InquiryRow]) -> list[InquiryRow]:
         """Note what the program reads: it is what an approval of this handle is for."""
@@ -229,13 +230,7 @@ class RemoteRun:
         ``digest`` is that of the question which the program has read; by default that of the question as ``inquiries``
         or ``result`` of this handle has returned it.
         """
-        if not inquiry_id:
-            asked = await self._asked()
-            if len(asked) != 1:
-                ids = ", ".join(it.inquiry_id for it in asked)
-                problem = f"run {self.run_id} has {len(asked)} open questions; name one with inquiry_id="
-                raise InvalidInput(problem + (f": {ids}" if ids else ""))
-            inquiry_id = asked[0].inquiry_id
+        inquiry_id = inquiry_id or await self._only_inquiry()
         digest = digest or self._read.get(inquiry_id, "")
         if verb in ("approve", "edit") and not digest:
             raise InvalidInput(
@@ -244,35 +239,15 @@ class RemoteRun:
         body = {"verb": verb, "value": value, "reason": reason, "digest": digest}
         await self._connection.post(f"/api/inquiries/{inquiry_id}/answer", body, key=secrets.token_hex(16))
 
-    async def cancel(self, reason: str = "") -> None:
-        """Cancel the run: running tasks are stopped, no new ones start. Raises Refused if it has ended."""
-        await self._command({"command": "cancel", "reason": reason})
-
-    async def pause(self, reason: str = "") -> None:
-        """Pause the run: running tasks finish, no new ones start. Raises Refused if it has ended."""
-        await self._command({"command": "pause", "reason": reason})
-
     async def resume(self) -> None:
         """Continue the run if it is paused."""
         if (await self.describe()).status == "paused":
-            await self._command({"command": "unpause"})
-
-    async def fork(self, at: int) -> RemoteRun:
-        """Return the handle of a new run that begins as a copy of this one, up to an entry. Raises InvalidInput."""
-        return RemoteRun(self._connection, await self._command({"command": "fork", "at": at}))
+            await self._app.send(self.run_id, Unpause())
 
     async def retry(self, *tasks: str) -> RemoteRun:
         """Let failed and cancelled tasks run again; arguments, result and errors as of ``RunHandle.retry``."""
-        run_id = await self._command({"command": "retry_failed", "tasks": tasks})
-        return self if run_id == self.run_id else RemoteRun(self._connection, run_id)
-
-    async def _command(self, body: Mapping[str, Any]) -> str:
-        """Send a command; return the id of the run that it concerns, which may be a new one."""
-        done = await self._connection.post(f"{self._path}/commands", body, key=secrets.token_hex(16))
-        if done["verdict"] != "accepted":
-            raise Refused(f"run {self.run_id}: the server has the command, but gave no verdict yet; see: asterism log {self.run_id}")
-        run_id: str = done["run_id"]
-        return run_id
+        run_id = await self._app.command(self.run_id, {"command": "retry_failed", "tasks": tasks})
+        return self if run_id == self.run_id else self._app.run_of(run_id)
 
 
 @contextlib.asynccontextmanager
@@ -302,12 +277,6 @@ def _without_files(goal: Goal) -> Goal:
     if goal.files:
         raise InvalidInput("a schedule of a server has no files of this computer; let its plan fetch them")
     return goal
-
-
-def run_row(data: Mapping[str, Any]) -> RunRow:
-    """Return the row of a run from its JSON."""
-    known = {name: data[name] for name in RunRow.__struct_fields__ if name in data}
-    return RunRow(**known, owner="a process of the server's database" if data["driven"] else "")
 
 
 def _followed(event: ServerEvent) -> Sequence[Followed]:

@@ -7,14 +7,13 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from asterism.conversation.machine.events import AgentStatus
 from asterism.conversation.machine.memory import Utterance
 from asterism.conversation.python.agent_state import AgentResult
 from asterism.engine.ports.store import InquiryRow
 from asterism.errors import Refused
 from asterism.service.http_connection import HttpConnection
+from asterism.service.remote_store import inquiry_row
 
 POLL_S = 0.2
 """Seconds between two looks at a conversation whose agent works."""
@@ -124,13 +123,3 @@ class RemoteConversation:
         if not self.run_id:
             raise Refused("this conversation has not started; send a message first")
         return f"/api/conversations/{self.run_id}"
-
-
-def inquiry_row(data: Mapping[str, Any]) -> InquiryRow:
-    """Return a question from its JSON."""
-    known = {name: data[name] for name in InquiryRow.__struct_fields__ if name in data}
-    text = {
-        name: msgspec.json.encode(it).decode() if it is not None else ""
-        for name, it in (("subject", data["subject"]), ("schema", data["form"]))
-    }
-    return InquiryRow(**{**known, **text, "question": data["prompt"], "verbs": tuple(data["verbs"])})

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from asterism.engine.ports.schedules import Firing, LastFiring, Schedule
 from asterism.service.http_connection import HttpConnection
+
+Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 class RemoteSchedule:
@@ -54,9 +58,14 @@ class RemoteSchedule:
         return run_id
 
 
+def row_of(kind: type[Row], data: Mapping[str, Any], **more: Any) -> Row:
+    """Return a row from the fields of its JSON, and those that have another form there."""
+    return kind(**({name: data[name] for name in kind.__struct_fields__ if name in data} | more))
+
+
 def schedule_row(data: Mapping[str, Any]) -> Schedule:
     """Return a schedule from its JSON."""
-    return Schedule(**{name: data[name] for name in Schedule.__struct_fields__ if name in data})
+    return row_of(Schedule, data)
 
 
 def last_firing_row(data: Mapping[str, Any]) -> LastFiring | None:

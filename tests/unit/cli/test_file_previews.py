@@ -13,7 +13,7 @@ import pytest
 
 import asterism
 from asterism import Constellation
-from asterism.app.bootstrap import open_store
+from asterism.app.bootstrap import connect
 from asterism.cli.file_previews import MAX_HEAD, previews_of
 from asterism.engine.runtime.snapshots import load
 
@@ -33,8 +33,8 @@ def lines_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **inputs: Any) -> li
     asterism.run(plan, database="runs.db", **({"file": inputs["file"]} if params else {}))
 
     async def previews() -> dict[str, list[str]]:
-        async with open_store(Path("runs.db"), create=False) as store:
-            return await previews_of(await store.inquiries(), store, Path("runs.db"))
+        async with connect(Path("runs.db"), create=False) as client:
+            return await previews_of(await client.inquiries(), client, Path("runs.db"))
 
     ((_, lines),) = asyncio.run(previews()).items()
     return lines

@@ -67,7 +67,9 @@ def test_d3_a_command_that_knows_no_servers_refuses_unless_it_is_for_this_comput
         without_server([*words, "--", "--here"])
 
 
-@pytest.mark.parametrize("arguments", [["inbox", "--here"], ["logs", "--here", "x"], ["fleet", "--here"], ["plan", "x"], ["--version"], []])
+@pytest.mark.parametrize(
+    "arguments", [["prune", "--here"], ["files", "--here", "x"], ["fleet", "--here"], ["plan", "x"], ["--version"], []]
+)
 def test_d3_what_is_for_this_computer_or_uses_no_runs_is_carried_out(arguments: list[str]) -> None:
     assert without_server(arguments) == [it for it in arguments if it != "--here"]
 

@@ -20,7 +20,6 @@ from asterism.engine.ports.store import Commit
 from asterism.service.api.commands import verdict_within
 from asterism.service.api.runs import origin_of
 from asterism.service.remote_app import open_remote
-from asterism.service.remote_store import RemoteStore
 from asterism.views.delta import Delta, fold, is_story
 from tests.support.api_server import ASKS, DRIVE_S, Server, approval_of, failing, plan, serving
 
@@ -525,7 +524,7 @@ def test_questions_are_listed_page_by_page_and_entries_alike(tmp_path: Path) -> 
         assert (await http.get(f"/api/runs/{runs[0]}/entries/1")).json() == entries[0]
         async with open_remote(server.url, await server.token()) as app:
             assert {it.inquiry_id for it in await app.inquiries()} == set(asked)
-            records = await RemoteStore(app).records(runs[0])
+            records = await app.store.records(runs[0])
             stored = await server.store.records(runs[0])
             assert [msgspec.json.decode(it.body) for it in records] == [msgspec.json.decode(it.body) for it in stored]
             assert [msgspec.structs.replace(it, body="") for it in records] == [msgspec.structs.replace(it, body="") for it in stored]

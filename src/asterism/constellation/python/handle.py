@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -19,6 +19,7 @@ from asterism.engine.kernel.run import Run
 from asterism.engine.ports.store import InquiryRow, RunRow
 from asterism.engine.runtime.client import Client
 from asterism.engine.runtime.journal_stream import POLL_S, follow
+from asterism.engine.runtime.runs import Runs
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import InvalidInput, RunFailed, RunOwned
 from asterism.views.delta import Delta
@@ -71,14 +72,64 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         return self
 
 
-class RunHandle:
+class RunCommands:
+    """The questions of one run, and the commands to it; a part of the handles.
+
+    A run of a server is commanded by the token, whatever ``actor`` is.
+    """
+
+    def __init__(self, runs: Runs, run_id: str) -> None:
+        self.run_id = run_id
+        self._runs = runs
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.run_id!r})"
+
+    async def inquiries(self) -> list[InquiryRow]:
+        """Return the open questions of the run, and of the runs below it; oldest first."""
+        return await self._runs.inquiries(root=self.run_id)
+
+    async def _only_inquiry(self) -> str:
+        """Return the id of the open question. Raises InvalidInput if there is none, or more than one."""
+        asked = await self._runs.inquiries(root=self.run_id)
+        if len(asked) != 1:
+            ids = ", ".join(it.inquiry_id for it in asked)
+            raise InvalidInput(f"run {self.run_id} has {len(asked)} open questions; name one with inquiry_id={f': {ids}' if ids else ''}")
+        return asked[0].inquiry_id
+
+    async def cancel(self, reason: str = "", *, actor: str = "user") -> None:
+        """Cancel the run: running tasks are stopped, no new ones start.
+
+        Raises:
+            Refused: it has ended.
+        """
+        await self._runs.send(self.run_id, Cancel(reason=reason), actor=actor)
+
+    async def pause(self, reason: str = "", *, actor: str = "user") -> None:
+        """Pause the run: running tasks finish, no new ones start.
+
+        Raises:
+            Refused: it has ended.
+        """
+        await self._runs.send(self.run_id, Pause(reason=reason), actor=actor)
+
+    async def fork(self, at: int, *, actor: str = "user") -> Self:
+        """Return the handle of a new run that begins as a copy of this one, up to an entry of its journal.
+
+        Raises:
+            InvalidInput: there is no such entry.
+        """
+        return type(self)(self._runs, await self._runs.fork(self.run_id, at, actor=actor))
+
+
+class RunHandle(RunCommands):
     """One run of a runtime: its result, its progress, and the commands to it.
 
     ``App.start`` and ``App.run_of`` return one.
     """
 
     def __init__(self, runtime: Runtime, run_id: str) -> None:
-        self.run_id = run_id
+        super().__init__(runtime, run_id)
         self._runtime = runtime
         self._driving: asyncio.Future[RunRow] | None = None
 
@@ -97,7 +148,7 @@ class RunHandle:
                 if row.status == "active":
                     await asyncio.sleep(POLL_S)
                     continue
-            return await self._result(row)
+            return await result_of(self._runtime, row)
 
     def drive(self) -> None:
         """Drive the run in the background, while the runtime is open."""
@@ -123,10 +174,6 @@ class RunHandle:
                 return
             await asyncio.sleep(POLL_S)
 
-    async def inquiries(self) -> list[InquiryRow]:
-        """Return the open questions of the run, and of the runs below it; oldest first."""
-        return await self._runtime.inquiries(root=self.run_id)
-
     async def answer(self, verb: Verb, *, value: Any = None, reason: str = "", inquiry_id: str = "", actor: str = "user") -> None:
         """Answer a question of the run, and continue it in the background.
 
@@ -141,33 +188,10 @@ class RunHandle:
             InvalidInput: no such question, or more than one, or it does not accept this answer.
             Refused: the question is closed, or the run rejected the answer.
         """
-        if not inquiry_id:
-            asked = await self.inquiries()
-            if len(asked) != 1:
-                ids = ", ".join(it.inquiry_id for it in asked)
-                raise InvalidInput(
-                    f"run {self.run_id} has {len(asked)} open questions; name one with inquiry_id={f': {ids}' if ids else ''}"
-                )
-            inquiry_id = asked[0].inquiry_id
+        inquiry_id = inquiry_id or await self._only_inquiry()
         sent = await self._runtime.post_answer(inquiry_id, verb, value=value, reason=reason, actor=actor)
         self.drive()
         await self._runtime.verdict(sent.run_id, sent.key)
-
-    async def cancel(self, reason: str = "", *, actor: str = "user") -> None:
-        """Cancel the run: running tasks are stopped, no new ones start.
-
-        Raises:
-            Refused: it has ended.
-        """
-        await self._runtime.send(self.run_id, Cancel(reason=reason), actor=actor)
-
-    async def pause(self, reason: str = "", *, actor: str = "user") -> None:
-        """Pause the run: running tasks finish, no new ones start.
-
-        Raises:
-            Refused: it has ended.
-        """
-        await self._runtime.send(self.run_id, Pause(reason=reason), actor=actor)
 
     async def resume(self, *, actor: str = "user") -> None:
         """Continue the run in the background, also if it is paused."""
@@ -175,14 +199,6 @@ class RunHandle:
         if row.status == "paused":
             await self._runtime.post(self.run_id, Unpause(), actor=actor, key=self._runtime.clock.new_id())
         self.drive()
-
-    async def fork(self, at: int, *, actor: str = "user") -> RunHandle:
-        """Return the handle of a new run that begins as a copy of this one, up to an entry of its journal.
-
-        Raises:
-            InvalidInput: there is no such entry.
-        """
-        return RunHandle(self._runtime, await self._runtime.fork(self.run_id, at, actor=actor))
 
     async def retry(self, *tasks: str, actor: str = "user") -> RunHandle:
         """Let failed and cancelled tasks run again: these tasks and items, such as ``transform[3]``, or all.
@@ -202,9 +218,6 @@ class RunHandle:
     async def _is_idle(self) -> bool:
         row = await self._runtime.describe(self.run_id)
         return is_idle(row) and (row.status == "ended" or self._driving is None or self._driving.done())
-
-    async def _result(self, row: RunRow) -> RunResult:
-        return await result_of(self._runtime, row)
 
 
 def is_idle(row: RunRow) -> bool:

@@ -57,7 +57,15 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
 ALL_OUTPUT = LogQuery()
 
 
-class LogStore(Protocol):
+class LogReader(Protocol):
+    """Reads logs."""
+
+    async def logs(self, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256) -> list[LogChunk]:
+        """Return chunks of these runs with a seq greater than ``after``, in order, at most ``limit``."""
+        ...
+
+
+class LogStore(LogReader, Protocol):
     """Holds logs, apart from the journals."""
 
     async def add_logs(self, chunks: Sequence[LogChunk]) -> None:
@@ -66,8 +74,4 @@ class LogStore(Protocol):
         Beyond ``STREAM_BYTES`` the middle of a stream is removed, beyond ``RUN_BYTES`` the middle of
         a run. Chunks of a run that does not exist are dropped.
         """
-        ...
-
-    async def logs(self, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256) -> list[LogChunk]:
-        """Return chunks of these runs with a seq greater than ``after``, in order, at most ``limit``."""
         ...

@@ -84,7 +84,31 @@ class LastFiring(Firing, frozen=True, kw_only=True):
     outcome: str = ""
 
 
-class ScheduleRows(Protocol):
+class ScheduleReader(Protocol):
+    """Reads schedules, those of a store or of a server."""
+
+    async def schedules(self, tenant: str | None = None, *, name: str | None = None, due_by: float | None = None) -> list[Schedule]:
+        """Return the schedules of a tenant, or of all, by name.
+
+        Args:
+            tenant: only those of this tenant.
+            name: only those of this name.
+            due_by: only those that are not paused and whose next due time is at most this.
+        """
+        ...
+
+    async def firings(
+        self, tenant: str | None = None, schedule: str | None = None, *, status: FiringStatus | None = None, limit: int = 100
+    ) -> list[Firing]:
+        """Return firings of a tenant and a schedule, or of all, with the newest due time first."""
+        ...
+
+    async def last_firings(self, tenant: str | None = None) -> list[LastFiring]:
+        """Return the newest settled firing of each schedule of a tenant, or of all."""
+        ...
+
+
+class ScheduleRows(ScheduleReader, Protocol):
     """Holds schedules and their firings; a part of every store. Errors as of ``Store``."""
 
     async def add_schedule(self, row: Schedule) -> None:
@@ -103,26 +127,6 @@ class ScheduleRows(Protocol):
         """Remove a schedule with its firings; its runs stay. Return False if there is none."""
         ...
 
-    async def schedules(self, tenant: str | None = None, *, name: str | None = None, due_by: float | None = None) -> list[Schedule]:
-        """Return the schedules of a tenant, or of all, by name.
-
-        Args:
-            tenant: only those of this tenant.
-            name: only those of this name.
-            due_by: only those that are not paused and whose next due time is at most this.
-        """
-        ...
-
     async def settle_firing(self, firing: Firing) -> None:
         """Write the status and the reason of a firing that is due; one that is settled stays as it is."""
-        ...
-
-    async def firings(
-        self, tenant: str | None = None, schedule: str | None = None, *, status: FiringStatus | None = None, limit: int = 100
-    ) -> list[Firing]:
-        """Return firings of a tenant and a schedule, or of all, with the newest due time first."""
-        ...
-
-    async def last_firings(self, tenant: str | None = None) -> list[LastFiring]:
-        """Return the newest settled firing of each schedule of a tenant, or of all."""
         ...

@@ -16,9 +16,9 @@ from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.snapshot import Snapshot
 from asterism.engine.ports.events import EventRows
 from asterism.engine.ports.files import FileRows
-from asterism.engine.ports.logs import LogStore
+from asterism.engine.ports.logs import LogReader, LogStore
 from asterism.engine.ports.notices import NoticeRows
-from asterism.engine.ports.schedules import ScheduleRows
+from asterism.engine.ports.schedules import ScheduleReader, ScheduleRows
 from asterism.engine.ports.tokens import TokenRows
 from asterism.errors import InvalidInput
 
@@ -241,7 +241,60 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, EventRows, WorkRows, Protocol):
+class RunReader(LogReader, ScheduleReader, Protocol):
+    """Reads runs and schedules, those of a store or of a server. Errors as of ``Store``."""
+
+    async def run(self, run_id: str, *, tenant: str | None = None) -> RunRow:
+        """Return the row of a run; RunNotFound if there is none, or none of this tenant."""
+        ...
+
+    async def runs(
+        self,
+        *,
+        limit: int = 100,
+        status: RunStatus | None = None,
+        root: str | None = None,
+        roots_only: bool = False,
+        open_only: bool = False,
+        begins: str = "",
+    ) -> list[RunRow]:
+        """Return runs, newest first.
+
+        Args:
+            limit: the most of them.
+            status: their status; None for every one.
+            root: the root of their tree; None for every tree.
+            roots_only: exclude children.
+            open_only: exclude runs that have ended.
+            begins: the beginning of their id, or of its part after the first ``-``.
+        """
+        ...
+
+    async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
+        """Return the records with seq > after, in order."""
+        ...
+
+    async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
+        """Return the rows of these runs without a verdict, oldest first."""
+        ...
+
+    async def inquiries(
+        self,
+        *,
+        run_id: str | None = None,
+        root: str | None = None,
+        tenant: str | None = None,
+        open_only: bool = True,
+        events: bool = False,
+    ) -> list[InquiryRow]:
+        """Return the inquiries of one run, of a root's whole tree, of a tenant, or of all runs; oldest first.
+
+        With ``events`` the waits for events, else the questions to people.
+        """
+        ...
+
+
+class Store(RunReader, LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, EventRows, WorkRows, Protocol):
     """Holds journals, logs, schedules, notices, and the rows of files and tokens. Every operation is durable when it returns.
 
     Errors: ``RunNotFound``, ``RunOwned``, ``RunNewer``, ``StaleOwner`` as named;
@@ -323,32 +376,6 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, EventRows, 
         """
         ...
 
-    async def run(self, run_id: str, *, tenant: str | None = None) -> RunRow:
-        """Return the row of a run; RunNotFound if there is none, or none of this tenant."""
-        ...
-
-    async def runs(
-        self,
-        *,
-        limit: int = 100,
-        status: RunStatus | None = None,
-        root: str | None = None,
-        roots_only: bool = False,
-        open_only: bool = False,
-        begins: str = "",
-    ) -> list[RunRow]:
-        """Return runs, newest first.
-
-        Args:
-            limit: the most of them.
-            status: their status; None for every one.
-            root: the root of their tree; None for every tree.
-            roots_only: exclude children.
-            open_only: exclude runs that have ended.
-            begins: the beginning of their id, or of its part after the first ``-``.
-        """
-        ...
-
     async def find_runs(self, query: RunQuery, *, after: str = "", limit: int = 100) -> list[RunRow]:
         """Return the runs that match a query, newest first, one page of them.
 
@@ -360,10 +387,6 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, EventRows, 
         Raises:
             InvalidInput: ``after`` is no cursor.
         """
-        ...
-
-    async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
-        """Return the records with seq > after, in order."""
         ...
 
     async def records_after(self, cursors: Mapping[str, int], limit: int, *, tenant: str | None = None) -> list[Record]:
@@ -398,27 +421,8 @@ class Store(LogStore, FileRows, TokenRows, ScheduleRows, NoticeRows, EventRows, 
         """Set ``via`` of the root of a run to ``network``, for good."""
         ...
 
-    async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
-        """Return the rows of these runs without a verdict, oldest first."""
-        ...
-
     async def verdict(self, run_id: str, key: str) -> str:
         """Return the verdict on an inbox row; empty while there is none."""
-        ...
-
-    async def inquiries(
-        self,
-        *,
-        run_id: str | None = None,
-        root: str | None = None,
-        tenant: str | None = None,
-        open_only: bool = True,
-        events: bool = False,
-    ) -> list[InquiryRow]:
-        """Return the inquiries of one run, of a root's whole tree, of a tenant, or of all runs; oldest first.
-
-        With ``events`` the waits for events, else the questions to people.
-        """
         ...
 
     async def find_inquiries(

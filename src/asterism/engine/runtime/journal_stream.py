@@ -9,7 +9,7 @@ from typing import Any
 from asterism.engine.kernel.journal import Entry, Record, check_whole
 from asterism.engine.kernel.machine import Machine
 from asterism.engine.kernel.packing import packer
-from asterism.engine.ports.store import Store
+from asterism.engine.ports.store import RunReader
 
 POLL_S = 0.2
 """Seconds between two reads of a journal."""
@@ -17,7 +17,7 @@ MAX_RECORDS = 1000
 """Records of one batch."""
 
 
-async def follow(store: Store, run_id: str, after: int = 0, *, until_now: bool = False) -> AsyncIterator[list[Record]]:
+async def follow(store: RunReader, run_id: str, after: int = 0, *, until_now: bool = False) -> AsyncIterator[list[Record]]:
     """Yield the records of a run after an entry in batches, as they are written, until it ends.
 
     Args:
@@ -44,7 +44,7 @@ async def follow(store: Store, run_id: str, after: int = 0, *, until_now: bool =
         await asyncio.sleep(POLL_S)
 
 
-async def follow_entries(store: Store, machine: Machine[Any], run_id: str, after: int = 0) -> AsyncIterator[list[Entry]]:
+async def follow_entries(store: RunReader, machine: Machine[Any], run_id: str, after: int = 0) -> AsyncIterator[list[Entry]]:
     """Yield the entries of a run as ``follow`` yields its records, as views read them."""
     unpack = packer(machine).unpack
     async for records in follow(store, run_id, after):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 import msgspec
 
 from asterism.engine.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
-from asterism.engine.ports.store import Store
+from asterism.engine.ports.store import RunReader
 from asterism.engine.runtime.lookup import MAX_RUNS
 
 POLL_S = 0.2
@@ -31,7 +31,7 @@ def continued(chunks: Iterable[LogChunk]) -> list[LogChunk]:
 
 
 async def read_chunks(
-    store: Store, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, until: int | None = None
+    store: RunReader, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, until: int | None = None
 ) -> AsyncIterator[LogChunk]:
     """Yield the chunks of some runs with a seq greater than ``after``, in order.
 
@@ -48,7 +48,7 @@ async def read_chunks(
             yield chunk
 
 
-async def follow_logs(store: Store, run_id: str, *, until_now: bool = False) -> AsyncIterator[LogChunk]:
+async def follow_logs(store: RunReader, run_id: str, *, until_now: bool = False) -> AsyncIterator[LogChunk]:
     """Yield the chunks of a run and of the runs below it, as they are written, until the run ends.
 
     Args:

@@ -12,7 +12,7 @@ import msgspec
 from asterism.engine.control.run_control import Pause, Unpause
 from asterism.engine.kernel.journal import JournalMismatch
 from asterism.engine.kernel.machine import kind_of
-from asterism.engine.ports.store import InquiryRow, RunRow, Store, begins_with
+from asterism.engine.ports.store import InquiryRow, RunReader, RunRow, begins_with
 from asterism.engine.runtime.client import Client
 from asterism.errors import InvalidInput, RunNotFound
 
@@ -23,7 +23,7 @@ MAX_MATCHES = 1000
 _PAUSES = frozenset({kind_of(Pause), kind_of(Unpause)})
 
 
-async def find_run(store: Store, named: str) -> RunRow:
+async def find_run(store: RunReader, named: str) -> RunRow:
     """Return the run with this id, or the only one whose id begins with it.
 
     The part of an id after its first ``-`` counts as a beginning, too.
@@ -43,11 +43,11 @@ async def find_run(store: Store, named: str) -> RunRow:
     return found[0]
 
 
-async def _begun(store: Store, named: str, *, roots_only: bool) -> list[RunRow]:
+async def _begun(store: RunReader, named: str, *, roots_only: bool) -> list[RunRow]:
     return await store.runs(begins=named, roots_only=roots_only, limit=MAX_MATCHES) if named else []
 
 
-async def find_inquiry(store: Store, named: str) -> InquiryRow:
+async def find_inquiry(store: RunReader, named: str) -> InquiryRow:
     """Return the question with this id, or the only one whose id begins with it.
 
     An open question comes before an answered one. A question's id begins with that of its run. A
@@ -75,7 +75,7 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
     return found[0]
 
 
-async def find_inquiries(store: Store, named: str, verb: str) -> list[InquiryRow]:
+async def find_inquiries(store: RunReader, named: str, verb: str) -> list[InquiryRow]:
     """Return the open questions of a run, and of the runs below it, that accept a kind of answer.
 
     Raises:

@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, TypeVar
 
+import msgspec
 from fastapi import APIRouter, Body, Response
 
-from asterism.constellation.machine.events import Edited, RaiseLimits, Retry
+from asterism.constellation.machine.events import Edited
 from asterism.constellation.python.resumption import retry_ended
-from asterism.engine.control.run_control import Cancel, GuardLifted, Pause, Unpause
 from asterism.engine.kernel.journal import check_known
 from asterism.engine.kernel.machine import Event, kind_of
 from asterism.engine.kernel.packing import event_body
@@ -22,21 +22,10 @@ from asterism.engine.runtime.client import VERDICT_POLL_S, accepted
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.identity import Known, actor_of, check_may, owner_of
-from asterism.service.api.models import (
-    CancelCommand,
-    Command,
-    EditCommand,
-    ForkCommand,
-    Given,
-    LiftGuardCommand,
-    PauseCommand,
-    RaiseLimitsCommand,
-    RetryCommand,
-    UnpauseCommand,
-    Verdict,
-)
+from asterism.service.api.models import Command, EditCommand, ForkCommand, Given, LiftGuardCommand, RetryCommand, Verdict
 from asterism.service.api.problems import Problem, documented
 from asterism.service.api.runs import IdempotencyKey, run_id_from
+from asterism.service.run_commands import EVENTS
 
 router = APIRouter(tags=["commands"])
 
@@ -139,22 +128,6 @@ async def _is_there(context: ApiContext, run_id: str) -> bool:
 
 
 def _event_of(given: Command) -> Event:
-    event: Event
-    match given:
-        case CancelCommand():
-            event = Cancel(reason=given.reason)
-        case PauseCommand():
-            event = Pause(reason=given.reason)
-        case UnpauseCommand():
-            event = Unpause()
-        case RaiseLimitsCommand():
-            event = RaiseLimits(max_tokens=given.max_tokens, max_cost_usd=given.max_cost_usd)
-        case EditCommand():
-            event = Edited(actions=tuple(given.actions), base_version=given.version)
-        case LiftGuardCommand():
-            event = GuardLifted(name=given.name, reason=given.reason)
-        case RetryCommand():
-            event = Retry(tasks=tuple(given.tasks))
-        case _:
-            raise Problem(422, f"there is no command {given.command!r}")
-    return event
+    if isinstance(given, EditCommand):
+        return Edited(actions=tuple(given.actions), base_version=given.version)
+    return msgspec.convert(given.model_dump(exclude={"command"}), EVENTS[given.command])
