@@ -96,8 +96,8 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.service.remote_app import Followed as Followed
     from asterism.service.remote_app import RemoteApp as RemoteApp
     from asterism.service.remote_app import RemoteRun as RemoteRun
+    from asterism.service.remote_app import RemoteSchedule as RemoteSchedule
     from asterism.service.remote_conversation import RemoteConversation as RemoteConversation
-    from asterism.service.remote_schedule import RemoteSchedule as RemoteSchedule
 
 _PUBLIC = {
     "asterism.app.bootstrap": ("open", "run"),
@@ -154,9 +154,8 @@ _PUBLIC = {
     "asterism.engine.runtime.client": ("Client",),
     "asterism.engine.runtime.form": ("Form",),
     "asterism.engine.runtime.runtime": ("Runtime",),
-    "asterism.service.remote_app": ("Followed", "RemoteApp", "RemoteRun"),
+    "asterism.service.remote_app": ("Followed", "RemoteApp", "RemoteRun", "RemoteSchedule"),
     "asterism.service.remote_conversation": ("RemoteConversation",),
-    "asterism.service.remote_schedule": ("RemoteSchedule",),
 }
 _HOME_OF = {name: home for home, names in _PUBLIC.items() for name in names}
 """Public name -> the module that defines it, which is imported on first use of the name."""

@@ -15,7 +15,7 @@ Shared by the commands: ``options`` declares parameters, ``plan_values`` reads t
 follows one that a server drives, ``reporters`` show its progress, ``questions`` asks a person at the terminal,
 and reads yes and no, ``file_previews`` shows the files of a question, ``keyboard`` reads input,
 ``chat`` reads messages and prints the answers of agents of this computer (``local_chat``) or of a
-server (``remote_chat``), ``time_zone`` is that of the machine, ``output`` prints lines of
+server (``chat_command``), ``time_zone`` is that of the machine, ``output`` prints lines of
 ``asterism.views.text``, ``server_variable`` refuses commands that know no servers, and ``exit_codes`` names the exit codes.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a

@@ -21,14 +21,13 @@ from asterism.devices.attempts.attempt_files import chunks_of_path
 from asterism.devices.model.attempt import TaskError
 from asterism.engine.control.run_control import Unpause, Verb
 from asterism.engine.kernel.machine import Event
-from asterism.engine.ports.schedules import Missed, Overlap, Schedule
+from asterism.engine.ports.schedules import Firing, Missed, Overlap, Schedule
 from asterism.engine.ports.store import ACCEPTED, InquiryRow, RunRow, RunStatus
 from asterism.engine.runtime.database_status import DatabaseStatus
 from asterism.errors import InvalidInput, Refused
 from asterism.service.http_connection import PAGE, TIMEOUT_S, HttpConnection, ServerEvent
 from asterism.service.remote_conversation import RemoteConversation
-from asterism.service.remote_schedule import RemoteSchedule
-from asterism.service.remote_store import RemoteStore, inquiry_row, run_row
+from asterism.service.remote_store import RemoteStore, inquiry_row, row_of, run_row
 from asterism.service.run_commands import COMMANDS
 from asterism.views.delta import Delta
 
@@ -120,7 +119,7 @@ class RemoteApp:
 
     def schedule_of(self, name: str) -> RemoteSchedule:
         """Return the handle of a schedule."""
-        return RemoteSchedule(self.connection, name)
+        return RemoteSchedule(self, name)
 
     async def runs(self, *, limit: int = 100, status: RunStatus | None = None, roots_only: bool = False, text: str = "") -> list[RunRow]:
         """Return runs, newest first; with ``text`` those with it in their title."""
@@ -248,6 +247,50 @@ class RemoteRun(RunCommands):
         """Let failed and cancelled tasks run again; arguments, result and errors as of ``RunHandle.retry``."""
         run_id = await self._app.command(self.run_id, {"command": "retry_failed", "tasks": tasks})
         return self if run_id == self.run_id else self._app.run_of(run_id)
+
+
+class RemoteSchedule:
+    """One schedule of a server. Its methods raise RunNotFound if there is none of this name."""
+
+    def __init__(self, app: RemoteApp, name: str) -> None:
+        self.name = name
+        self._store = app.store
+        self._connection = app.connection
+        self._path = f"/api/schedules/{name}"
+
+    async def describe(self) -> Schedule:
+        """Return its row."""
+        return row_of(Schedule, (await self._connection.get(self._path, {"count": 0, "limit": 0}))["schedule"])
+
+    async def next_times(self, count: int = 5) -> list[float]:
+        """Return its next due times, in seconds since the epoch."""
+        times: list[float] = (await self._connection.get(self._path, {"count": count, "limit": 0}))["next"]
+        return times
+
+    async def history(self, limit: int = 20) -> list[Firing]:
+        """Return what its past due times have led to, newest first."""
+        return await self._store.firings(schedule=self.name, limit=limit)
+
+    async def pause(self) -> None:
+        """Pause it; a run that has started goes on."""
+        await self._command("pause")
+
+    async def resume(self) -> None:
+        """Resume it; the due times of the pause are left out."""
+        await self._command("resume")
+
+    async def run(self) -> str:
+        """Start a run now, whatever it overlaps, and return its id. The next due time stays."""
+        return await self._command("run")
+
+    async def remove(self) -> None:
+        """Remove it with its history; its runs stay."""
+        await self._connection.delete(self._path)
+
+    async def _command(self, command: str) -> str:
+        done = await self._connection.post(f"{self._path}/commands", {"command": command}, key=secrets.token_hex(16))
+        run_id: str = done["run_id"]
+        return run_id
 
 
 @contextlib.asynccontextmanager

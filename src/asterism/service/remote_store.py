@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,7 +13,8 @@ from asterism.engine.ports.logs import ALL_OUTPUT, LogChunk, LogQuery
 from asterism.engine.ports.schedules import MAX_FIRINGS, Firing, FiringStatus, LastFiring, Schedule
 from asterism.engine.ports.store import InboxRow, InquiryRow, RunRow, RunStatus, begins_with
 from asterism.service.http_connection import HttpConnection
-from asterism.service.remote_schedule import RemoteSchedule, last_firing_row, row_of, schedule_row
+
+Row = TypeVar("Row", bound=msgspec.Struct)
 
 PAGE = 500
 """Entries of one request."""
@@ -90,7 +91,7 @@ class RemoteStore:
         return []
 
     async def logs(self, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256) -> list[LogChunk]:
-        """Return the chunks of the first of these runs and of the runs below it; see ``LogReader``."""
+        """Return the chunks of the first of these runs and of the runs below it; see ``LogRows``."""
         asked = {"after": after, "limit": limit, "task": query.task, "attempt": query.number, "tail": query.tail_bytes}
         found = await self._connection.get(f"/api/runs/{min(runs, key=len)}/logs", asked)  # the id of a run begins those below it
         return [row_of(LogChunk, it | {"key": it["effect"], "data": it["text"].encode()}) for it in found["chunks"]]
@@ -103,8 +104,8 @@ class RemoteStore:
         due_by: float | None = None,  # noqa: ARG002 - as above
     ) -> list[Schedule]:
         """See ``ScheduleReader``."""
-        found = [schedule_row(it) for it in (await self._connection.get("/api/schedules"))["schedules"]]
-        return [it for it in found if name in (None, it.name)]
+        listed = (await self._connection.get("/api/schedules"))["schedules"]
+        return [row_of(Schedule, it) for it in listed if name in (None, it["name"])]
 
     async def firings(
         self,
@@ -115,13 +116,18 @@ class RemoteStore:
         limit: int = 100,
     ) -> list[Firing]:
         """See ``ScheduleReader``."""
-        found = await RemoteSchedule(self._connection, schedule or "").history(min(limit, MAX_FIRINGS))
-        return [it for it in found if status in (None, it.status)]
+        found = await self._connection.get(f"/api/schedules/{schedule}", {"count": 0, "limit": min(limit, MAX_FIRINGS)})
+        return [Firing(schedule=schedule or "", **it) for it in found["firings"] if status in (None, it["status"])]
 
     async def last_firings(self, tenant: str | None = None) -> list[LastFiring]:  # noqa: ARG002 - the token says which tenant
         """See ``ScheduleReader``."""
         listed = (await self._connection.get("/api/schedules"))["schedules"]
-        return [last for it in listed if (last := last_firing_row(it))]
+        return [LastFiring(schedule=it["name"], **it["last"]) for it in listed if it["last"]]
+
+
+def row_of(kind: type[Row], data: Mapping[str, Any], **more: Any) -> Row:
+    """Return a row from the fields of its JSON, and those that have another form there."""
+    return kind(**({name: data[name] for name in kind.__struct_fields__ if name in data} | more))
 
 
 def run_row(data: Mapping[str, Any]) -> RunRow:

@@ -105,8 +105,8 @@ def test_d3_a_run_of_a_server_is_paused_unpaused_forked_retried_and_cancelled(
         for words in (("pause", run_id), ("unpause", run_id), ("cancel", run_id)):
             code, said = await command(*words)
             assert (code, f"run {run_id} has already ended (cancelled)" in said) == (1, True), said
-        for words in (("fork", run_id, "--at", "1", "--fleet", "x.toml"), ("retry", run_id, "--here"), ("unpause", run_id, "--json")):
-            code, said = await command(*words)
+        for refused in (("fork", run_id, "--at", "1", "--fleet", "x.toml"), ("retry", run_id, "--here"), ("unpause", run_id, "--json")):
+            code, said = await command(*refused)
             assert (code, "does not work with a server" in plain(said)) == (2, True), said
 
     play(tmp_path, scenario, work=failing)

@@ -57,7 +57,7 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
 ALL_OUTPUT = LogQuery()
 
 
-class LogReader(Protocol):
+class LogRows(Protocol):
     """Reads logs."""
 
     async def logs(self, runs: Sequence[str], query: LogQuery = ALL_OUTPUT, *, after: int = 0, limit: int = 256) -> list[LogChunk]:
@@ -65,7 +65,7 @@ class LogReader(Protocol):
         ...
 
 
-class LogStore(LogReader, Protocol):
+class LogStore(LogRows, Protocol):
     """Holds logs, apart from the journals."""
 
     async def add_logs(self, chunks: Sequence[LogChunk]) -> None:

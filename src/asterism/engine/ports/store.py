@@ -16,7 +16,7 @@ from asterism.engine.kernel.phrase import Text
 from asterism.engine.kernel.snapshot import Snapshot
 from asterism.engine.ports.events import EventRows
 from asterism.engine.ports.files import FileRows
-from asterism.engine.ports.logs import LogReader, LogStore
+from asterism.engine.ports.logs import LogRows, LogStore
 from asterism.engine.ports.notices import NoticeRows
 from asterism.engine.ports.schedules import ScheduleReader, ScheduleRows
 from asterism.engine.ports.tokens import TokenRows
@@ -241,7 +241,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-class RunReader(LogReader, ScheduleReader, Protocol):
+class RunReader(LogRows, ScheduleReader, Protocol):
     """Reads runs and schedules, those of a store or of a server. Errors as of ``Store``."""
 
     async def run(self, run_id: str, *, tenant: str | None = None) -> RunRow:

@@ -6,7 +6,8 @@
   ``resources``: connections, each of which one task opens and closes.
 - ``due_runs``: the embedded engine, which finds the runs that a process is to drive.
   ``retention`` deletes old ones. ``events``: sending events, and comparing them with waits.
-- ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one.
+- ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one;
+  ``runs`` is the port of those of a database and of a server.
 - ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and
   follow journals; ``log_stream`` follows logs.
 - ``form``: a machine with its performers, and what shows and checks its runs. ``code_version``: a
