@@ -19,6 +19,7 @@ PHRASES: Mapping[str, Wording] = {
     "conversation.queue_full": "{most} messages wait already; send it again later",
     "conversation.resumed_already": "this conversation is being resumed already",
     # why it, its handler or its child has ended
+    "conversation.approved_otherwise": "a person has approved its request with another value of {names}; edit the task, which asks again",
     "conversation.cancelled_by": "cancelled{by:+ by }",
     "conversation.outcome_unknown": "it was interrupted; whether it finished is not known",
     "conversation.owner_ended": "its process ended while on_running was under way",

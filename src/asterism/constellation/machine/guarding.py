@@ -57,7 +57,7 @@ def with_options(guards: Guards, options: RunOptions) -> Guards:
 
 
 def approval_of_repeated(guards: Guards) -> str:
-    """Return ``TaskStar.approved`` of a task that is to run again: it is asked about if the yes was to its plan, edits or run."""
+    """Return ``TaskStar.approved`` of a task that is to run again, or elsewhere: it is asked about if the yes was to its plan or run."""
     return VOID if guards.approve_plan or guards.approve_edits or guards.is_approved else ""
 
 

@@ -81,6 +81,8 @@ class FlowMemory(RunMemory, kw_only=True):
 
     Attributes:
         agent, tenant, limits, requires_approval, declared, language, time_zone: as in ``ConversationStarted``.
+        given: names of the fields that came with an approved request, where the agent asks for no approval of its own; None
+            before the first handler has ended.
         view: state of the agent that the last handler left.
         approved: values of the approval under which the agent entered RUNNING; None without one.
         history: the last ``HISTORY`` utterances.
@@ -110,6 +112,7 @@ class FlowMemory(RunMemory, kw_only=True):
     tenant: str = ""
     limits: ConversationLimits = ConversationLimits()
     requires_approval: bool = False
+    given: tuple[str, ...] | None = None
     declared: dict[str, str] = msgspec.field(default_factory=dict)
     language: str = ""
     time_zone: str = ""

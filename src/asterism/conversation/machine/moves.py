@@ -121,6 +121,10 @@ def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> St
 def _note_edited(memory: FlowMemory, *, is_foreign: bool) -> None:
     """Note that somebody has edited the run, or one below it: what the handler starts now may be other than its code says."""
     note_run_edited(memory, is_foreign=is_foreign)
+    _concern_all(memory)
+
+
+def _concern_all(memory: FlowMemory) -> None:
     memory.guards = msgspec.structs.replace(memory.guards, concerning=memory.guards.of_plan)
 
 
@@ -196,12 +200,31 @@ def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -
 
 
 def take_view(memory: FlowMemory, view: AgentView, context: StepContext) -> None:
-    """Replace the view of the agent by the one that a handler left."""
+    """Replace the view of the agent by the one that a handler left. A field that has another value now counts as edited."""
+    if _changed(memory, view):
+        _concern_all(memory)
+    if memory.given is None:
+        memory.given = tuple(view.fields) if memory.guards.is_approved and not memory.requires_approval else ()
     context.touch("field", *memory.view.named, *view.named)
     memory.approved = None if view.secrets_changed else memory.approved
     if view.shown != memory.view.shown or view.secrets_changed:
         memory.last_question = ""  # an answer that a pause holds is for other values; the question is asked again
     memory.view = view
+
+
+def _changed(memory: FlowMemory, view: AgentView) -> list[str]:
+    return [name for name, value in memory.view.fields.items() if view.fields.get(name) != value]
+
+
+def check_given(memory: FlowMemory, view: AgentView, context: StepContext) -> None:
+    """Cancel the conversation if what a person has said changes a field of the request, which somebody has approved."""
+    names = [name for name in _changed(memory, view) if name in (memory.given or ())]
+    is_on_running = isinstance(memory.handler, HandlerRunning) or (
+        isinstance(memory.handler, HandlerCalled) and memory.handler.handler == "on_running"
+    )
+    if names and not is_on_running:
+        request_cancel(memory, "", context)
+        memory.code, memory.why = "guarded", phrase("conversation.approved_otherwise", names=names)
 
 
 def step_on(memory: FlowMemory, state: AgentStatus, context: StepContext) -> AgentStatus:
@@ -233,7 +256,7 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, context: Step
         elif now is ERROR:
             memory.code = memory.code or "error"
         else:
-            memory.code = memory.code if memory.code in ("rejected", "expired", "wall_limit") else "cancelled"
+            memory.code = memory.code if memory.code in ("rejected", "expired", "guarded", "wall_limit") else "cancelled"
             memory.why = memory.why or memory.requested_by
         if was is not ERROR:
             signal_children(memory.live_children(), Cancel(reason=phrase("conversation.parent_ended", state=now)), context)

@@ -41,6 +41,7 @@ from asterism.conversation.machine.moves import (
     arrive,
     begin,
     call_next,
+    check_given,
     check_transitions,
     child_blocked,
     child_ended,
@@ -73,6 +74,7 @@ def _entered(memory: FlowMemory, event: RunningEntered, context: StepContext) ->
         return None
     state = AgentStatus(context.state)
     check_transitions(memory, state, event.transitions, event.view)
+    check_given(memory, event.view, context)
     if memory.requested_action == "cancel":  # the handler is cancelled where it waits to enter
         context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
         return state
@@ -87,6 +89,7 @@ def _entered(memory: FlowMemory, event: RunningEntered, context: StepContext) ->
 def _handled(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> AgentStatus:
     state = AgentStatus(context.state)
     check_transitions(memory, state, event.transitions, event.view or memory.view)
+    check_given(memory, event.view or memory.view, context)
     take_result(memory, event, context)
     return step_on(memory, state, context)
 

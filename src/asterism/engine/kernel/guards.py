@@ -42,6 +42,8 @@ _LOADING = (
     # libraries that load modules, by their manuals
     "*LOAD_PATH *MODULE_PATH *PLUGIN_PATH ALSA_* CUDA_* DBUS_* EGL_* FONTCONFIG_* GDK_* GIO_* GI_* GSETTINGS_* GST_* GTK_* KRB5* LIBGL_*",
     "LIBVA_* MAGICK_* MESA_* NSS_* OCL_* ODBC* OMPI_* OPENSSL_* P11_* PULSE_* QML* QT_* SASL_* VK_* WINE*",
+    # frameworks that load what a variable names
+    "CELERY_* COVERAGE_* DJANGO_* FLASK_* GUNICORN_* HADOOP_* MPL* PLAYWRIGHT_* PUPPETEER_* SPARK_* TS_NODE_* UVICORN_*",
     # programs that start others, or read options and files from variables
     "*_ASKPASS *_OPTIONS *_OPTS *_OPTIONS_* *FLAGS ANSIBLE_* BORG_* BROWSER BUILDKIT_* CONTAINERS_* CURL_HOME CVS* DOCKER_* EDITOR",
     "FZF_* GH_* GIT_* GNUPGHOME GPG_* GREP_* GS_* HELM_* HG* HOME KUBE* LIBMYSQL_* MYSQL_* NIX_* ORACLE_* P4* PACKER_* PARALLEL* PG*",

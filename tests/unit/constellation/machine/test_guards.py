@@ -182,9 +182,9 @@ APPROVED = Guards(submitter="ada", is_approved=True)
 """The guards of a run that an approved task has started."""
 
 
-def run_below(guards: Guards, *tasks: dict[str, Any]) -> Agent:
+def run_below(guards: Guards, *tasks: dict[str, Any], **more: Any) -> Agent:
     child = Agent.__new__(Agent)
-    first = ConstellationSubmitted(request="x", fleet=FLEET, guards=guards, plan=parse_plan(plan(*tasks)))
+    first = ConstellationSubmitted(request="x", fleet=FLEET, guards=guards, plan=parse_plan(plan(*tasks, **more)))
     MachineHarness.__init__(child, CONSTELLATION_AGENT, first, 1000.0)
     return child
 
@@ -216,6 +216,14 @@ def test_a_retry_that_a_person_commands_is_asked_about_where_the_yes_was_to_more
     agent.batch(Retry())
     assert agent.task("a").attempts == 0
     assert agent.inquiry().subject["task_id"] == "a"
+
+
+@pytest.mark.parametrize("guards", [Guards(submitter="ada"), APPROVED])
+def test_a_task_of_an_approved_run_asks_before_it_runs_on_another_device(guards: Guards) -> None:
+    """A8: the yes was to the plan with the device that it names."""
+    agent = run_below(guards, task(), task("b", skill="again"), dependencies=[{"from": "a", "to": "b"}])
+    agent.batch(DeviceLost(device="s"), agent.end_of("a"))
+    assert agent.task("b").attempts == (0 if guards.is_approved else 1)
 
 
 def test_a_question_about_edits_is_asked_again_after_a_device_has_changed() -> None:

@@ -246,6 +246,33 @@ def test_a_conversation_reports_an_answer_that_edits_what_was_shown() -> None:
     assert talk.memory.guards.concerning == ("wipe",), "what the handler starts then has other values"
 
 
+@pytest.mark.parametrize("item", ["pizza", "EVIL"])
+def test_a_field_that_gets_another_value_concerns_what_a_conversation_starts_then(item: str) -> None:
+    talk = Talk(guards=Guards(plan_skills=("wipe",), submitter="ada"))
+    talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": "pizza"}))
+    talk.answer(value="4")
+    talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": item, "size": 4}))
+    assert talk.memory.guards.concerning == (() if item == "pizza" else ("wipe",))
+
+
+@pytest.mark.parametrize(
+    ("guards", "item", "code"),
+    [
+        (Guards(submitter="ada", is_approved=True), "EVIL", "guarded"),
+        (Guards(submitter="ada", is_approved=True), "pizza", ""),
+        (Guards(submitter="ada"), "EVIL", ""),
+    ],
+)
+def test_nobody_changes_a_field_of_a_request_that_was_approved(guards: Guards, item: str, code: str) -> None:
+    """A8: "performed with another request than was shown"; other fields are answered as before."""
+    talk = Talk(guards=guards)
+    talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": "pizza"}))
+    talk.answer(value="4")
+    talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": item, "size": 4}))
+    assert talk.memory.code == code
+    assert talk.memory.outcome() == ("failed" if code else "")
+
+
 def test_no_child_is_started_after_a_cancel() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
