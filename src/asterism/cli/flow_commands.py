@@ -86,7 +86,7 @@ async def _run(
         else:
             put(f"run {await conversation.begin(runtime, text, values)}")
             if can_ask():
-                history, driven = await drive_shown(runtime, conversation.run_id)
+                history, driven = await drive_shown(runtime, conversation.run_id, driver=runtime)
                 if driven is None or driven.status == "paused":
                     await print_end(runtime.store, history, driven)
                     return INTERRUPTED

@@ -1,4 +1,4 @@
-"""Drive a run in the foreground: show its journal as it grows, and pause or stop it on signals.
+"""Drive a run in the foreground, or follow one that a server drives: show its journal as it grows, and pause or stop it on signals.
 
 The first Ctrl-C pauses the run: running tasks finish, no new ones start. A second Ctrl-C, or SIGTERM, stops the process
 and kills its running tasks. Their effects stay outstanding in the journal, so the next owner retries them or asks a person.
@@ -19,7 +19,7 @@ from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.questions import Questions, can_ask
 from asterism.cli.reporters import FRAME_S, JsonReporter, LineReporter, LiveReporter, Reporter, Update
-from asterism.cli.run_access import actor
+from asterism.cli.run_access import actor, form_of
 from asterism.constellation.view.history import ConstellationHistory
 from asterism.constellation.view.proposals import proposal_lines, subject_of
 from asterism.engine.control.run_control import AskPerson, Pause
@@ -28,6 +28,7 @@ from asterism.engine.kernel.packing import packer
 from asterism.engine.ports.store import RunReader, RunRow
 from asterism.engine.runtime.clock import SystemClock
 from asterism.engine.runtime.private_files import opener
+from asterism.engine.runtime.runs import Runs
 from asterism.engine.runtime.runtime import Runtime
 from asterism.errors import AsterismError, Refused
 from asterism.views.text.history import RunHistory, unread_history
@@ -52,6 +53,8 @@ class Display(NamedTuple):
 
 
 AS_LINES = Display()
+LOOK_S = 0.2
+"""Seconds between two looks at the row of a run that a server drives."""
 
 
 class Watch:
@@ -136,15 +139,17 @@ async def drive(runtime: Runtime, run_id: str, how: Display = AS_LINES) -> int:
     Raises:
         RunOwned: another process owns the run; nothing was changed.
     """
-    history, driven = await drive_shown(runtime, run_id, how)
+    history, driven = await drive_shown(runtime, run_id, how, driver=runtime)
     await print_end(runtime.store, history, driven, how)
     return exit_code_of(driven) if driven else INTERRUPTED
 
 
-async def drive_shown(runtime: Runtime, run_id: str, how: Display = AS_LINES) -> tuple[RunHistory, RunRow | None]:
+async def drive_shown(
+    runs: Runs, run_id: str, how: Display = AS_LINES, *, driver: Runtime | None = None
+) -> tuple[RunHistory, RunRow | None]:
     """Show a run while it is driven until it ends, waits for a person, or is stopped by a signal.
 
-    At a terminal, its questions are asked.
+    Without a ``driver``, a server drives it, and a signal stops only the showing. At a terminal, its questions are asked.
 
     Returns:
         Its history, and its row; None if it was stopped.
@@ -152,29 +157,33 @@ async def drive_shown(runtime: Runtime, run_id: str, how: Display = AS_LINES) ->
     Raises:
         RunOwned: another process owns the run; nothing was changed.
     """
-    row = await runtime.describe(run_id)
+    row = await runs.describe(run_id)
     reporter = reporter_for(how)
-    printer = JournalPrinter(runtime.store, unread_history(runtime.form_of(row), run_id), reporter)
+    printer = JournalPrinter(runs.store, unread_history(form_of(row), run_id), reporter)
     await printer.read(silently=row.seq > 1)
     watch = Watch(reporter)
-    questions = Questions(runtime, run_id, watch.asked, printer.screen, printer.leave_screen) if can_ask() and not how.as_json else None
-    runtime.driver.observe(watch)
+    asking = runs if can_ask() and not how.as_json and isinstance(runs, Runtime) else None
+    questions = Questions(asking, run_id, watch.asked, printer.screen, printer.leave_screen) if asking else None
+    if driver:
+        driver.driver.observe(watch)
     try:
-        driven = await _Foreground(runtime, run_id, reporter, questions).drive(printer, watch)
+        driven = await _Foreground(runs, driver, run_id, reporter, questions).drive(printer, watch)
         while questions and driven and driven.status == "waiting" and await questions.must_drive():  # bounded by the person's answers
-            driven = await _Foreground(runtime, run_id, reporter, questions).drive(printer, watch)
+            driven = await _Foreground(runs, driver, run_id, reporter, questions).drive(printer, watch)
         await printer.read()
     finally:
-        runtime.driver.unobserve(watch)
+        if driver:
+            driver.driver.unobserve(watch)
         reporter.close()
     return printer.history, driven
 
 
 class _Foreground:
-    """A run that is driven in the foreground, and the signals received meanwhile."""
+    """A run that is driven, here or by a server, and the signals received meanwhile."""
 
-    def __init__(self, runtime: Runtime, run_id: str, reporter: Reporter, questions: Questions | None) -> None:
-        self._runtime = runtime
+    def __init__(self, runs: Runs, driver: Runtime | None, run_id: str, reporter: Reporter, questions: Questions | None) -> None:
+        self._runs = runs
+        self._driver = driver
         self._run_id = run_id
         self._reporter = reporter
         self._questions = questions
@@ -208,24 +217,40 @@ class _Foreground:
 
     async def _drive(self) -> None:
         try:
-            self._row = await self._runtime.drive(self._run_id)
+            self._row = await (self._driver.drive(self._run_id) if self._driver else _settled(self._runs, self._run_id))
         except AsterismError as error:
             self._failure = error
 
     async def _handle_signals(self, driving: asyncio.Task[None]) -> None:
-        """Pause on the first Ctrl-C; stop on the second, or on any other signal. At a question, Ctrl-C leaves the question."""
+        """Pause on the first Ctrl-C; stop on the second, or on any other signal. At a question, Ctrl-C leaves the question.
+
+        A run that a server drives goes on without a pause.
+        """
         while (received := await self._signals.get()) is signal.SIGINT and self._questions and self._questions.leave():
             pass
+        if self._driver is None:
+            driving.cancel()
+            return
         if received is signal.SIGINT:
             self._reporter.warn("pausing: running tasks finish, no new ones start; press Ctrl-C again to stop now")
             try:
-                await self._runtime.post(self._run_id, Pause(reason="Ctrl-C"), actor=actor(), key=self._runtime.clock.new_id())
+                await self._driver.post(self._run_id, Pause(reason="Ctrl-C"), actor=actor(), key=self._driver.clock.new_id())
             except AsterismError as error:
                 self._reporter.warn(str(error))
             else:
                 await self._signals.get()
         self._reporter.warn("stopping")
         driving.cancel()
+
+
+async def _settled(runs: Runs, run_id: str) -> RunRow:
+    """Return the row of a run that a server drives once it has ended, or only a person or a later time can move it on."""
+    while True:  # bounded by the run
+        await asyncio.sleep(LOOK_S)
+        row = await runs.describe(run_id)
+        is_due = row.due_at is not None and row.due_at <= SystemClock().now()
+        if not row.owner and (row.status == "ended" or (not is_due and (row.problem != "" or row.status in ("waiting", "paused")))):
+            return row
 
 
 def _is_handled(number: signal.Signals) -> bool:

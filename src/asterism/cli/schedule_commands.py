@@ -14,11 +14,12 @@ from cyclopts import Parameter
 from asterism.app.bootstrap import open_store, read_fleet
 from asterism.app.settings import database_path, server_url
 from asterism.cli.exit_codes import FINISHED
+from asterism.cli.foreground import LOOK_S
 from asterism.cli.options import Database, FleetFile, Json, RunFlags, ServerUrl, WhatToRun
 from asterism.cli.output import console, local_time, put, put_line
 from asterism.cli.plan_values import Values, texts_of, with_values
 from asterism.cli.run_access import actor, refuse_with_server, remote_runs, runs_of
-from asterism.cli.served_runs import LOOK_S, follow_served, is_served
+from asterism.cli.served_runs import follow_served, is_served
 from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.model.parameters import missing_of
 from asterism.constellation.python.early_check import check_without_fleet
