@@ -41,7 +41,8 @@ class FlowChecks(RunChecks[FlowMemory]):
         self._paused_in = ""
 
     def limit_s(self) -> float | None:
-        return self.replayed.memory.limits.wall_s
+        memory = self.replayed.memory
+        return None if memory.limits.wall_s is None else memory.limits.wall_s + memory.waited_until(self.now())
 
     def performance_started(self, performance: Performance) -> None:
         """Record that a handler which had entered ``on_running`` is repeated although the agent does not allow it."""
