@@ -201,10 +201,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _fail(f"cannot write the output: {error.strerror}", FAILED)
+        return _fail(_words_of(error), FAILED)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     return done if isinstance(done, int) else 0
+
+
+def _words_of(error: OSError) -> str:
+    """Return the words of an error of the system: only what cannot be flushed now is one of the output."""
+    why = error.strerror or str(error) or type(error).__name__
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return f"cannot write the output: {why}"
+    return f"cannot use {error.filename}: {why}" if error.filename else why
 
 
 def _check_folder() -> None:

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from asterism.cli import main
+from asterism.cli.exit_codes import FAILED
 from asterism.cli.output import complain, local_time, message, put_line
 from asterism.views.text.styled_line import DAYTIME, MOMENT, StyledLine
 from asterism.views.words import MAX_VALUE, count, duration, last_line, plain, preview
@@ -98,3 +100,28 @@ def test_a_terminal_cuts_a_fixed_line_and_wraps_any_other(*, fixed: bool, lines:
     put_line(Console(file=shown, force_terminal=True, width=40), StyledLine("word " * 10, fixed=fixed))
     assert shown.getvalue().count("\n") == lines
     assert shown.getvalue().endswith("…\n") == fixed
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "plug.py"), "asterism: cannot use plug.py: No such file or directory"),
+        (OSError("no luck"), "asterism: no luck"),
+    ],
+)
+def test_an_error_of_the_system_that_is_none_of_the_output_does_not_say_so(
+    error: OSError, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr("asterism.cli._check_folder", fails)
+    assert main(["version"]) == FAILED
+    assert capsys.readouterr().err.strip() == words
+
+
+def test_an_output_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.suppress(OSError), Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["--version"]) == FAILED
+    assert capsys.readouterr().err.strip() == "asterism: cannot write the output: No space left on device"
