@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.constellation.machine import planning, questions, table, tasks
+from asterism.constellation.machine import device_events, guarding, planning, questions, table, tasks
 from asterism.constellation.machine.events import ConstellationAgentStatus
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.machine.task_coupling import TaskSchedule
@@ -100,6 +100,17 @@ def guards_not_handed_to_a_new_generation(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(planning, "restart", forgetful)
 
 
+def names_of_skills_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A device that renames a skill lifts its guards."""
+    for place in (device_events, guarding):
+        patch.setattr(place, "with_skills", lambda guards, profile: guards)
+
+
+def first_plan_of_a_planner_taken_as_given(patch: pytest.MonkeyPatch) -> None:
+    begin = planning.begin
+    patch.setattr(planning, "begin", lambda *given, **more: begin(*given, **{**more, "is_given": True}))
+
+
 def fork_that_keeps_the_last_yes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(table, "void_approvals", lambda memory, **given: None)
 
@@ -185,6 +196,8 @@ def test_a_planted_defect_is_found_within_a_thousand_seeds_and_reported_in_under
     [
         description_left_out_of_the_digest,
         guards_not_handed_to_a_new_generation,
+        names_of_skills_forgotten,
+        first_plan_of_a_planner_taken_as_given,
         fork_that_keeps_the_last_yes,
         results_of_a_restart,
     ],
@@ -203,5 +216,13 @@ def test_a_planted_defect_of_guards_is_found_by_what_a_device_receives(plant: Pl
 def test_planners_people_clients_forks_and_imports_weaken_no_gate() -> None:
     tally = campaign(2_000, ("gates", "forks of gates", "imports of gates"), runs=60)
     assert tally.failure is None, tally.failure
-    for tried in ("gated attempts", "answers of clients", "client's edited", "client's retry", "client's guard_lifted", "entry forked"):
+    for tried in (
+        "gated attempts",
+        "answers of clients",
+        "client's edited",
+        "client's retry",
+        "client's guard_lifted",
+        "entry forked",
+        "reports of other skills",
+    ):
         assert tally.counts[tried] > 0, tried

@@ -31,6 +31,9 @@ from asterism.testing.remote import RemoteJob
 FOREIGN = "FOREIGN"
 """Name of a secret, and beginning of names of variables, that only planners and clients write, and no fleet lists."""
 
+RENAMED = "_renamed"
+"""End of the name under which a device later reports a skill."""
+
 Identity = tuple[int, str, int]
 """Generation and id of a task, and how often it was removed or retried before."""
 
@@ -120,7 +123,7 @@ class GateOracle:
         if subject is not None and "kind" not in subject:
             self._take(told, event, entry, subject)
         is_plan = isinstance(event, ConstellationSubmitted | Planned | Edited) or (subject is not None and "kind" in subject)
-        self._read(told, memory, is_written=is_plan)
+        self._read(told, memory, is_written=is_plan, is_given=isinstance(event, ConstellationSubmitted))
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, Dispatch) and effect.leg == 1:
                 task = memory.constellation.tasks[effect.task_id]
@@ -159,14 +162,14 @@ class GateOracle:
         if "question" not in shown and "constellation" not in shown:
             told.given.add(Given(told.identity(subject["task_id"]), _canonical(shown)))
 
-    def _read(self, told: Told, memory: ConstellationMemory, *, is_written: bool) -> None:
-        """Read the plan as it stands; what was written is concerned by the gates that stood before."""
+    def _read(self, told: Told, memory: ConstellationMemory, *, is_written: bool, is_given: bool) -> None:
+        """Read the plan as it stands; what was written is concerned by the gates that stood before, unless it was given to a run."""
         if memory.schedule is None:
             return
         if told.generation != memory.restarts:
-            is_first, told.generation = told.generation < 0 and not memory.restarts, memory.restarts
+            told.generation = memory.restarts
             told.written, told.concerning, told.times = {}, {}, collections.Counter()
-            before = told.first if is_first else frozenset(told.gates)
+            before = told.first if is_given else frozenset(told.gates)
         else:
             before = frozenset(told.gates)
         there = {task.task_id: task for task in memory.constellation.tasks.values() if not task.item_of}
@@ -188,11 +191,11 @@ class GateOracle:
             inner = flag or spec.get("requires_approval", False)
             yield from self._asked_for(inner, spec.get("skill", ""), spec.get("device", ""), spec.get("constellation"))
         if flag and nested is None:
-            yield from self._names(device, skill)
+            yield from (name for name in self._names(device, skill) if name in (skill, device))
 
     def _names(self, device: str, skill: str) -> list[str]:
         is_natural = device in self._fleet and self._fleet[device].natural_language
-        return [name for name in (skill, device if is_natural else "") if name]
+        return [name for name in dict.fromkeys((skill, skill.removesuffix(RENAMED), device if is_natural else "")) if name]
 
     def _asks(self, told: Told, task: TaskStar, device: str, skill: str) -> bool:
         flag = task.requires_approval and not told.lifted & {skill, device}
@@ -203,7 +206,8 @@ class GateOracle:
     def judge(self, attempt: Attempt) -> str:
         """Return what is wrong with an attempt that a device has received; an empty text if nothing is."""
         told, profile = self._told[attempt.run_id], self._fleet[attempt.device_id]
-        begun, guard = told.begun[attempt.key], profile.guards.skills.get(attempt.skill, profile.guards.every)
+        begun = told.begun[attempt.key]
+        guard = profile.guards.skills.get(attempt.skill.removesuffix(RENAMED), profile.guards.every)
         what = f"a device received {attempt.key}, {attempt.skill or 'words'} of {attempt.task_id} on {attempt.device_id}"
         texts = list(_texts(attempt.arguments))
         if "*" in guard.no_options and any(text.startswith("-") for text in texts):

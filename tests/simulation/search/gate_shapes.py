@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.machine.events import Edited, Retry
+from asterism.constellation.machine.definition import ConstellationDefinition
+from asterism.constellation.machine.events import Edited, Retry, RunOptions
 from asterism.constellation.model.documents import PlanDocument, parse_plan
 from asterism.constellation.planner.port import PlannerRequest, Proposal
 from asterism.engine.control.run_control import GuardLifted, Verb
@@ -20,9 +21,9 @@ from asterism.engine.ports.store import InquiryRow
 from asterism.testing.device import Script
 from asterism.testing.people import Answer, Answerer
 from asterism.testing.planner import Reply
-from tests.simulation.search.gate_oracle import FOREIGN
+from tests.simulation.search.gate_oracle import FOREIGN, RENAMED
 from tests.simulation.search.shapes import likely
-from tests.simulation.search.watched_world import ClientAnswer, ClientEvent
+from tests.simulation.search.watched_world import ClientAnswer, ClientEvent, Report
 
 NATURAL = "words"
 """A device without skills."""
@@ -55,6 +56,28 @@ def _guard(rng: random.Random) -> SkillGuard:
     )
 
 
+def planning(fleet: list[AgentProfile]) -> AgentProfile:
+    """Return a device whose tasks are constellations, planned on this fleet."""
+    child = ConstellationDefinition(fleet=tuple(fleet), options=RunOptions(replan="never")).as_child()
+    return AgentProfile(device_id="planning", kind="agent", natural_language=True, child=child)
+
+
+def renamed(profile: AgentProfile) -> AgentProfile:
+    """Return a device that has each skill that is not idempotent under another name."""
+    skills = tuple(it if it.idempotent else msgspec.structs.replace(it, name=it.name + RENAMED) for it in profile.skills)
+    return msgspec.structs.replace(profile, skills=skills)
+
+
+def renaming(rng: random.Random, profile: AgentProfile) -> list[Report]:
+    """Return two reports of a device that renames skills: one drops them and one adds them, in either order."""
+    then = renamed(profile)
+    both = {it.name: it for it in (*profile.skills, *then.skills)}
+    kept = [it for it in profile.skills if it.idempotent] if likely(rng, 0.5) else both.values()
+    at_s = round(rng.choice((0.1, rng.uniform(0, 30))), 1)
+    reports = (at_s, msgspec.structs.replace(profile, skills=tuple(kept))), (at_s + 0.5, then)
+    return [Report(at_s=when, what="find", device=it.device_id, profile=it) for when, it in reports]
+
+
 # -- plans and edits -------------------------------------------------------------------------------
 
 
@@ -83,10 +106,10 @@ def task(
     if likely(rng, 0.5):
         codes = rng.choice((["raised", "crashed"], ["raised", "crashed", "interrupted", "device_lost", "timeout"]))
         found["retry"] = {"max_attempts": rng.randint(2, 4), "backoff_s": rng.choice((0.0, 5.0, 30.0)), "on": codes}
-    if likely(rng, 0.15):
+    if likely(rng, 0.15) and profile.child is None:
         names = ("APP_MODE", f"{FOREIGN}_MODE", "LD_PRELOAD") if foreign else ("APP_MODE",)
         found["env"] = {rng.choice(names): "1"}
-    if likely(rng, 0.1):
+    if likely(rng, 0.1) and profile.child is None:
         found["folder"] = "data"
     if profile.skills and likely(rng, 0.1):
         found["for_each"] = {"items": ["a", "-b"], "failed": rng.choice(("stop", "omit"))}

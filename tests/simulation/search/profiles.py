@@ -17,6 +17,7 @@ from asterism.engine.control.run_control import Answered
 from asterism.engine.control.usage import Usage
 from asterism.engine.kernel.machine import Event, kind_of
 from asterism.engine.kernel.packing import event_body
+from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.runtime.snapshots import INTERVAL_CHARS
 from asterism.loop.machine.events import StepOnce
 from asterism.testing.device import Faults
@@ -253,19 +254,34 @@ def _forks(rng: random.Random, setting: Setting) -> None:
     setting.forks = setting_of(rng.choice(FORKED), setting.seed), rng.random()
 
 
+def _below_and_renamed(setting: Setting, fleet: list[AgentProfile]) -> tuple[list[AgentProfile], list[AgentProfile]]:
+    """Add a device with a planner of its own, and reports of devices that rename skills; return the fleet without and with those."""
+    rng = random.Random(f"gates below:{setting.seed}")
+    if likely(rng, 0.3):
+        fleet = setting.world["fleet"] = [*fleet, gate_shapes.planning(fleet)]
+    known = list(fleet)
+    for profile in fleet if likely(rng, 0.4) else ():
+        if any(not skill.idempotent for skill in profile.skills):
+            known.append(gate_shapes.renamed(profile))
+            for report in gate_shapes.renaming(rng, profile):
+                _schedule(setting, report)
+    return fleet, known
+
+
 def _gates(rng: random.Random, setting: Setting) -> None:
     """Guard the fleet and the plan, and let planner, people and clients try to weaken that."""
     fleet = setting.world["fleet"] = gate_shapes.guarded(rng, setting.world["fleet"])
+    fleet, known = _below_and_renamed(setting, fleet)
     setting.plan = gate_shapes.plan(rng, fleet, foreign=False)
-    setting.world["planner"] = ScriptedPlanner(gate_shapes.Schemer(setting.seed, fleet))
+    setting.world["planner"] = ScriptedPlanner(gate_shapes.Schemer(setting.seed, known))
     setting.world["people"] = gate_shapes.answers(setting.seed)
     setting.world["faults"] = Faults(seed=setting.seed, raised=rng.choice((0.0, 0.2, 0.5)), crashed=0.05, hangs=0.02, breaks=0.02)
     _planner_options(rng, setting)
     ids = [f"t{number}" for number in range(gate_shapes.MOST)]
-    for event in gate_shapes.client_events(rng, fleet, ids):
+    for event in gate_shapes.client_events(rng, known, ids):
         _schedule(setting, event)
     for number in range(rng.choice((0, 1, 3))):
-        actions = (gate_shapes.attack(rng, fleet, ids, foreign=False),)
+        actions = (gate_shapes.attack(rng, known, ids, foreign=False),)
         _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="edit", actions=actions, key=f"edit-{number}"))
     for _ in range(rng.choice((0, 1, 2))):
         at_s, pause_s = round(rng.choice((0.1, rng.uniform(0, 60))), 1), rng.choice((4.0, 20.0))
@@ -289,7 +305,7 @@ def _gates(rng: random.Random, setting: Setting) -> None:
 def _forks_of_gates(rng: random.Random, setting: Setting) -> None:
     """Fork a run with gates; the fleet that is present then may guard more."""
     origin = setting_of("gates", setting.seed)
-    setting.world["fleet"] = origin.world["fleet"][:-1]
+    setting.world["fleet"] = [it for it in origin.world["fleet"] if it.skills]  # ``_gates`` adds the others
     _gates(rng, setting)
     if likely(rng, 0.7):
         setting.world["fleet"] = origin.world["fleet"]

@@ -22,6 +22,7 @@ from asterism.engine.control.waits import WaitFor
 from asterism.engine.kernel.guards import DeviceGuards
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, Permissions
+from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.ports.events import Deliver
 from asterism.engine.ports.store import InboxRow, InquiryRow
 from asterism.engine.runtime.events import send_event
@@ -50,6 +51,12 @@ class ClientEvent(ScheduledEvent, frozen=True, kw_only=True):
     """An ``inbox_row`` of a client of a server, with the permissions that the door has written on it."""
 
     permissions: Permissions = ALL_BUT_LOCAL
+
+
+class Report(ScheduledEvent, frozen=True, kw_only=True):
+    """A ``find`` of a device that reports other skills."""
+
+    profile: AgentProfile
 
 
 class ClientAnswer(Answer, frozen=True, kw_only=True):
@@ -178,6 +185,13 @@ class WatchedWorld(World):
         if isinstance(event, SentEvent):
             await asyncio.sleep(event.at_s)
             await self._send(event)
+            return
+        if isinstance(event, Report):
+            await asyncio.sleep(event.at_s)
+            for process in self._processes.running:
+                if process.dispatcher is not None:
+                    self.counts["reports of other skills"] += 1
+                    process.dispatcher.find(event.device, event.profile)
             return
         if not isinstance(event, ClientEvent):
             await super()._fire(event)
