@@ -142,18 +142,18 @@ async def _answer(
         asked = await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]
         if said.value == ALWAYS and (other := [row for row in asked if "tool" not in subject_of(row)]):
             raise InvalidInput(f"--always works with questions about a tool of a loop; {other[0].inquiry_id} is not one")
-        for it in await store.runs(root=(await store.run(asked[0].run_id)).root, limit=MAX_RUNS):
-            check_sendable(it)
         if not isinstance(runs, Client):
             for row in asked:
                 await _answer_served(runs, row, said)
             return FINISHED
-        client, answers = runs, _Answers(runs, said, as_json=as_json)
         root = await store.run((await store.run(asked[0].run_id)).root)
-        async with reserved(client, root, here=here):
+        for it in await store.runs(root=root.run_id, limit=MAX_RUNS):
+            check_sendable(it)
+        answers = _Answers(runs, said, as_json=as_json)
+        async with reserved(runs, root, here=here):
             await answers.post_all(asked, skips=every)
         root = await store.run(root.run_id)
-        served = not (here or fleet) and await is_served(client.store, root.fleet)
+        served = not (here or fleet) and await is_served(runs.store, root.fleet)
         if root.owner and not (served and drive_on):
             return await answers.report(f"delivered to {root.owner}")
         if root.machine not in FORMS:
@@ -164,7 +164,7 @@ async def _answer(
         if not drive_on:
             return await answers.report(f"recorded; it takes effect with: asterism resume {root.run_id}", delivered=False)
         try:
-            code = await drive_unowned(client, root, database_path(database), fleet, Display(as_json), unpause=False, here=here)
+            code = await drive_unowned(runs, root, database_path(database), fleet, Display(as_json), unpause=False, here=here)
         except RunOwned as owned:  # another process has started to drive it, and reads the answers
             return await answers.report(f"delivered to {owned.owner}")
         except InvalidInput as error:  # a definition or the fleet is missing

@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 from asterism.cli import main
+from asterism.cli.run_access import check_sendable
+from asterism.cli.run_commands import unfinished_run
+from asterism.constellation.machine.table import CONSTELLATION_AGENT
 from asterism.engine.ports.logs import LogChunk
+from asterism.engine.ports.store import RunRow
+from asterism.errors import RunNewer
 from asterism.views.words import plain
 from tests.support.api_server import ASKS, Server, failing, plan
 from tests.unit.service.test_resources import play
@@ -110,3 +115,21 @@ def test_d3_a_run_of_a_server_is_paused_unpaused_forked_retried_and_cancelled(
             assert (code, "does not work with a server" in plain(said)) == (2, True), said
 
     play(tmp_path, scenario, work=failing)
+
+
+class NewerServer:
+    """The runs of a server whose version is newer than that of the commands."""
+
+    def __init__(self) -> None:
+        self.store: Any = self
+
+    async def run(self, run_id: str) -> RunRow:
+        """Return a run that only the server understands."""
+        return RunRow(run_id=run_id, machine=CONSTELLATION_AGENT.name, title="", state="EXECUTING", version=10_000)
+
+
+def test_a_run_of_a_server_that_is_newer_than_the_command_is_commanded_all_the_same() -> None:
+    newer: Any = NewerServer()
+    assert asyncio.run(unfinished_run(newer, "a")).run_id == "a"
+    with pytest.raises(RunNewer):
+        check_sendable(asyncio.run(newer.run("a")))
