@@ -85,6 +85,7 @@ class FlowMemory(RunMemory, kw_only=True):
             before the first handler has ended.
         view: state of the agent that the last handler left.
         approved: values of the approval under which the agent entered RUNNING; None without one.
+        was_approved: True if a person has approved that it enters RUNNING, or does so again after an interruption.
         history: the last ``HISTORY`` utterances.
         utterances: number of utterances in all.
         queue: messages that no handler has received.
@@ -118,6 +119,7 @@ class FlowMemory(RunMemory, kw_only=True):
     time_zone: str = ""
     view: AgentView = AgentView()
     approved: dict[str, Any] | None = None
+    was_approved: bool = False
     history: list[Utterance] = msgspec.field(default_factory=list)
     utterances: int = 0
     queue: list[Message] = msgspec.field(default_factory=list)

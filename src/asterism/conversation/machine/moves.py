@@ -169,7 +169,7 @@ def check_transitions(memory: FlowMemory, state: AgentStatus, path: Iterable[Age
         if target not in STATE_TRANSITIONS[state]:
             raise IllegalTransition("flow agent", state, f"a transition to {target}", STATE_TRANSITIONS[state])
         if target is RUNNING and handler == "on_waiting_for_approval":
-            memory.approved = view.shown
+            memory.approved, memory.was_approved = view.shown, True
         state = target
 
 
@@ -184,7 +184,7 @@ def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -
         memory.prompt = INTERRUPTED_PROMPT if memory.interrupted else memory.prompt
         return
     if event.reenter:
-        memory.last_running = "again"
+        memory.last_running, memory.was_approved = "again", True
     elif isinstance(was, HandlerRunning):
         memory.last_running = "ended"
     elif isinstance(was, HandlerCalled) and was.handler == "pause" and context.rules >= HOLDS_MESSAGES:
@@ -402,8 +402,8 @@ def child_requested(memory: FlowMemory, event: ChildRequested, context: StepCont
     if memory.requested_action == "cancel":
         context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
     elif child is None:
-        is_approved = memory.approved is not None
-        effect_id = start_child(memory, event.start, context, concerned_by=memory.guards.concerning, is_approved=is_approved)
+        concerned_by = memory.guards.concerning
+        effect_id = start_child(memory, event.start, context, concerned_by=concerned_by, is_approved=memory.was_approved)
         memory.children[event.key] = ChildRun(effect_id=effect_id, start=event.start)
     elif child.ended:
         context.schedule(NotifyHandler(effect_id=event.effect_id, child_key=event.key))

@@ -69,7 +69,8 @@ def start_child(
     ``is_approved`` says if a person has approved this work. It is
     foreign if its definition is; by default that is code of this computer.
     """
-    is_approved = is_approved or memory.guards.is_approved
+    above = memory.guards
+    is_approved = is_approved or above.is_approved or above.approve_plan or above.approve_edits
     own = msgspec.structs.replace(memory.guards, concerning=concerned_by, is_approved=is_approved, is_foreign=is_foreign)
     start = msgspec.structs.replace(effect.start, guards=own)
     return context.schedule(msgspec.structs.replace(effect, start=start))

@@ -189,16 +189,21 @@ def run_below(guards: Guards, *tasks: dict[str, Any], **more: Any) -> Agent:
     return child
 
 
-@pytest.mark.parametrize("flag", [True, False])
-def test_a_run_knows_that_its_start_was_approved_and_so_do_those_below(*, flag: bool) -> None:
-    agent = Agent(plan({"task_id": "n", "requires_approval": flag, "constellation": plan({"task_id": "m", "constellation": plan(task())})}))
-    if flag:
+@pytest.mark.parametrize("by", ["requires_approval", "approve_plan", ""])
+def test_a_run_knows_that_its_start_was_approved_and_so_do_those_below(by: str) -> None:
+    """A4: by an approval of the task, or of its plan."""
+    nested = plan({"task_id": "m", "constellation": plan(task())})
+    flagged = {"task_id": "n", "requires_approval": by == "requires_approval", "constellation": nested}
+    agent = Agent(plan(flagged), approve_plan=by == "approve_plan")
+    if by:
         agent.answers("approve")
     (start,) = agent.outstanding(StartChild).values()
     below = Agent.__new__(Agent)
     MachineHarness.__init__(below, CONSTELLATION_AGENT, first_event(start.start), 1000.0)
+    if by == "approve_plan":
+        below.answers("approve")
     (start_below,) = below.outstanding(StartChild).values()
-    assert (start.start.guards.is_approved, start_below.start.guards.is_approved) == (flag, flag)
+    assert (start.start.guards.is_approved, start_below.start.guards.is_approved) == (bool(by), bool(by))
 
 
 def test_a_run_whose_start_was_approved_is_not_forked_by_itself() -> None:
@@ -218,12 +223,16 @@ def test_a_retry_that_a_person_commands_is_asked_about_where_the_yes_was_to_more
     assert agent.inquiry().subject["task_id"] == "a"
 
 
-@pytest.mark.parametrize("guards", [Guards(submitter="ada"), APPROVED])
+@pytest.mark.parametrize("guards", [Guards(submitter="ada"), APPROVED, Guards(submitter="ada", approve_plan=True)])
 def test_a_task_of_an_approved_run_asks_before_it_runs_on_another_device(guards: Guards) -> None:
     """A8: the yes was to the plan with the device that it names."""
     agent = run_below(guards, task(), task("b", skill="again"), dependencies=[{"from": "a", "to": "b"}])
     agent.batch(DeviceLost(device="s"), agent.end_of("a"))
-    assert agent.task("b").attempts == (0 if guards.is_approved else 1)
+    if guards != Guards(submitter="ada"):
+        assert agent.task("b").attempts == 0
+        assert (agent.inquiry().subject["task_id"], agent.inquiry().subject["device"]) == ("b", "s2")
+        agent.answers("approve")
+    assert agent.attempt("b").device_id == "s2"
 
 
 def test_a_question_about_edits_is_asked_again_after_a_device_has_changed() -> None:

@@ -238,6 +238,25 @@ def test_a_conversation_hands_down_the_skills_that_guarded_devices_had_when_it_b
     assert child.start.guards.reported == {"vault": ReportedSkills(first=("wipe",))}
 
 
+@pytest.mark.parametrize("by", ["approval", "interruption", ""])
+def test_what_a_conversation_starts_knows_that_a_person_has_approved_it(by: str) -> None:
+    """A4: what an interrupted body starts again was approved by the yes to its repetition, also in a fork."""
+    talk = Talk()
+    if by == "approval":
+        talk.handled(S.WAITING_FOR_APPROVAL)
+        talk.answer("approve")
+    talk.entered(S.RUNNING)
+    if by == "interruption":
+        talk.take(Forked(origin="r0", seq=talk.run.seq, idle_s=5.0))
+        talk.answer("approve")
+        talk.handled(reenter=True)
+        talk.entered()
+    start = StartChild(machine="flow agent", start=StartRequest(definition={}))
+    talk.take(ChildRequested(effect_id=talk.memory.handler_effect, key="k", start=start))
+    (child,) = [it for it in talk.run.outstanding.values() if isinstance(it, StartChild)]
+    assert child.start.guards.is_approved == bool(by)
+
+
 def test_a_conversation_reports_an_answer_that_edits_what_was_shown() -> None:
     talk = talk_in(S.WAITING_FOR_APPROVAL)
     talk.memory.guards = msgspec.structs.replace(talk.memory.guards, plan_skills=("wipe",))
