@@ -158,12 +158,13 @@ class Driver:
         """Read the inbox now rather than at the next poll."""
         self._inbox_wakeup.set()
 
-    async def drive(self, run_id: str, *, park: bool = True) -> RunRow:
+    async def drive(self, run_id: str, *, park: bool = True, waits: bool = True) -> RunRow:
         """Acquire a run and its children, and drive it as far as it goes. While it only waits for a time, nobody owns it.
 
         Args:
             run_id: id of the run; for a child, its root is driven.
             park: return when the run waits for people; else return when it has ended.
+            waits: False to return also when it waits for a time or an event.
 
         Returns:
             The row of the run that was driven: status ``ended``, or (with ``park``) ``waiting`` or
@@ -187,7 +188,7 @@ class Driver:
         while is_left:  # bounded: each round, something arrived at the moment of the release
             _, is_left = await self._own(row, park=park)
             row = await self.store.run(row.run_id)
-            is_left = is_left or await self._has_become_due(row)
+            is_left = is_left or (waits and await self._has_become_due(row))
         return row
 
     async def _has_become_due(self, row: RunRow) -> bool:
@@ -246,7 +247,7 @@ class Driver:
             await self._releases.until_gone(row)
             _, is_left = await self._own(row, park=True, acquired=check)
             if is_left:
-                await self.drive(row.run_id)
+                await self.drive(row.run_id, waits=False)
         except (RunOwned, StaleOwner):  # another process drives it
             return
         except Exception as error:  # boundary: the row of the run has it, and other runs continue
