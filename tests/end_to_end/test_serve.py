@@ -278,6 +278,15 @@ def test_a_command_follows_a_run_that_a_server_drives_and_its_question_expires_b
         assert [row.outcome for row in rows if row.title == "asked"] == ["failed"]
 
 
+def test_a_command_follows_a_run_of_a_server_through_its_waits(place: Place) -> None:
+    tasks = [{"task_id": "pause", "wait": {"for_s": 0.5}}, {"task_id": "paid", "wait": {"event": "paid"}, "timeout_s": 1}]
+    plan = {"tasks": tasks, "dependencies": [{"from": "pause", "to": "paid"}]}
+    (file := place.folder / "waits.json").write_text(json.dumps(plan))
+    with place.server():
+        done = place.command("run", str(file))
+    assert (done.returncode, "it waited longer than 1 s" in done.stdout) == (1, True)
+
+
 def test_a_run_that_a_server_drives_needs_its_secrets_only_there(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     (place.folder / "uses.py").write_text(
         "from asterism import Constellation, skill\n\n\n@skill\ndef use(token: str) -> int:\n    return len(token)\n\n\n"

@@ -244,13 +244,23 @@ class _Foreground:
 
 
 async def _settled(runs: Runs, run_id: str) -> RunRow:
-    """Return the row of a run that a server drives once it has ended, or only a person or a later time can move it on."""
+    """Return the row of a run that a server drives once it has ended, or only a person or a repair can move it on."""
     while True:  # bounded by the run
         await asyncio.sleep(LOOK_S)
         row = await runs.describe(run_id)
         is_due = row.due_at is not None and row.due_at <= SystemClock().now()
-        if not row.owner and (row.status == "ended" or (not is_due and (row.problem != "" or row.status in ("waiting", "paused")))):
+        if row.owner or (is_due and row.status != "ended"):
+            continue
+        is_waiting = row.status == "waiting" and await _needs_person(runs.store, row)
+        if row.problem or row.status in ("ended", "paused") or is_waiting:
             return row
+
+
+async def _needs_person(store: RunReader, row: RunRow) -> bool:
+    """Return False for a run that waits for a time or an event."""
+    if await store.inquiries(root=row.run_id):
+        return True
+    return row.due_at is None and not await store.inquiries(root=row.run_id, events=True)
 
 
 def _is_handled(number: signal.Signals) -> bool:
