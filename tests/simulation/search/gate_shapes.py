@@ -78,6 +78,13 @@ def renaming(rng: random.Random, profile: AgentProfile) -> list[Report]:
     return [Report(at_s=when, what="find", device=it.device_id, profile=it) for when, it in reports]
 
 
+def use_of_renamed(profile: AgentProfile, at_s: float) -> ClientEvent:
+    """Return an edit that adds a task for a skill under its other name."""
+    skill = next(it.name for it in renamed(profile).skills if not it.idempotent)
+    added = {"task_id": f"by_{profile.device_id}", "device": profile.device_id, "skill": skill, "inputs": {"x": 1, "note": "n"}}
+    return by_operator(Edited(actions=({"tool": "add_task", "parameters": added},)), at_s)
+
+
 # -- plans and edits -------------------------------------------------------------------------------
 
 

@@ -263,8 +263,9 @@ def _below_and_renamed(setting: Setting, fleet: list[AgentProfile]) -> tuple[lis
     for profile in fleet if likely(rng, 0.4) else ():
         if any(not skill.idempotent for skill in profile.skills):
             known.append(gate_shapes.renamed(profile))
-            for report in gate_shapes.renaming(rng, profile):
-                _schedule(setting, report)
+            reports = gate_shapes.renaming(rng, profile)
+            for event in (*reports, gate_shapes.use_of_renamed(profile, reports[-1].at_s + rng.choice((0.1, 10.0)))):
+                _schedule(setting, event)
     return fleet, known
 
 
