@@ -37,9 +37,11 @@ def void_approvals(memory: ConstellationMemory, *, but: Collection[str] = ()) ->
     for task in memory.constellation.tasks.values():
         if task.task_id in but:
             continue
+        if task.approved == INTERRUPTED:
+            continue  # a retry of what may have finished asks in the copy, too
         if task.approved and not task.settled:
             task.approved = INTERRUPTED if task.attempts else unapproved
-        elif unapproved and task.status is not TaskStatus.COMPLETED and task.approved != INTERRUPTED:
+        elif unapproved and task.status is not TaskStatus.COMPLETED:
             task.approved = unapproved
 
 
