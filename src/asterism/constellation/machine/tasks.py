@@ -152,7 +152,13 @@ def _begin(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
     if is_child(memory, attempt):
         child = child_for(memory, task, attempt, context)
         effect = start_child(
-            memory, child, context, concerned_by=task.concerned_by, is_approved=bool(attempt.approval), is_foreign=task.is_foreign
+            memory,
+            child,
+            context,
+            concerned_by=task.concerned_by,
+            is_approved=bool(attempt.approval),
+            is_foreign=task.is_foreign,
+            started_by=(task.device, task.resolved_skill),
         )
     else:
         if context.rules >= QUEUES_KNOWN and not memory.has_free_place(attempt.device_id):

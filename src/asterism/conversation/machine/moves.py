@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -42,6 +43,7 @@ from asterism.engine.control.children import ChildBlocked, ChildEnded, signal_ch
 from asterism.engine.control.guarding import begun, note_run_edited, start_child
 from asterism.engine.control.inquiries import INTERRUPTION, check_digest, close_inquiry, is_expired, open_inquiry
 from asterism.engine.control.run_control import Answered, BatchEnded, Cancel, CancelEffect, Verb
+from asterism.engine.kernel.guards import out_of_bounds
 from asterism.engine.kernel.machine import StepContext
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.phrase import Text, phrase
@@ -87,6 +89,7 @@ def enqueue_message(memory: FlowMemory, message: Message) -> None:
 
 def received(memory: FlowMemory, event: MessageReceived, context: StepContext) -> Message:
     """Return a message that was not sent as an answer; it is one if it names the open question, or none."""
+    _check_values(memory, event.values)
     inquiry_id = event.inquiry_id or memory.open_question
     if inquiry_id in memory.inquiries:
         check_digest(memory, inquiry_id, "respond", event.digest, context)
@@ -108,14 +111,36 @@ def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> St
     if not event.cancelled and event.verb == "cancel":
         request_cancel(memory, event.reason, context)
     elif not event.cancelled:
+        values = event.value if isinstance(event.value, dict) else {}
+        _check_values(memory, values)
         if event.verb == "edit":
             _note_edited(memory, is_foreign=Permission.LOCAL not in context.permissions)
-        values = event.value if isinstance(event.value, dict) else {}
         said = event.reason if event.verb == "reject" else "" if event.value is None or values else str(event.value)
         enqueue_message(
             memory, Message(text=said, by=context.actor, at=context.at, inquiry_id=event.effect_id, verb=event.verb, values=values)
         )
     return context.state
+
+
+def _check_values(memory: FlowMemory, values: dict[str, Any]) -> None:
+    """Check values that a person gives by name; those in words are checked in the view that a handler makes of them.
+
+    Raises:
+        Refused: they may not be given; the question stays open.
+    """
+    if why := _why_not_given(memory, {**memory.view.fields, **values}):
+        raise Refused(why)
+
+
+def _why_not_given(memory: FlowMemory, fields: dict[str, Any]) -> Text:
+    """Return why a person may not change the fields to these: one was approved, or is out of bounds; empty if they may."""
+    before = memory.view.fields
+    if names := [name for name in memory.given or () if fields.get(name) != before.get(name)]:
+        return phrase("conversation.approved_otherwise", names=names)
+    if not memory.guards.started_by:
+        return ""
+    changed = {name: value for name, value in fields.items() if name not in before or before[name] != value}
+    return out_of_bounds(memory.guards.of(*memory.guards.started_by), changed)
 
 
 def _note_edited(memory: FlowMemory, *, is_foreign: bool) -> None:
@@ -201,10 +226,11 @@ def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -
 
 def take_view(memory: FlowMemory, view: AgentView, context: StepContext) -> None:
     """Replace the view of the agent by the one that a handler left. A field that has another value now counts as edited."""
-    if _changed(memory, view):
+    if any(view.shown.get(name) != value for name, value in memory.view.shown.items()):
         _concern_all(memory)
     if memory.given is None:
-        memory.given = tuple(view.fields) if memory.guards.is_approved and not memory.requires_approval else ()
+        asks_another = memory.requires_approval and memory.guards.submitter_may_approve
+        memory.given = tuple(view.fields) if memory.guards.is_approved and not asks_another else ()
     context.touch("field", *memory.view.named, *view.named)
     memory.approved = None if view.secrets_changed else memory.approved
     if view.shown != memory.view.shown or view.secrets_changed:
@@ -212,19 +238,14 @@ def take_view(memory: FlowMemory, view: AgentView, context: StepContext) -> None
     memory.view = view
 
 
-def _changed(memory: FlowMemory, view: AgentView) -> list[str]:
-    return [name for name, value in memory.view.fields.items() if view.fields.get(name) != value]
-
-
 def check_given(memory: FlowMemory, view: AgentView, context: StepContext) -> None:
-    """Cancel the conversation if what a person has said changes a field of the request, which somebody has approved."""
-    names = [name for name in _changed(memory, view) if name in (memory.given or ())]
+    """Cancel the conversation if what a person has said changes an approved field of the request, or gives one out of bounds."""
     is_on_running = isinstance(memory.handler, HandlerRunning) or (
         isinstance(memory.handler, HandlerCalled) and memory.handler.handler == "on_running"
     )
-    if names and not is_on_running:
+    if not is_on_running and (why := _why_not_given(memory, view.fields)):
         request_cancel(memory, "", context)
-        memory.code, memory.why = "guarded", phrase("conversation.approved_otherwise", names=names)
+        memory.code, memory.why = "guarded", why
 
 
 def step_on(memory: FlowMemory, state: AgentStatus, context: StepContext) -> AgentStatus:

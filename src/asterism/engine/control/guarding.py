@@ -62,16 +62,23 @@ def start_child(
     concerned_by: tuple[str, ...],
     is_approved: bool,
     is_foreign: bool = False,
+    started_by: tuple[str, ...] = (),
 ) -> str:
     """Start a child run with the guards of this run as they stand; return the effect's id.
 
     Of the plan's part, its submission is concerned by what concerned the work that starts it;
     ``is_approved`` says if a person has approved this work. It is
-    foreign if its definition is; by default that is code of this computer.
+    foreign if its definition is; by default that is code of this computer. ``started_by`` is as in ``Guards``.
     """
     above = memory.guards
     is_approved = is_approved or above.is_approved or above.approve_plan or above.approve_edits
-    own = msgspec.structs.replace(memory.guards, concerning=concerned_by, is_approved=is_approved, is_foreign=is_foreign)
+    own = msgspec.structs.replace(
+        above,
+        concerning=concerned_by,
+        is_approved=is_approved,
+        is_foreign=is_foreign,
+        started_by=started_by if above.devices else (),
+    )
     start = msgspec.structs.replace(effect.start, guards=own)
     return context.schedule(msgspec.structs.replace(effect, start=start))
 

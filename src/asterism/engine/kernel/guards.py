@@ -127,6 +127,8 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             of constellations below it included.
         is_approved: True if a person has approved the work that has started this run, or one above it, for one attempt.
         is_foreign: True if all that the submission wrote came over the network or from a model.
+        started_by: the device and the skill of the task that has started this run, or its worker in a loop: their guard bounds
+            the fields of a conversation. Empty in a root, and where a fleet has no guards.
         submitter: who submitted the root of a tree of runs; empty in the root, whose first entry says
             it.
         submitters: who else counts as that: who added the schedule of the run, and who commanded it.
@@ -143,6 +145,7 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     approve_edits: bool = False
     is_approved: bool = False
     is_foreign: bool = False
+    started_by: tuple[str, ...] = ()
     submitter: str = ""
     submitters: tuple[str, ...] = ()
     submitter_may_approve: bool = True
@@ -221,16 +224,17 @@ def permit(guards: Guards, work: GuardedWork) -> Permit:
     of_plan = guards.is_of_plan(work.device, work.skill, work.concerned_by)
     of_task = work.approval and work.skill not in guards.lifted and work.device not in guards.lifted
     approval = of_task or guard.approval or of_plan
-    return Permit(refusal=_out_of_bounds(guard, work) or (_not_listed(guard, work) if work.is_foreign else ""), approval=approval)
+    return Permit(refusal=out_of_bounds(guard, work.arguments) or (_not_listed(guard, work) if work.is_foreign else ""), approval=approval)
 
 
-def _out_of_bounds(guard: SkillGuard, work: GuardedWork) -> Text:
-    for name in work.arguments if EVERY in guard.no_options else guard.no_options:
-        for text in program_texts(work.arguments.get(name)):
+def out_of_bounds(guard: SkillGuard, arguments: Mapping[str, Any]) -> Text:
+    """Return why arguments are out of bounds; empty if they are not."""
+    for name in arguments if EVERY in guard.no_options else guard.no_options:
+        for text in program_texts(arguments.get(name)):
             if text.startswith("-"):
                 return phrase("guards.option", name=name, text=f"{text!r:.80}")
     for name, folder in ((name, folder) for name, folders in guard.within.items() for folder in folders):
-        for text in program_texts(work.arguments.get(name)):
+        for text in program_texts(arguments.get(name)):
             if not is_within(text, folder):
                 return phrase("guards.outside", name=name, text=f"{text!r:.80}", folder=folder)
     return ""

@@ -101,7 +101,10 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
             left_s = min(left_s, profile.timeout_s)
         title = handoff.intent[:MAX_TITLE]
         child = child_start_of(profile.child, handoff.intent, handed, left_s=left_s, title=title)
-        activity.effect_id = start_child(memory, child, context, concerned_by=concerned_by, is_approved=bool(activity.approved))
+        started_by = (activity.worker, activity.worker)
+        activity.effect_id = start_child(
+            memory, child, context, concerned_by=concerned_by, is_approved=bool(activity.approved), started_by=started_by
+        )
         return True
     activity.effect_id = context.schedule(
         RunWorker(

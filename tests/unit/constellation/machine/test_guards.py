@@ -178,6 +178,15 @@ def test_a_guard_concerns_what_a_run_starts_that_was_added_after_it(add: Callabl
     assert start.start.guards.concerning == ("once",)
 
 
+@pytest.mark.parametrize("guard", [SkillGuard(no_options=("*",)), SkillGuard()])
+def test_a_run_knows_the_guarded_device_whose_task_has_started_it(guard: SkillGuard) -> None:
+    """Its guard bounds the fields of a conversation."""
+    runs = msgspec.structs.replace(RUNS, guards=DeviceGuards(every=guard))
+    (start,) = Agent(plan(STARTED), fleet=(*FLEET, runs)).outstanding(StartChild).values()
+    found = start.start.guards
+    assert (found.started_by, found.of("runs", "")) == (("runs", "") if guard != SkillGuard() else (), guard)
+
+
 APPROVED = Guards(submitter="ada", is_approved=True)
 """The guards of a run that an approved task has started."""
 

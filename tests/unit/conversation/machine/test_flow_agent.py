@@ -265,20 +265,26 @@ def test_a_conversation_reports_an_answer_that_edits_what_was_shown() -> None:
     assert talk.memory.guards.concerning == ("wipe",), "what the handler starts then has other values"
 
 
+@pytest.mark.parametrize("kind", ["fields", "defaults"])
 @pytest.mark.parametrize("item", ["pizza", "EVIL"])
-def test_a_field_that_gets_another_value_concerns_what_a_conversation_starts_then(item: str) -> None:
+def test_a_field_that_gets_another_value_concerns_what_a_conversation_starts_then(item: str, kind: str) -> None:
     talk = Talk(guards=Guards(plan_skills=("wipe",), submitter="ada"))
-    talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": "pizza"}))
+    before: dict[str, Any] = {kind: {"item": "pizza"}}
+    talk.handled(S.WAITING_FOR_INPUT, view=AgentView(**before))
     talk.answer(value="4")
     talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": item, "size": 4}))
     assert talk.memory.guards.concerning == (() if item == "pizza" else ("wipe",))
 
 
+APPROVED = Guards(submitter="ada", is_approved=True)
+"""The guards of a conversation that an approved task has started."""
+
+
 @pytest.mark.parametrize(
     ("guards", "item", "code"),
     [
-        (Guards(submitter="ada", is_approved=True), "EVIL", "guarded"),
-        (Guards(submitter="ada", is_approved=True), "pizza", ""),
+        (APPROVED, "EVIL", "guarded"),
+        (APPROVED, "pizza", ""),
         (Guards(submitter="ada"), "EVIL", ""),
     ],
 )
@@ -290,6 +296,52 @@ def test_nobody_changes_a_field_of_a_request_that_was_approved(guards: Guards, i
     talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": item, "size": 4}))
     assert talk.memory.code == code
     assert talk.memory.outcome() == ("failed" if code else "")
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_an_approval_of_a_conversation_covers_other_fields_than_an_approved_request_unless_its_submitter_may_not_approve(
+    *, may: bool
+) -> None:
+    """The question goes to the person it talks with, who may be the submitter."""
+    talk = Talk(guards=msgspec.structs.replace(APPROVED, submitter_may_approve=may), requires_approval=True)
+    talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": "pizza"}))
+    talk.answer(value="4")
+    talk.handled(S.WAITING_FOR_APPROVAL, view=AgentView(fields={"item": "EVIL", "size": 4}))
+    assert talk.memory.code == ("" if may else "guarded")
+
+
+BOUNDED = Guards(
+    submitter="ada",
+    devices={"desk": DeviceGuards(every=SkillGuard(no_options=("*",), within={"path": ("/srv",)}))},
+    started_by=("desk", "order"),
+)
+"""The guards of a conversation that a task on a device with bounds has started."""
+
+
+@pytest.mark.parametrize(
+    ("guards", "values"), [(APPROVED, {"size": 4, "item": "EVIL"}), (BOUNDED, {"item": "--evil"}), (BOUNDED, {"path": "/etc"})]
+)
+def test_values_by_name_that_may_not_be_given_are_refused_and_the_question_stays_open(guards: Guards, values: dict[str, Any]) -> None:
+    talk = Talk(guards=guards)
+    talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": "pizza"}))
+    question = talk.memory.open_question
+    with pytest.raises(Refused):
+        talk.answer(value=values)
+    with pytest.raises(Refused):
+        talk.take(MessageReceived(values=values, inquiry_id=question))
+    assert (talk.memory.open_question, talk.memory.queue) == (question, [])
+    talk.answer(value={"size": 4, "item": "pizza"})
+    assert talk.handler == "on_waiting_for_input"
+
+
+@pytest.mark.parametrize(("path", "code"), [("/etc", "guarded"), ("/srv/data", "")])
+def test_bounds_of_the_device_that_starts_a_conversation_hold_for_fields_in_words(path: str, code: str) -> None:
+    first, later = Talk(guards=BOUNDED), Talk(guards=BOUNDED)
+    later.handled(S.WAITING_FOR_INPUT)
+    later.answer(value="there")
+    for talk in (first, later):
+        talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"path": path}, defaults={"item": "-"}))
+        assert talk.memory.code == code
 
 
 def test_no_child_is_started_after_a_cancel() -> None:

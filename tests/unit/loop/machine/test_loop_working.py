@@ -9,7 +9,7 @@ import pytest
 
 from asterism.engine.control.children import ChildEnded, EditedBy, StartChild
 from asterism.engine.control.run_control import Answered, AskPerson, Forked, Imported, Pause, Verb
-from asterism.engine.kernel.guards import Guards
+from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard
 from asterism.engine.kernel.machine import Event, kind_of
 from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permission, Permissions
 from asterism.engine.kernel.profile import ChildSpec
@@ -379,6 +379,15 @@ def test_a_guard_concerns_what_a_step_of_a_later_plan_starts() -> None:
     (start,) = loop.outstanding(StartChild).values()
     below = Loop(*steps("s"), guards=start.start.guards)
     assert ([asked.subject["step_id"] for asked in below.asked()], below.working()) == (["s"], [])
+
+
+def test_a_run_below_a_loop_knows_the_guarded_worker_that_it_is() -> None:
+    """Its guard bounds the fields of a conversation."""
+    sub = WorkerProfile(name="sub", child=ChildSpec(machine="flow agent", definition={"agent": "x:Y"}))
+    guards = Guards(submitter="me", devices={"sub": DeviceGuards(every=SkillGuard(no_options=("*",)))})
+    loop = Loop(Step(step_id="x", worker="sub", intent="go"), workers=(sub,), guards=guards)
+    (start,) = loop.outstanding(StartChild).values()
+    assert start.start.guards.started_by == ("sub", "sub")
 
 
 @pytest.mark.parametrize(("permissions", "edited"), [(ALL, "local"), (ALL_BUT_LOCAL, "foreign")])
