@@ -31,7 +31,7 @@ for profile in sys.argv[1:]:
 
 
 def test_a_hundred_and_fifty_seeds_break_nothing() -> None:
-    tally = campaign(400, PORT, runs=150)
+    tally = campaign(450, PORT, runs=150)
     assert tally.failure is None, tally.failure
     assert tally.runs == 150
     for injected in (
