@@ -118,7 +118,7 @@ class ConversationLimits(msgspec.Struct, frozen=True, kw_only=True, omit_default
     Attributes:
         approval_s: seconds that a question for approval stays open; None for no limit.
         idle_s: seconds that the conversation waits for its person; None for no limit.
-        wall_s: seconds that it may take in all, without those in which it only waits for its person; None for no limit.
+        wall_s: seconds that it may take in all; None for no limit.
     """
 
     approval_s: float | None = None

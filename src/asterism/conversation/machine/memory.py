@@ -101,7 +101,7 @@ class FlowMemory(RunMemory, kw_only=True):
         error_reported: True if ``on_error`` was called.
         prompt: the agent's last message.
         data: the data that the agent returned, without the output fields.
-        ends_at: time of the wall limit without the seconds of ``waited_until``, in seconds since the epoch; None for no limit.
+        ends_at: time of the wall limit, in seconds since the epoch; None for no limit.
         blocked_children: also has the handler's effect while the handler waits for a blocked child
             and may be called again.
     """
@@ -155,10 +155,8 @@ class FlowMemory(RunMemory, kw_only=True):
         return self.last_running == "interrupted"
 
     def wake_at(self) -> float | None:
-        """Return the epoch seconds of the wall limit, None while the conversation only waits; 0 with pending transitions."""
-        if self.transitions:
-            return 0.0
-        return None if self.ends_at is None or self.waiting_since else self.ends_at + self.waited_s
+        """Return the epoch seconds of the wall limit; 0 with pending transitions."""
+        return 0.0 if self.transitions else self.ends_at
 
     def inquiry_limit_s(self, kind: str) -> float | None:
         """Return the seconds after which a question expires; None for never."""

@@ -292,7 +292,7 @@ def schedule_next(memory: FlowMemory, event: BatchEnded, context: StepContext) -
     state = AgentStatus(context.state)
     if memory.transitions:
         return step_on(memory, state, context)
-    is_late = memory.ends_at is not None and context.at >= memory.ends_at + memory.waited_until(context.at)
+    is_late = memory.ends_at is not None and context.at >= memory.ends_at
     if is_late:
         run_out(memory, context)
     if memory.handler_effect or not memory.agent or (state is ERROR and _is_handler_ending(context)):

@@ -245,7 +245,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     def past_bound(self, context: StepContext) -> Phrase | None:
         """Return the reason of an exceeded time or token limit; None within the limits."""
         options = self.options
-        if context.at >= self.wall_end(context.at):
+        if context.at >= self.started_at + options.wall_limit_s:
             return phrase("loop.wall_limit", limit_s=options.wall_limit_s)
         if options.max_tokens is not None and self.tokens > options.max_tokens:
             return phrase("loop.max_tokens", tokens=self.tokens, most=options.max_tokens)
@@ -266,16 +266,12 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         self.tokens += getattr(event, "tokens", 0)
 
     def wake_at(self) -> float | None:
-        """Return the epoch seconds of the wall limit, None while the loop only waits; 0 if nothing is outstanding."""
+        """Return the epoch seconds of the wall limit; 0 if nothing is outstanding."""
         if self.code or not self.started_at:
             return None
         if not (self.paused or self.open_call or any(any(activity.effects()) for activity in self.active.values())):
             return 0.0
-        return None if self.waiting_since else self.wall_end(self.started_at)
-
-    def wall_end(self, at: float) -> float:
-        """Return when the time of the run is over, as far as is known at ``at``: time in which it only waits does not count."""
-        return self.started_at + self.options.wall_limit_s + self.waited_until(at)
+        return self.started_at + self.options.wall_limit_s
 
     def result(self) -> dict[str, Any]:
         """Return the result for the user: summary, answer, steps; on failure code and reason."""

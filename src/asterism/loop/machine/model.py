@@ -66,9 +66,9 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
             critique).
         max_rounds: replies of a model within one step; beyond them only the step fails.
         max_tokens: tokens of all models together; None for no limit.
-        wall_limit_s: seconds from the start, without those in which the loop only waits for people.
+        wall_limit_s: seconds from the start.
         inquiry_timeout_s: seconds that a question to a person stays open; then it counts as
-            rejected. None for no limit.
+            rejected. None for no limit but the wall limit.
         recovery: strategies when a step fails and the reflection says continue: the first one after
             its first failure, and so on.
         stall_after: number of consecutive observations without new output that count as a stall.

@@ -96,7 +96,7 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
         return changed
     if profile.child is not None:
         handed = {**handoff.context, **handoff.artifacts}
-        left_s = memory.wall_end(context.at) - context.at
+        left_s = memory.started_at + memory.options.wall_limit_s - context.at
         if profile.timeout_s is not None:
             left_s = min(left_s, profile.timeout_s)
         title = handoff.intent[:MAX_TITLE]

@@ -73,7 +73,7 @@ def view_of(memory: LoopMemory, key: str) -> LoopView:
         replans_left=options.max_replans - memory.replans,
         reflections_left=options.max_reflections - memory.reflections,
         tokens_left=None if options.max_tokens is None else options.max_tokens - memory.tokens,
-        ends_at=memory.started_at + options.wall_limit_s + memory.waited_s,
+        ends_at=memory.started_at + options.wall_limit_s,
     )
     return LoopView(
         key=key,

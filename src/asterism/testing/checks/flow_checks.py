@@ -41,8 +41,7 @@ class FlowChecks(RunChecks[FlowMemory]):
         self._paused_in = ""
 
     def limit_s(self) -> float | None:
-        memory = self.replayed.memory
-        return None if memory.limits.wall_s is None else memory.limits.wall_s + memory.waited_until(self.now())
+        return self.replayed.memory.limits.wall_s
 
     def performance_started(self, performance: Performance) -> None:
         """Record that a handler which had entered ``on_running`` is repeated although the agent does not allow it."""

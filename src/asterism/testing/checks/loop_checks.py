@@ -59,8 +59,7 @@ class LoopChecks(RunChecks[LoopMemory]):
         return isinstance(effect, RunWorker | CallTool) and not effect.idempotent
 
     def limit_s(self) -> float | None:
-        memory = self.replayed.memory
-        return memory.options.wall_limit_s + memory.waited_until(self.now())
+        return self.replayed.memory.options.wall_limit_s
 
     def before(self, entry: Entry) -> None:
         memory = self.replayed.memory
@@ -162,7 +161,7 @@ class LoopChecks(RunChecks[LoopMemory]):
             raise self.fail(2, f"{step.step_id} started again after it was done")
         if self._was_paused:
             raise self.fail(2, f"{step.step_id} started while the run was paused")
-        if entry.at > memory.started_at + memory.options.wall_limit_s + memory.waited_s:
+        if entry.at > memory.started_at + memory.options.wall_limit_s:
             raise self.fail(8, f"{step.step_id} started after the time limit of the run")
         is_new = step.step_id not in self._uncertain | self._forked  # a step repeated by a person or a fork is not new
         self._started += is_new

@@ -173,7 +173,6 @@ class Tree:
         verb, value = self.answers[asked.prompt]
         if verb == "sleep":
             await asyncio.sleep(value)
-            self.answers = {**self.answers, asked.prompt: ANSWERS[asked.prompt]}
         else:
             await runtime.post_answer(asked.inquiry_id, verb, actor="ann", value=value)
         return None
@@ -221,10 +220,11 @@ def test_a_rejection_is_a_failed_finding() -> None:
     assert tree.findings()[0][0] == "failed"
 
 
-def test_time_in_which_a_conversation_waits_for_its_person_does_not_count_to_the_time_limit_of_its_worker() -> None:
-    tree = Tree(lunching(timeout_s=60), {**ANSWERS, "Which dish?": ("sleep", 600)})
-    assert tree.row.outcome == "finished"
-    assert tree.asked.count("Which dish?") == 2
+def test_an_unanswered_conversation_ends_at_the_time_limit_of_its_worker() -> None:
+    tree = Tree(lunching(timeout_s=60), {"Which dish?": ("sleep", 61)})
+    assert ("timeout", None, "it took longer than 60 s") in tree.findings()
+    (child, *_) = (row for row in tree.stage.database.runs.values() if row.parent)
+    assert (child.state, child.outcome) == ("CANCELLED", "failed")
 
 
 def test_a_handler_ends_at_the_time_limit_of_its_worker() -> None:

@@ -169,17 +169,7 @@ def test_a_cancel_in_any_state_ends_in_cancelled_and_calls_off_what_is_under_way
     loop.assert_replays()
 
 
-@pytest.mark.parametrize("state", [State.WAITING, State.CONFIRMING])
-def test_time_in_which_a_loop_only_waits_does_not_count_to_its_wall_limit(state: State) -> None:
-    loop = in_state(state)
-    assert loop.memory.wake_at() is None
-    loop.wait_until(1000.0 + 8 * 86400)
-    assert loop.state == state
-    assert loop.memory.wall_end(loop.now) > loop.now + 6 * 86400
-    loop.assert_replays()
-
-
-@pytest.mark.parametrize("state", [state for state in State if state not in (State.WAITING, State.CONFIRMING, *TERMINAL)])
+@pytest.mark.parametrize("state", [state for state in State if state not in TERMINAL])
 def test_the_wall_limit_ends_any_state_in_failed_and_is_named(state: State) -> None:
     loop = in_state(state)
     loop.wait_until(1000.0 + 8 * 86400)
