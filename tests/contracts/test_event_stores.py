@@ -6,11 +6,13 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 
 from asterism.engine.control.waits import EventTaken
 from asterism.engine.ports.events import Deliver, EventRow, OpenWait
 from asterism.engine.ports.store import InquiryRow, Store
 from asterism.engine.runtime.run_status import CANCELLED
+from asterism.errors import Refused
 from tests.contracts.test_stores import Play, World, commit, play, record, row, with_
 
 __all__ = ["play"]
@@ -114,6 +116,19 @@ def test_an_event_under_the_same_id_is_the_same_one(play: Play) -> None:
         await match(store)
         assert len(await store.events("t")) == 1
         assert await got(store, "r1") == {"r1:2.0": "e1", "r1:2.1": "e1"}
+
+    play(scenario)
+
+
+def test_a_full_table_refuses_further_events_and_not_those_that_are_in_it(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("asterism.stores.sqlite_events.MAX_EVENTS", 1)
+
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.add_event(event("e1", 1))
+        assert (await store.add_event(event("e1", 1))).event_id == "e1"
+        with pytest.raises(Refused, match="there are 1 events already; send them with a shorter keep_s"):
+            await store.add_event(event("e2", 1))
 
     play(scenario)
 

@@ -17,7 +17,7 @@ from asterism.stores.sqlite_rows import MAX_INTEGER, columns_of, json_of, marks_
 from asterism.stores.writer import Writer, reads, writes
 
 _COLUMNS = columns_of(EventRow)
-_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES ({marks_of(EventRow)}) ON CONFLICT (tenant, id) DO NOTHING"
+_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES ({marks_of(EventRow)})"
 _SELECT = f"SELECT {_COLUMNS} FROM events WHERE tenant = ? AND id = ?"
 _LIST = f"""
 SELECT {_COLUMNS} FROM events WHERE (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR (taken = 0 AND expires_at <= ?2))
@@ -49,10 +49,12 @@ class SqliteEvents:
     @writes
     def add_event(self, connection: sqlite3.Connection, row: EventRow) -> EventRow:
         connection.execute(_DELETE_OLD, (row.at, row.at - DEAD_S))
+        if present := rows_of(EventRow, connection.execute(_SELECT, (row.tenant, row.event_id))):
+            return present[0]
         if connection.execute("SELECT count(*) FROM events").fetchone()[0] >= MAX_EVENTS:
             raise Refused(f"there are {MAX_EVENTS:,} events already; send them with a shorter keep_s")
         connection.execute(_INSERT, msgspec.structs.astuple(row))
-        return rows_of(EventRow, connection.execute(_SELECT, (row.tenant, row.event_id)))[0]
+        return row
 
     @reads
     def events(
