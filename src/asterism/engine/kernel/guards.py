@@ -98,6 +98,9 @@ class DeviceGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return self.skills.get(skill, self.every)
 
 
+_UNGUARDED = DeviceGuards()
+
+
 class ReportedSkills(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The names of the skills that a device has reported within a tree of runs.
 
@@ -152,7 +155,7 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def of(self, device: str, skill: str) -> SkillGuard:
         """Return the fleet's guard of a skill on a device; of one that it has reported later, the strictest of all its skills."""
-        there = self.devices.get(device, DeviceGuards())
+        there = self.devices.get(device, _UNGUARDED)
         return functools.reduce(_both, there.skills.values(), there.every) if self._is_later(device, skill) else there.of(skill)
 
     @property
