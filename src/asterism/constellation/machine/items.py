@@ -43,7 +43,7 @@ def fan_out(
         items = items_of(task, constellation, memory.inputs, scopes=scopes)
     except MissingReference as missing:
         return Skipped(error=TaskError(code="no_result", why=missing.why))
-    if names_errors(task):
+    if names_errors(task, constellation):
         items = context.side_effect(f"items of {task.task_id}", lambda: items)
     if why := _why_refused(task, items, constellation.item_count):
         return Failed(error=TaskError(code="bad_arguments", why=why))

@@ -190,7 +190,7 @@ def _arguments(memory: ConstellationMemory, task: TaskStar, context: StepContext
     if task.constellation is not None and (params := nested_plan(task).params):
         values_of(params, {name: arguments[name] for name in params if name in arguments})
     # An error has its words from this version; another one may have others
-    return context.side_effect(f"arguments of {task.task_id}", lambda: arguments) if names_errors(task) else arguments
+    return context.side_effect(f"arguments of {task.task_id}", lambda: arguments) if names_errors(task, memory.constellation) else arguments
 
 
 def _wait(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> WaitFor | None:

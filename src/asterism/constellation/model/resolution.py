@@ -303,8 +303,10 @@ def wait_of(
     return resolve(until, _values(task, constellation, inputs, scopes, extended=True), lenient=task.role != "task")
 
 
-def names_errors(task: TaskStar) -> bool:
+def names_errors(task: TaskStar, constellation: TaskConstellation) -> bool:
     """Return True if a task refers to the error of a task, of an item or of the run, which it gets in words."""
+    if (task.item_of or task.task_id) not in constellation.referring:
+        return False
     named = references(task.referring_values)
     return any(source == RUN or (path and path[0] in (ERROR, FAILED)) for source, path in named)
 

@@ -21,7 +21,7 @@ from asterism.devices.dispatch.places import LockedPlace, Places
 from asterism.devices.model.attempt import TaskError, request_shown
 from asterism.devices.model.references import secrets_in
 from asterism.devices.port import Attempt, AttemptResult, AttemptSigns, Device, RemoteDevice, finished
-from asterism.engine.kernel.guards import GuardedWork, Guards, digest_of, is_within, permit, program_texts
+from asterism.engine.kernel.guards import GuardedWork, SkillGuard, digest_of, is_within, program_texts, refusal_of
 from asterism.engine.kernel.profile import AgentProfile
 
 MAX_LOSSES = 5
@@ -348,29 +348,27 @@ def guard_refusal(profile: AgentProfile, attempt: Attempt) -> str:
     """Return why the present fleet does not let an attempt begin, which a run may have scheduled under an earlier one; empty if it does."""
     if attempt.handle or attempt.leg > 1:  # it has begun
         return ""
-    permitted = permit(
-        Guards(devices={attempt.device_id: profile.guards}),
-        GuardedWork(
-            device=attempt.device_id,
-            skill=attempt.skill,
-            arguments=attempt.arguments,
-            secrets=secrets_in([attempt.arguments if attempt.secrets else {}, attempt.env]) if attempt.is_foreign else (),
-            env=attempt.env,
-            folder=attempt.task_folder,
-            is_foreign=attempt.is_foreign,
-        ),
+    guard = profile.guards.of(attempt.skill)
+    work = GuardedWork(
+        device=attempt.device_id,
+        skill=attempt.skill,
+        arguments=attempt.arguments,
+        secrets=secrets_in([attempt.arguments if attempt.secrets else {}, attempt.env]) if attempt.is_foreign else (),
+        env=attempt.env,
+        folder=attempt.task_folder,
+        is_foreign=attempt.is_foreign,
     )
     if attempt.approval and digest_of(request_shown(attempt)) != attempt.approval:
         return "it is no longer the request that was approved; retry the task to be asked"
     asks = "the fleet file asks for an approval now, and nobody has approved this attempt; retry the task to be asked"
-    return str(permitted.refusal) or _outside(profile, attempt) or (asks if permitted.approval and not attempt.approval else "")
+    refusal = str(refusal_of(guard, work)) or (_outside(guard, attempt) if profile.kind == "local" else "")
+    return refusal or (asks if guard.approval and not attempt.approval else "")
 
 
-def _outside(profile: AgentProfile, attempt: Attempt) -> str:
+def _outside(guard: SkillGuard, attempt: Attempt) -> str:
     """Return why a path of an attempt on this computer leaves its folder by a link; empty if none does."""
-    bounds = profile.guards.of(attempt.skill).within if profile.kind == "local" else {}
-    for name, folder in ((name, folder) for name, folders in bounds.items() for folder in folders):
-        for text in program_texts(attempt.arguments.get(name)):
+    for name, folders in guard.within.items():
+        for text, folder in itertools.product(program_texts(attempt.arguments.get(name)), folders):
             if not is_within(there := os.path.realpath(text), os.path.realpath(folder)):
                 return f"{name} {text!r:.80} is a link to {there!r:.80}, which is not within {folder}"
     return ""

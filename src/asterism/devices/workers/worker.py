@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import hashlib
 import inspect
 import os
@@ -107,6 +106,8 @@ def _die_with(parent: int) -> None:
 
     The parent has one thread; so the signal, which follows the thread, follows the process.
     """
+    import ctypes  # noqa: PLC0415 - delays the start of every command by 1 ms
+
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

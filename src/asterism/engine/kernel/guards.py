@@ -12,6 +12,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import hashlib
+import itertools
 import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -174,6 +175,8 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return True
         names: tuple[str, ...] = (skill,)
         guarded = self.plan_skills
+        if not guarded and not self.lifted:
+            return False
         if self._is_later(device, skill) and skill not in self.lifted:
             there = self.reported[device]
             names, guarded = (*there.first, *there.later), (*self.plan_skills, *self.lifted)
@@ -226,8 +229,12 @@ def permit(guards: Guards, work: GuardedWork) -> Permit:
     guard = guards.of(work.device, work.skill)
     of_plan = guards.is_of_plan(work.device, work.skill, work.concerned_by)
     of_task = work.approval and work.skill not in guards.lifted and work.device not in guards.lifted
-    approval = of_task or guard.approval or of_plan
-    return Permit(refusal=out_of_bounds(guard, work.arguments) or (_not_listed(guard, work) if work.is_foreign else ""), approval=approval)
+    return Permit(refusal=refusal_of(guard, work), approval=of_task or guard.approval or of_plan)
+
+
+def refusal_of(guard: SkillGuard, work: GuardedWork) -> Text:
+    """Return why the fleet's guard of its skill does not let work begin; empty if it does."""
+    return out_of_bounds(guard, work.arguments) or (_not_listed(guard, work) if work.is_foreign else "")
 
 
 def out_of_bounds(guard: SkillGuard, arguments: Mapping[str, Any]) -> Text:
@@ -236,8 +243,8 @@ def out_of_bounds(guard: SkillGuard, arguments: Mapping[str, Any]) -> Text:
         for text in program_texts(arguments.get(name)):
             if text.startswith("-"):
                 return phrase("guards.option", name=name, text=f"{text!r:.80}")
-    for name, folder in ((name, folder) for name, folders in guard.within.items() for folder in folders):
-        for text in program_texts(arguments.get(name)):
+    for name, folders in guard.within.items():
+        for text, folder in itertools.product(program_texts(arguments.get(name)), folders):
             if not is_within(text, folder):
                 return phrase("guards.outside", name=name, text=f"{text!r:.80}", folder=folder)
     return ""

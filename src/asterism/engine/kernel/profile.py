@@ -133,7 +133,10 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill of that name, or None."""
-        return next((skill for skill in self.skills if skill.name == name), None)
+        for skill in self.skills:
+            if skill.name == name:
+                return skill
+        return None
 
 
 Fleet = dict[str, AgentProfile]

@@ -8,7 +8,6 @@ import functools
 import os
 import secrets
 import time
-import zoneinfo
 from pathlib import Path
 from typing import Protocol
 
@@ -53,12 +52,14 @@ class SystemClock:
 
 
 @functools.cache
-def zone_of(name: str) -> zoneinfo.ZoneInfo:
+def zone_of(name: str) -> dt.tzinfo:
     """Return a time zone by its name.
 
     Raises:
         InvalidInput: there is no such time zone.
     """
+    import zoneinfo  # noqa: PLC0415 - delays the start of every command by 4 ms
+
     try:
         return zoneinfo.ZoneInfo(name)
     except (ValueError, OSError, KeyError):  # ZoneInfoNotFoundError is a KeyError

@@ -37,7 +37,7 @@ class Releases:
 
     def note_progress(self, root: str, entries: Sequence[Entry]) -> None:
         """Note that the journals of a tree have grown, beyond the entries that each new owner causes."""
-        if any(not isinstance(entry.event, OwnershipAcquired | ChildBlocked) for entry in entries):
+        if root not in self._progressed and any(not isinstance(entry.event, OwnershipAcquired | ChildBlocked) for entry in entries):
             self._progressed.add(root)
 
     def forget(self, run_id: str) -> None:

@@ -40,7 +40,7 @@ def is_stuck(run: Run[Any]) -> bool:
 
 def opened_inquiries(entry: Entry) -> list[InquiryRow]:
     """Return the inquiries that an entry opens."""
-    if not entry.effects:
+    if all(effect.performed_outside for effect in entry.effects):
         return []
     found = zip(entry.effect_ids(), entry.effects, strict=True)
     return [row for effect_id, effect in found if (row := _row_of(effect_id, effect, entry)) is not None]
@@ -69,11 +69,12 @@ def _row_of(effect_id: str, effect: Effect, entry: Entry) -> InquiryRow | None:
 
 CANCELLED = "withdrawn"
 """The answer in the row of an inquiry that was cancelled or has expired."""
+_CLOSING = (Answered, EventTaken, WaitEnded, TransitionFailed)
 
 
 def closed_inquiries(entry: Entry) -> list[tuple[str, str]]:
     """Return the inquiries that an entry closes, as (id, answer and actor, or ``CANCELLED``)."""
-    if entry.note:
+    if entry.note or not isinstance(entry.event, _CLOSING):
         return []
     match entry.event:
         case Answered() as answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -156,14 +157,15 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     worker: str = ""
     attempt: int = 1
 
-    def worded(self) -> Finding:
-        """Return it with its reason in words."""
-        return msgspec.structs.replace(self, reason=str(self.reason))
-
     @property
     def failed(self) -> bool:
         """Return True if the step failed or timed out, but was not denied."""
         return self.status in ("failed", "timeout")
+
+
+def worded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings with their reasons in words."""
+    return tuple([it if isinstance(it.reason, str) else msgspec.structs.replace(it, reason=str(it.reason)) for it in findings])
 
 
 class Later(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from asterism.loop.machine.memory import LoopMemory
-from asterism.loop.machine.model import Finding, Step, WorkerProfile
+from asterism.loop.machine.model import Finding, Step, WorkerProfile, worded
 
 
 class Signals(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +82,8 @@ def view_of(memory: LoopMemory, key: str) -> LoopView:
         workers=tuple(memory.workers.values()),
         plan=tuple(memory.plan),
         done=memory.position,
-        findings=tuple(it.worded() for it in memory.findings),
-        latest=tuple(it.worded() for it in memory.latest_findings()),
+        findings=worded(memory.findings),
+        latest=worded(memory.latest_findings()),
         signals=signals,
         feedback=str(memory.feedback),
         draft=memory.draft,

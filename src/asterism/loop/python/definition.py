@@ -30,7 +30,7 @@ from asterism.engine.runtime.snapshots import load
 from asterism.errors import InvalidInput, Refused
 from asterism.loop.machine.events import LoopDefinition, LoopSubmitted, StepOnce
 from asterism.loop.machine.memory import LoopMemory
-from asterism.loop.machine.model import Decision, LoopOptions, State, Step
+from asterism.loop.machine.model import Decision, LoopOptions, State, Step, worded
 from asterism.loop.machine.steps import MAX_TITLE, USER
 from asterism.loop.machine.table import ORCHESTRATION_LOOP
 from asterism.loop.machine.view import LoopView
@@ -282,7 +282,7 @@ class OrchestrationLoop:
             outcome=row.outcome,
             answer=memory.answer,
             reason=memory.reason,
-            findings=tuple(it.worded() for it in memory.findings),
+            findings=worded(memory.findings),
             waiting=tuple(asked),
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from asterism.loop.machine.memory import LoopMemory
-from asterism.loop.machine.model import Finding
+from asterism.loop.machine.model import Finding, worded
 from asterism.views.text.history import HistoryLine, PartLines, RunHistory, history_line, last_lines
 from asterism.views.text.styled_line import StyledLine, TimeFormat
 from asterism.views.words import count, plain, preview
@@ -74,7 +74,7 @@ class LoopHistory(RunHistory):
         return {
             "answer": memory.answer,
             "plan": msgspec.to_builtins(memory.plan),
-            "findings": msgspec.to_builtins([it.worded() for it in memory.findings]),
+            "findings": msgspec.to_builtins(worded(memory.findings)),
             "steps": memory.steps,
             "replans": memory.replans,
             "reflections": memory.reflections,
