@@ -18,13 +18,15 @@ from asterism.devices.kinds.mcp import device as mcp_device
 from asterism.devices.kinds.mcp.device import McpDevice
 from asterism.devices.kinds.mcp.results import MAX_ERROR_CHARS, refusal_of
 from asterism.devices.kinds.mcp.tools import MAX_DESCRIPTION_CHARS
+from asterism.devices.kinds.mcp.transport import open_process
 from asterism.devices.port import AttemptResult, DeviceReply
 from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.data import one_line
 from tests.support.device_signs import Heard
 from tests.support.mcp_devices import RAW, HeardNotices, attempt, open_mcp
 
-pytest.importorskip("mcp")
+mcp_types = pytest.importorskip("mcp_types")
+SessionMessage = pytest.importorskip("mcp.shared.message").SessionMessage
 
 
 def raw(behavior: str, *more: str) -> tuple[str, ...]:
@@ -34,6 +36,32 @@ def raw(behavior: str, *more: str) -> tuple[str, ...]:
 async def acted(device: McpDevice, key: str = "r:1.0") -> tuple[str, str]:
     end = await device.perform(attempt("act", key), Heard())
     return (end.error.code, end.error.message) if end.error else ("", end.result["text"])
+
+
+def test_a_server_that_exits_as_a_message_is_sent_has_ended_by_its_exit_code() -> None:
+    async def scene() -> list[str]:
+        reasons: list[str] = []
+        streams = open_process(
+            (sys.executable, "-c", "import os, time; os.close(0); time.sleep(0.1); os._exit(3)"),
+            env={},
+            folder="",
+            error_output=sys.stderr,
+            ledger=None,
+            ended=reasons.append,
+        )
+        async with streams as (incoming, outgoing):
+
+            async def beat() -> None:
+                while True:
+                    await outgoing.send(SessionMessage(mcp_types.JSONRPCNotification(jsonrpc="2.0", method="notifications/beat")))
+
+            beating = asyncio.create_task(beat())
+            async for _ in incoming:
+                raise AssertionError("it sends no message")
+            beating.cancel()
+        return reasons
+
+    assert set(asyncio.run(scene())) == {"it ended with exit code 3"}
 
 
 @pytest.mark.parametrize(

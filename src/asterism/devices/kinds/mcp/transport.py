@@ -191,7 +191,8 @@ async def _write(
             process.stdin.write(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
             await process.stdin.drain()
     except OSError as error:
-        ended(f"it does not take messages: {error.strerror}")
+        has_exited = await _exited(process, EXIT_S)  # then that is the reason, which the reader of its output may not know yet
+        ended(_how(process.returncode) if has_exited else f"it does not take messages: {error.strerror or error}")
         incoming.close()
 
 
