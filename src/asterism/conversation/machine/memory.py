@@ -81,8 +81,7 @@ class FlowMemory(RunMemory, kw_only=True):
 
     Attributes:
         agent, tenant, limits, requires_approval, declared, language, time_zone: as in ``ConversationStarted``.
-        given: names of the fields that came with an approved request, unless the agent asks for an approval of its own that is
-            not the submitter's; None before the first handler has ended.
+        given: names of the fields that came with the request; None before the first handler has ended.
         view: state of the agent that the last handler left.
         approved: values of the approval under which the agent entered RUNNING; None without one.
         was_approved: True if a person has approved that it enters RUNNING, or does so again after an interruption.

@@ -135,7 +135,9 @@ def _check_values(memory: FlowMemory, values: dict[str, Any]) -> None:
 def _why_not_given(memory: FlowMemory, fields: dict[str, Any]) -> Text:
     """Return why a person may not change the fields to these: one was approved, or is out of bounds; empty if they may."""
     before = memory.view.fields
-    if names := [name for name in memory.given or () if fields.get(name) != before.get(name)]:
+    asks_another = memory.requires_approval and memory.guards.submitter_may_approve
+    approved = (memory.given or ()) if memory.guards.is_approved and not asks_another else ()
+    if names := [name for name in approved if fields.get(name) != before.get(name)]:
         return phrase("conversation.approved_otherwise", names=names)
     if not memory.guards.started_by:
         return ""
@@ -226,11 +228,11 @@ def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -
 
 def take_view(memory: FlowMemory, view: AgentView, context: StepContext) -> None:
     """Replace the view of the agent by the one that a handler left. A field that has another value now counts as edited."""
-    if any(view.shown.get(name) != value for name, value in memory.view.shown.items()):
+    before = memory.view.shown
+    if any(view.shown.get(name) != before.get(name) for name in (*before, *(memory.given or ()))):
         _concern_all(memory)
     if memory.given is None:
-        asks_another = memory.requires_approval and memory.guards.submitter_may_approve
-        memory.given = tuple(view.fields) if memory.guards.is_approved and not asks_another else ()
+        memory.given = tuple(dict.fromkeys((*memory.message.values, *view.fields)))  # one that the agent does not accept, too
     context.touch("field", *memory.view.named, *view.named)
     memory.approved = None if view.secrets_changed else memory.approved
     if view.shown != memory.view.shown or view.secrets_changed:

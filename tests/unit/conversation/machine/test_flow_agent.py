@@ -65,11 +65,11 @@ PAIRS = list(itertools.product(AgentStatus, AgentStatus))
 class Talk:
     """A conversation whose handlers are played by the test."""
 
-    def __init__(self, **begun: Any) -> None:
+    def __init__(self, *, values: dict[str, Any] | None = None, **begun: Any) -> None:
         self.run: Any = Run(FLOW_AGENT, "r")
         self.entries: list[Entry] = []
         self.now = 1000.0
-        self.take(ConversationStarted(agent="tests:Agent", message=Message(text="hello", by="ada"), **begun))
+        self.take(ConversationStarted(agent="tests:Agent", message=Message(text="hello", by="ada", values=values or {}), **begun))
 
     def take(self, event: Event, actor: str = "ada", permissions: Permissions | None = None) -> tuple[Any, ...]:
         """Take an event, then BatchEnded until nothing more happens; returns the effects."""
@@ -276,6 +276,14 @@ def test_a_field_that_gets_another_value_concerns_what_a_conversation_starts_the
     assert talk.memory.guards.concerning == (() if item == "pizza" else ("wipe",))
 
 
+def test_a_value_in_the_place_of_one_that_the_agent_has_not_accepted_is_another_value() -> None:
+    talk = Talk(guards=Guards(plan_skills=("wipe",), submitter="ada"), values={"item": "pizzza"})
+    talk.handled(S.WAITING_FOR_INPUT)
+    talk.answer(value="EVIL")
+    talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": "EVIL"}))
+    assert talk.memory.guards.concerning == ("wipe",)
+
+
 APPROVED = Guards(submitter="ada", is_approved=True)
 """The guards of a conversation that an approved task has started."""
 
@@ -296,6 +304,19 @@ def test_nobody_changes_a_field_of_a_request_that_was_approved(guards: Guards, i
     talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": item, "size": 4}))
     assert talk.memory.code == code
     assert talk.memory.outcome() == ("failed" if code else "")
+
+
+@pytest.mark.parametrize("fields", [{}, {"size": 4}])
+def test_nobody_gives_another_value_for_a_field_of_an_approved_request_that_the_agent_has_not_accepted(fields: dict[str, Any]) -> None:
+    """A8: the request is shown with a value that no reader takes."""
+    named, said = (Talk(guards=APPROVED, values={"item": "pizzza"}) for _ in range(2))
+    for talk in (named, said):
+        talk.handled(S.WAITING_FOR_INPUT, view=AgentView(fields=fields))
+    with pytest.raises(Refused):
+        named.answer(value={"item": "EVIL"})
+    said.answer(value="EVIL")
+    said.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={**fields, "item": "EVIL"}))
+    assert said.memory.code == "guarded"
 
 
 @pytest.mark.parametrize("may", [True, False])
