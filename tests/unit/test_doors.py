@@ -28,11 +28,11 @@ from asterism.constellation.planner.editor import editor_server, tools
 from asterism.constellation.planner.live_run import LiveRun
 from asterism.constellation.python.goal import goal_of
 from asterism.constellation.python.scheduled import submit_scheduled, written
-from asterism.conversation.machine.events import AgentStatus, ChildRequested, MessageReceived
+from asterism.conversation.machine.events import AgentStatus, AgentView, ChildRequested, MessageReceived, RunningEntered
 from asterism.devices.model.attempt import DeviceFound
 from asterism.devices.port import Attempt
 from asterism.engine.control.children import StartChild
-from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported
+from asterism.engine.control.run_control import Answered, AskPerson, FleetGuarded, Forked, GuardLifted, Imported, Verb
 from asterism.engine.kernel.guards import DeviceGuards, Guards, SkillGuard, inherited
 from asterism.engine.kernel.machine import Event, StartRequest
 from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, Permission
@@ -486,6 +486,52 @@ def conversation_child(guard: str) -> str:
         return unless_refused(lambda: came_of(submitted(first_event(start.start))))
 
     return one_of([tried(above(guard)), tried(within(guard))])
+
+
+def answered_otherwise(guard: str, verb: Verb, says: Callable[[Talk, dict[str, Any]], object]) -> str:
+    """What a plan in code comes to in a conversation of a guarded device, after an answer has changed a field of its request."""
+    desk = DeviceGuards(every=SkillGuard(approval=guard == FLEET, no_options=("x",)))
+    device = AgentProfile(device_id="desk", kind="flow", natural_language=True, child=child_of(""), guards=desk)
+    given = plan(task("wipe", requires_approval=guard == PLAN), task("n", device="desk", skill="", description="x"))
+    agent = Agent(given, fleet=(*fleet(""), device))
+    if guard == FLEET:
+        agent.answers("approve")
+    (start,) = agent.outstanding(StartChild).values()
+    guards = msgspec.structs.replace(start.start.guards, submitter_may_approve=verb != "edit")  # else it asks for an approval of its own
+    talk = Talk(guards=guards, values=start.start.inputs, requires_approval=verb == "edit")
+    asks = AgentStatus.WAITING_FOR_APPROVAL if verb == "edit" else AgentStatus.WAITING_FOR_INPUT
+    talk.handled(asks, view=AgentView(fields=start.start.inputs))
+    fields = {"x": "--force" if guard == BOUNDS else "2"}
+    try:
+        says(talk, fields)
+    except Refused:
+        return REFUSED
+    entered = RunningEntered(effect_id=talk.memory.handler_effect, transitions=(AgentStatus.RUNNING,), view=AgentView(fields=fields))
+    talk.take(entered, actor="agent")
+    if talk.memory.code == "guarded":
+        return REFUSED
+    spec = child_of("")
+    request = StartRequest(definition=spec.definition, request="x", inputs={})
+    talk.take(ChildRequested(effect_id=talk.memory.handler_effect, key="k", start=StartChild(machine=spec.machine, start=request)))
+    (below,) = [it for it in talk.run.outstanding.values() if isinstance(it, StartChild)]
+    return came_of(submitted(first_event(below.start)))
+
+
+@door("an answer or a message in a conversation of a guarded device: another value of a field of its request")
+def conversation_answer(guard: str) -> str:
+    """By name and in words. A reference to a secret in a field is a text, and no field is a variable or a folder."""
+    if guard in (SECRETS, ENV, FOLDER):
+        return NONE
+    ways: dict[Verb, tuple[Callable[[Talk, dict[str, Any]], object], ...]] = {
+        "respond": (
+            lambda talk, fields: talk.answer(value=fields),
+            lambda talk, fields: talk.answer(value=fields["x"]),
+            lambda talk, fields: talk.take(MessageReceived(values=fields, inquiry_id=talk.memory.open_question)),
+            lambda talk, fields: talk.take(MessageReceived(text=fields["x"], inquiry_id=talk.memory.open_question)),
+        ),
+        "edit": (lambda talk, fields: talk.answer("edit", fields),),
+    }
+    return without_lift() if guard == LIFT else one_of(answered_otherwise(guard, verb, says) for verb in ways for says in ways[verb])
 
 
 # -- over the network ------------------------------------------------------------------------------
