@@ -61,6 +61,11 @@ def approval_of_repeated(guards: Guards) -> str:
     return VOID if guards.approve_plan or guards.approve_edits or guards.is_approved else ""
 
 
+def approval_elsewhere(guards: Guards, task: TaskStar) -> str:
+    """Return ``TaskStar.approved`` of a task that moves to another device: secrets, variables and a folder were meant for the first."""
+    return VOID if task.env or task.folder or secrets_in(task.inputs) else approval_of_repeated(guards)
+
+
 def is_remote(context: StepContext) -> bool:
     """Return True if the event was sent over the network: what it writes is foreign."""
     return context.rules >= GUARDED and Permission.LOCAL not in context.permissions

@@ -11,7 +11,7 @@ import msgspec
 from asterism.constellation.machine.child_runs import child_for, is_child
 from asterism.constellation.machine.device_events import why_changed
 from asterism.constellation.machine.events import AttemptEnded, Dispatch
-from asterism.constellation.machine.guarding import GUARDED, approval_of_repeated, is_remote, note_edited, permit_task
+from asterism.constellation.machine.guarding import GUARDED, approval_elsewhere, is_remote, note_edited, permit_task
 from asterism.constellation.machine.items import count, count_end, fan_out
 from asterism.constellation.machine.memory import (
     DEVICE,
@@ -108,7 +108,7 @@ def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, 
             return _fail_if_removed(memory, schedule, task, context)
         task.device = fallback
         if context.rules >= GUARDED and not task.approved:
-            task.approved = approval_of_repeated(memory.guards)  # a yes to a plan, edits, or this run was to the device that they name
+            task.approved = approval_elsewhere(memory.guards, task)  # a yes to a plan, edits, or this run was to the device that they name
     try:
         arguments, wait = _arguments(memory, task, context), _wait(memory, task, context)
         if task.device in memory.changed_devices and (changed := why_changed(memory.fleet[task.device], task, arguments)):

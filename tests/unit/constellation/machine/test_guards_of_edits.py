@@ -139,6 +139,18 @@ def test_after_a_no_to_another_device_a_retry_asks_again_about_work_that_may_hav
     assert agent.inquiry().subject["device"] == "s2"
 
 
+@pytest.mark.parametrize("more", [{"inputs": {"x": "${secret.KEY}"}}, {"env": {"A": "1"}}, {"folder": "sub"}, {}])
+def test_what_was_written_for_a_lost_device_goes_to_another_one_only_after_a_yes(more: dict[str, Any]) -> None:
+    agent = Agent(plan(task("first", skill="again"), task("a", **more), dependencies=[{"from": "first", "to": "a"}]))
+    agent.take(DeviceLost(device="s"))
+    agent.ends("first")
+    if more:
+        assert not agent.outstanding(Dispatch)
+        assert agent.inquiry().subject["device"] == "s2"
+        agent.answers("approve")
+    assert [it.device_id for it in agent.outstanding(Dispatch).values()] == ["s2"]
+
+
 def test_an_edit_that_changes_nothing_leaves_an_approval() -> None:
     agent = approved_and_paused(priority=7)
     edits(agent, action("update_task", task_id="a", priority=7))
