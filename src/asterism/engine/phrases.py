@@ -27,7 +27,7 @@ PHRASES: Mapping[str, Wording] = {
     "submitted_already": "this run was submitted already",
     # what the guards refuse
     "guards.admin_lifts": "only an admin may lift a guard",
-    "guards.approved_above": "this run was approved for one attempt; fork or retry run {run}, which has started it",
+    "guards.approved_above": "this run was approved for one attempt, or one above it; fork or retry run {run}, the root of its tree",
     "guards.folder": "it may not choose its folder; the fleet file allows it by task_folder = true" + _THERE,
     "guards.none_to_lift": "no plan has guarded {name!r}; guarded: {guarded:or nothing}",
     "guards.option": "{name} {text} begins with -, and could be an option",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
@@ -175,3 +176,8 @@ def child_run_id(effect_id: str) -> str:
     """Return the id of the run that a ``StartChild`` of this id starts: ``parent.seq.index``."""
     parent, _, place = effect_id.rpartition(":")
     return f"{parent}.{place}"
+
+
+def root_of(run_id: str) -> str:
+    """Return the id of the root of the tree of a run."""
+    return re.sub(r"(\.\d+\.\d+)+$", "", run_id)

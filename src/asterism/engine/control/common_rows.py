@@ -21,6 +21,7 @@ from asterism.engine.control.children import (
     SignalChild,
     StartChild,
     note_blocked,
+    root_of,
     signal_child,
     signal_children,
 )
@@ -190,7 +191,7 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
 
     def forked(memory: RunMemory, event: Forked, context: StepContext) -> enum.StrEnum:
         if memory.guards.is_approved:
-            raise Refused(phrase("guards.approved_above", run=event.origin.rsplit(".", 2)[0]))
+            raise Refused(phrase("guards.approved_above", run=root_of(event.origin)))
         for effect in children_of(context):  # copied effects: the child runs belong to the original, and go on
             context.schedule(CancelEffect(effect_id=effect))
             context.abandon(effect)

@@ -217,8 +217,8 @@ def test_a_run_knows_that_its_start_was_approved_and_so_do_those_below(by: str) 
 
 def test_a_run_whose_start_was_approved_is_not_forked_by_itself() -> None:
     """A4: an approval covers one attempt."""
-    with pytest.raises(Refused, match="fork or retry run r, which has started it"):
-        run_below(APPROVED, task()).take(Forked(origin="r.1.0", seq=1, idle_s=0.0))
+    with pytest.raises(Refused, match="fork or retry run r, the root of its tree"):
+        run_below(APPROVED, task()).take(Forked(origin="r.1.0.7.2", seq=1, idle_s=0.0))
 
 
 @pytest.mark.parametrize("guards", [APPROVED, Guards(submitter="ada", approve_plan=True), Guards(submitter="ada", approve_edits=True)])
