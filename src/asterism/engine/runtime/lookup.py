@@ -52,7 +52,8 @@ async def find_inquiry(store: RunReader, named: str) -> InquiryRow:
 
     An open question comes before an answered one. A question's id begins with that of its run. A
     beginning that several runs have names no question, even if only one of them asks: an answer must
-    not reach a question that nobody has looked at.
+    not reach a question that nobody has looked at. So a beginning ends within the id of the run: R:7.1
+    is not R:7.10.
 
     Raises:
         InvalidInput: no question matches, or more than one, or more than one run.
@@ -62,7 +63,7 @@ async def find_inquiry(store: RunReader, named: str) -> InquiryRow:
     runs = await _begun(store, named.partition(":")[0], roots_only=False)
     rows = [row for run in runs for row in await store.inquiries(run_id=run.run_id, open_only=False)]
     exact = [row for row in rows if row.inquiry_id == named]
-    begun = [row for row in rows if begins_with(row.inquiry_id, named)]
+    begun = [row for row in rows if begins_with(row.inquiry_id, named) and (":" not in named or row.inquiry_id.endswith(named))]
     found = exact or [row for row in begun if not row.answer] or begun
     if not found:
         raise InvalidInput(f"there is no question {named!r}; `asterism inbox` lists the open ones")

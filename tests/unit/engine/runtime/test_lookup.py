@@ -60,7 +60,18 @@ def test_an_old_run_and_its_question_are_found_by_a_beginning(few: dict[str, Run
     async def scene(client: Client) -> None:
         assert (await lookup.find_run(client.store, named)).run_id == "260101-aa"
         assert (await lookup.find_inquiry(client.store, named)).inquiry_id == "260101-aa:1.0"
-        assert (await lookup.find_inquiry(client.store, "aa:1")).inquiry_id == "260101-aa:1.0"
+        assert (await lookup.find_inquiry(client.store, "aa:1.0")).inquiry_id == "260101-aa:1.0"
+
+    among(few, scene)
+
+
+@pytest.mark.parametrize("named", ["260101-aa:1", "aa:1.", "260101-aa:"])
+def test_a_part_of_the_number_of_a_question_names_no_question(few: dict[str, RunStatus], named: str) -> None:
+    """A server lists open questions only: R:7.1, which is closed, must not name R:7.10."""
+
+    async def scene(client: Client) -> None:
+        with pytest.raises(InvalidInput, match="there is no question"):
+            await lookup.find_inquiry(client.store, named)
 
     among(few, scene)
 
