@@ -80,6 +80,10 @@ def apply_edits(
     return applied
 
 
+_SKILL_FIELDS = {"name", "description", "device", "skill", "constellation", "wait"}
+"""The fields of a task by which its skill is found."""
+
+
 class _Batch:
     """A batch in progress: its changes so far, and how to undo them."""
 
@@ -218,6 +222,8 @@ class _Batch:
             self._notes.append(phrase("so_already", edit="update_task", id=edit.task_id))
             return
         self._editable(edit.task_id)
+        if any(before[field] != after[field] for field in before.keys() & _SKILL_FIELDS):
+            before["resolved_skill"], after["resolved_skill"] = task.resolved_skill, ""
         self._set_fields(task, before, after)
 
     def _add_dependency(self, edit: AddDependency) -> None:

@@ -238,6 +238,8 @@ def _look_up(applied: Applied, constellation: TaskConstellation, fleet: Fleet, m
     """Resolve the skills of the tasks that a batch has touched, and return these tasks."""
     touched = [constellation.tasks[task_id] for task_id in applied.tasks]
     for task in touched:
+        if task.resolved_skill and not task.skill:
+            continue  # found by its words before: its device may have other skills now, and what was shown then holds
         task.resolved_skill = skill_for(task, fleet, lambda words, profile, task=task: match(path + task.task_id, words, profile))  # type: ignore[misc]
     return touched
 

@@ -238,3 +238,21 @@ def test_a_plan_of_a_person_is_told_which_dependency_is_wrong(line: dict[str, st
     with pytest.raises(EditRefused, match=f"^{re.escape(why)}"):
         check_plan(parse_plan({"tasks": both, "dependencies": [line]}), VAULT)
     check_plan(parse_plan({"tasks": both, "dependencies": [{"from": "a", "to": "poster", "condition": "words > 3"}]}), VAULT)
+
+
+def test_an_edit_of_something_else_keeps_the_skill_that_was_found_by_words() -> None:
+    def profile(name: str) -> dict[str, AgentProfile]:
+        skills = (Skill(name=name, description="read the monthly report"), Skill(name="look", description="look at the sky"))
+        return {"vault": AgentProfile(device_id="vault", skills=skills)}
+
+    it = TaskConstellation()
+    task = parse_task({"task_id": "z", "name": "monthly", "description": "read the monthly report", "device": "vault"})
+    apply_on_fleet(it, [AddTask(task=task)], profile("read_report"))
+    apply_on_fleet(it, [UpdateTask(task_id="z", changes={"priority": 7})], profile("wipe_everything"))
+    assert it.tasks["z"].resolved_skill == "read_report"
+    changes = {"description": "look at the sky"}
+    with pytest.raises(EditRefused):
+        apply_on_fleet(it, [UpdateTask(task_id="z", changes=changes), RemoveTask(task_id="none")], profile("wipe_everything"))
+    assert it.tasks["z"].resolved_skill == "read_report"
+    apply_on_fleet(it, [UpdateTask(task_id="z", changes=changes)], profile("wipe_everything"))
+    assert it.tasks["z"].resolved_skill == "look"
