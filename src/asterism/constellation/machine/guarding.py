@@ -61,6 +61,12 @@ def approval_of_repeated(guards: Guards) -> str:
     return VOID if guards.approve_plan or guards.approve_edits or guards.is_approved else ""
 
 
+def note_unused_approval(task: TaskStar, context: StepContext) -> None:
+    """Note that a task ends before the repetition begins that was approved: a retry asks again about what may have finished."""
+    if context.rules >= GUARDED and task.editable and task.attempts and task.approved not in ("", VOID):
+        task.approved = INTERRUPTED
+
+
 def approval_elsewhere(guards: Guards, task: TaskStar) -> str:
     """Return ``TaskStar.approved`` of a task that moves to another device: secrets, variables and a folder were meant for the first."""
     return VOID if task.env or task.folder or secrets_in(task.inputs) else approval_of_repeated(guards)

@@ -11,7 +11,7 @@ import msgspec
 from asterism.constellation.machine.child_runs import child_for, is_child
 from asterism.constellation.machine.device_events import why_changed
 from asterism.constellation.machine.events import AttemptEnded, Dispatch
-from asterism.constellation.machine.guarding import GUARDED, approval_elsewhere, is_remote, note_edited, permit_task
+from asterism.constellation.machine.guarding import GUARDED, approval_elsewhere, is_remote, note_edited, note_unused_approval, permit_task
 from asterism.constellation.machine.items import count, count_end, fan_out
 from asterism.constellation.machine.memory import (
     DEVICE,
@@ -362,6 +362,7 @@ def take_event(memory: ConstellationMemory, schedule: TaskSchedule, event: Event
 
 def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:
     """Settle a task and add it to those that the planner is to consider; of items it considers their task."""
+    note_unused_approval(task, context)
     move_task(schedule, task, event, context)
     if task.item_of:
         if (ended := count_end(memory, schedule, task, context)) is not None:
@@ -451,6 +452,7 @@ def stop_all(
         if task.effect_id:
             cancel_attempt(memory, task.effect_id, context, why)
         if not task.settled:
+            note_unused_approval(task, context)
             move_task(schedule, task, Stopped(error=task_error("cancelled", why)), context)
             if task.item_of:
                 count(schedule, task, context)

@@ -13,7 +13,7 @@ from asterism.constellation.machine.requests import attempt_request
 from asterism.constellation.model.edits import EditRefused
 from asterism.devices.model.attempt import DeviceLost, request_shown
 from asterism.engine.control.children import ChildEnded, EditedBy, StartChild
-from asterism.engine.control.run_control import Forked, Pause, Unpause
+from asterism.engine.control.run_control import Cancel, Forked, Pause, Unpause
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, digest_of
 from asterism.engine.kernel.permissions import ALL, ALL_BUT_LOCAL, LOWEST, Permissions
 from asterism.errors import Refused
@@ -137,6 +137,24 @@ def test_after_a_no_to_another_device_a_retry_asks_again_about_work_that_may_hav
     agent = retried(agent)
     assert not agent.outstanding(Dispatch)
     assert agent.inquiry().subject["device"] == "s2"
+
+
+@pytest.mark.parametrize("how", ["deadline", "cancel"])
+def test_a_repetition_that_was_approved_and_has_not_begun_is_asked_about_in_a_retry(how: str) -> None:
+    """Found by the search (forks of gates, seed 20095): the work may have finished."""
+    agent = Agent(plan(task("a", deadline_s=50.0), task("z", skill="again")))
+    agent.ends("a", error="interrupted")
+    agent.batch(Pause(), agent.answer("approve"))
+    if how == "deadline":
+        agent.now += 60.0
+        agent.batch(Unpause())
+        agent.batch(Retry(tasks=("a",)))
+    else:
+        agent.take(Cancel())
+        agent = retried(agent)
+        agent.batch(Unpause())
+    assert "a" not in [it.task_id for it in agent.outstanding(Dispatch).values()]
+    assert agent.inquiry().kind == "interruption"
 
 
 @pytest.mark.parametrize("more", [{"inputs": {"x": "${secret.KEY}"}}, {"env": {"A": "1"}}, {"folder": "sub"}, {}])
