@@ -27,7 +27,7 @@ from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.files import MAX_TREE
 from asterism.service.api.identity import Reader, Submitter, Talker, actor_of, owner_of
 from asterism.service.api.inquiries import check_names_digest
-from asterism.service.api.models import Given, GivenObject, InquiryModel, RunList, inquiry_model
+from asterism.service.api.models import FromRow, Given, GivenObject, InquiryModel, RunList
 from asterism.service.api.problems import Problem, documented
 from asterism.service.api.runs import IdempotencyKey, page_of_runs, run_id_from
 from asterism.words.reading import replies
@@ -71,7 +71,7 @@ class GivenMessage(Given):
     digest: str = Field(default="", max_length=64, description="Its `digest`; each message for an approval needs it.")
 
 
-class UtteranceModel(BaseModel):
+class UtteranceModel(FromRow):
     """A message of a conversation; a secret in it is a placeholder."""
 
     by: str
@@ -197,7 +197,7 @@ async def send_message(
             check_names_digest("respond", asked, given.digest)
         sent = await talk.put(context.acting_as(sender), given.text, given.values, key=key, digest=given.digest)
         if sent is None:
-            shown = (await _shown(context, row)).model_dump()
+            shown = dict(await _shown(context, row))
             language = live.memory.language or talk.language
             return MessageReply(
                 **{**shown, "text": f"{replies.unclear(given.text, language)} {shown['text']}".strip(), "verdict": "unclear"}
@@ -208,7 +208,7 @@ async def send_message(
         row = await _settled(context, run_id)
     else:
         row = await context.store.run(run_id)
-    shown = (await _shown(context, row)).model_dump()
+    shown = dict(await _shown(context, row))
     is_settled = bool(verdict) and shown["waits"]
     response.status_code = 200 if is_settled else 202
     return MessageReply(**shown, verdict="accepted" if is_settled else "pending")
@@ -279,7 +279,7 @@ async def _shown(context: ApiContext, row: RunRow) -> ConversationModel:
             **{name: data[name] for name in ConversationModel.model_fields if name in data},
             "waits": await _waits(context, row),
             "inquiry_id": asked.inquiry_id if asked else "",
-            "question": inquiry_model(asked) if asked else None,
+            "question": asked,
             "messages": [UtteranceModel(by=it.by, text=str(it.text)) for it in history_of(live.memory)],
         }
     )

@@ -8,12 +8,12 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from asterism.engine.ports.events import KEEP_S, Deliver, EventRow
+from asterism.engine.ports.events import KEEP_S, Deliver
 from asterism.engine.runtime.events import send_event
 from asterism.errors import InvalidInput
 from asterism.service.api.context import Context
 from asterism.service.api.identity import EventSender, Reader, actor_of
-from asterism.service.api.models import Given
+from asterism.service.api.models import FromRow, Given, JsonText
 from asterism.service.api.problems import Problem, documented
 from asterism.service.hooks import event_id, is_genuine
 
@@ -30,12 +30,12 @@ class GivenEvent(Given):
     deliver: Deliver = "all"
 
 
-class EventModel(BaseModel):
+class EventModel(FromRow):
     """An event."""
 
-    id: str
+    id: str = Field(validation_alias="event_id")
     name: str
-    data: Any
+    data: JsonText
     deliver: Deliver
     at: float
     expires_at: float
@@ -65,7 +65,7 @@ async def post_event(given: GivenEvent, context: Context, sender: EventSender) -
         actor=actor_of(sender),
         tenant=sender.tenant,
     )
-    return _model(event)
+    return EventModel.model_validate(event)
 
 
 @router.post("/hooks/{name}", status_code=201, responses=documented(401, 404, 413, 422))
@@ -92,7 +92,7 @@ async def post_hook(name: str, context: Context, request: Request) -> EventModel
         tenant=hook.tenant,
         is_signed=True,
     )
-    return _model(event)
+    return EventModel.model_validate(event)
 
 
 @router.get("/events", responses=documented(422))
@@ -104,9 +104,4 @@ async def list_events(
 ) -> EventList:
     """Return the events, the newest first."""
     dead_by = context.clock.now() if dead else None
-    return EventList(events=[_model(row) for row in await context.store.events(sender.tenant, dead_by=dead_by, limit=limit)])
-
-
-def _model(row: EventRow) -> EventModel:
-    fields = msgspec.structs.asdict(row)
-    return EventModel.model_validate({**fields, "id": row.event_id, "data": msgspec.json.decode(row.data)})
+    return EventList.model_validate({"events": await context.store.events(sender.tenant, dead_by=dead_by, limit=limit)})

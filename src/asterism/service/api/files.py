@@ -20,7 +20,7 @@ from asterism.engine.runtime.log_stream import read_chunks
 from asterism.errors import InvalidInput
 from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.identity import Reader, Submitter, owner_of
-from asterism.service.api.models import FileList, LogList, Seq, file_model, log_model
+from asterism.service.api.models import FileList, LogList, Seq
 from asterism.service.api.problems import Problem, documented
 from asterism.views.words import byte_count
 
@@ -111,7 +111,7 @@ async def upload_file(
 async def list_files(run_id: str, context: Context, sender: Reader) -> FileList:
     """Return the files of the tree of a run."""
     row = await context.run(run_id, sender.tenant)
-    return FileList(files=[file_model(it) for it in await context.store.files(row.root)])
+    return FileList.model_validate({"files": await context.store.files(row.root)})
 
 
 @router.get(
@@ -157,7 +157,7 @@ async def read_logs(
     """Return what the tasks of a run, and of the runs below it, have printed, in order."""
     runs = await _tree(context, await context.run(run_id, sender.tenant), below=below)
     chunks = await context.store.logs(runs, LogQuery(task=task, number=attempt, tail_bytes=tail), after=after, limit=limit)
-    return LogList(chunks=[log_model(it) for it in chunks], next=chunks[-1].seq if chunks else after)
+    return LogList.model_validate({"chunks": chunks, "next": chunks[-1].seq if chunks else after})
 
 
 @router.get(

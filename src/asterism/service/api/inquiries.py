@@ -16,7 +16,7 @@ from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.service.api.commands import found_within, inbox_key, verdict_within
 from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.identity import Answerer, Reader, actor_of, check_may
-from asterism.service.api.models import GivenAnswer, InquiryList, InquiryModel, Verdict, inquiry_model
+from asterism.service.api.models import GivenAnswer, InquiryList, InquiryModel, Verdict
 from asterism.service.api.problems import Problem, documented
 from asterism.service.api.runs import IdempotencyKey
 
@@ -36,13 +36,13 @@ async def list_inquiries(
     rows = await context.store.find_inquiries(root=root, tenant=sender.tenant, after=after, limit=limit + 1)
     page = rows[:limit]
     following = inquiry_cursor(page[-1]) if len(rows) > limit else None
-    return InquiryList(inquiries=[inquiry_model(row) for row in page], next=following)
+    return InquiryList.model_validate({"inquiries": page, "next": following})
 
 
 @router.get("/inquiries/{inquiry_id}", responses=documented(404, 422))
 async def read_inquiry(inquiry_id: str, context: Context, sender: Reader) -> InquiryModel:
     """Return a question, open or closed."""
-    return inquiry_model(await _inquiry(context, inquiry_id, sender.tenant))
+    return InquiryModel.model_validate(await _inquiry(context, inquiry_id, sender.tenant))
 
 
 @router.post(
@@ -54,7 +54,7 @@ async def answer_inquiry(
 ) -> Verdict:
     """Answer a question. 409 has the answer that was first; 410 has the questions that are open instead."""
     asked, client = await _inquiry(context, inquiry_id, sender.tenant), context.acting_as(sender)
-    subject = inquiry_model(asked).subject
+    subject = InquiryModel.model_validate(asked).subject
     check_may(sender, *needed_for(given.verb, subject.get("kind", "") if isinstance(subject, dict) else ""))
     check_names_digest(given.verb, asked, given.digest)
     key = inbox_key(sender, idempotency_key) if idempotency_key else ""
@@ -122,5 +122,5 @@ async def _inquiry(context: ApiContext, inquiry_id: str, tenant: str) -> Inquiry
 
 async def _gone(context: ApiContext, asked: InquiryRow, tenant: str) -> Problem:
     now_open = await context.store.inquiries(run_id=asked.run_id, tenant=tenant)
-    forms = [inquiry_model(row).model_dump() for row in now_open if row.inquiry_id != asked.inquiry_id]
+    forms = [InquiryModel.model_validate(row).model_dump() for row in now_open if row.inquiry_id != asked.inquiry_id]
     return Problem(410, f"{asked.inquiry_id} is not open any more", open=forms)

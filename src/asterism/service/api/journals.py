@@ -14,7 +14,7 @@ from asterism.engine.ports.store import RunRow
 from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.feeds import PAGE
 from asterism.service.api.identity import Reader
-from asterism.service.api.models import EntryList, EntryModel, Seq, ViewModel, entry_model
+from asterism.service.api.models import EntryList, EntryModel, Seq, ViewModel
 from asterism.service.api.problems import Problem, documented
 from asterism.views.view import view_of
 
@@ -89,7 +89,7 @@ async def list_entries(
     """Return entries of a journal as they are stored."""
     await context.run(run_id, sender.tenant)
     found = await context.store.records(run_id, after=after, limit=limit)
-    return EntryList(entries=[entry_model(it) for it in found])
+    return EntryList.model_validate({"entries": found})
 
 
 @router.get("/runs/{run_id}/entries/{seq}", responses=documented(404, 422))
@@ -99,4 +99,4 @@ async def read_entry(run_id: str, seq: Seq, context: Context, sender: Reader) ->
     found = await context.store.records(run_id, after=max(0, seq - 1), limit=1)
     if not found or found[0].seq != seq:
         raise Problem(404, f"run {run_id} has no entry {seq}")
-    return entry_model(found[0])
+    return EntryModel.model_validate(found[0])

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from asterism.engine.kernel.journal import Record
-from asterism.engine.ports.files import FileRow
-from asterism.engine.ports.logs import LogChunk
-from asterism.engine.ports.store import InquiryRow, RunRow, RunStatus
+from asterism.engine.ports.store import RunStatus
 from asterism.service.api.problems import Problem
 
 Seq = Annotated[int, Field(ge=0, le=2**53)]
@@ -37,7 +34,25 @@ class Given(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class RunModel(BaseModel):
+def json_of(text: str) -> Any:
+    """Return JSON text as a value; None for an empty one. Raises Problem if the database has other text."""
+    try:
+        return msgspec.json.decode(text) if text else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise Problem(500, "the database has text that is no JSON; restore it from a backup") from None
+
+
+class FromRow(BaseModel):
+    """A part of a response; ``model_validate`` reads it from a row, too, and so do the parts that have it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+JsonText = Annotated[Any, BeforeValidator(json_of)]
+"""Any JSON in a response; the row has it as text."""
+
+
+class RunModel(FromRow):
     """A run."""
 
     run_id: str
@@ -51,7 +66,7 @@ class RunModel(BaseModel):
     root: str
     actor: str
     seq: int = Field(description="Number of its last entry.")
-    driven: bool = Field(description="A process drives it.")
+    driven: Annotated[bool, BeforeValidator(bool)] = Field(validation_alias="owner", description="A process drives it.")
     created_at: float = Field(description="Seconds since the epoch, as all times.")
     updated_at: float
     problem: str = Field(description="Why it is stuck; empty if it is not.")
@@ -60,16 +75,16 @@ class RunModel(BaseModel):
     version: int = Field(description="Version of its journal and rules.")
 
 
-class InquiryModel(BaseModel):
+class InquiryModel(FromRow):
     """A question to a person."""
 
     inquiry_id: str
     run_id: str
     prompt: str
     verbs: list[str]
-    subject: Any = Field(description="Exactly what needs the answer.")
+    subject: JsonText = Field(description="Exactly what needs the answer.")
     digest: str = Field(description="Digest of `subject`; an approval, an edit or words in place of them name it.")
-    form: Any = Field(description="JSON Schema of a value; null for any value.")
+    form: JsonText = Field(validation_alias="schema", description="JSON Schema of a value; null for any value.")
     risk: str
     asked_at: float
     expires_at: float = Field(description="0 for never.")
@@ -238,7 +253,7 @@ class ViewModel(BaseModel):
     rows: dict[str, dict[str, Any]]
 
 
-class EntryModel(BaseModel):
+class EntryModel(FromRow):
     """An entry of a journal."""
 
     run_id: str
@@ -247,7 +262,7 @@ class EntryModel(BaseModel):
     actor: str
     kind: str
     state: str
-    body: Any
+    body: JsonText
     key: str
     note: str
     version: int = Field(description="Version of the format and the rules by which it was written.")
@@ -259,7 +274,7 @@ class EntryList(BaseModel):
     entries: list[EntryModel]
 
 
-class FileModel(BaseModel):
+class FileModel(FromRow):
     """A file of a run."""
 
     digest: str
@@ -275,19 +290,26 @@ class FileList(BaseModel):
     files: list[FileModel]
 
 
-class LogModel(BaseModel):
+def _text_of(data: bytes) -> str:
+    """Return what was printed as text; bytes that are no UTF-8 are replaced."""
+    return data.decode(errors="replace")
+
+
+class LogModel(FromRow):
     """A part of what a task printed."""
 
     seq: int
     run_id: str
-    effect: str = Field(description="Id of the attempt; empty for a note that `position` bytes of the run's output were removed.")
+    effect: str = Field(
+        validation_alias="key", description="Id of the attempt; empty for a note that `position` bytes of the run's output were removed."
+    )
     task: str
     number: int
     stream: str
     position: int = Field(description="Bytes of the stream before it.")
-    size: int = Field(description="Its bytes.")
+    size: Annotated[int, BeforeValidator(len)] = Field(validation_alias="data", description="Its bytes.")
     at: float
-    text: str
+    text: Annotated[str, BeforeValidator(_text_of)] = Field(validation_alias="data")
 
 
 class LogList(BaseModel):
@@ -295,46 +317,3 @@ class LogList(BaseModel):
 
     chunks: list[LogModel]
     next: int = Field(description="The `after` of the next read.")
-
-
-def run_model(row: RunRow) -> RunModel:
-    """Return a run as JSON."""
-    data = msgspec.structs.asdict(row)
-    return RunModel.model_validate({**data, "driven": bool(row.owner)})
-
-
-def inquiry_model(row: InquiryRow) -> InquiryModel:
-    """Return a question as JSON."""
-    data = msgspec.structs.asdict(row)
-    shown = {
-        "prompt": row.prompt,
-        "verbs": list(row.verbs),
-        "subject": json_of(row.subject),
-        "digest": row.digest,
-        "form": json_of(row.schema),
-    }
-    return InquiryModel.model_validate({**data, **shown})
-
-
-def entry_model(record: Record) -> EntryModel:
-    """Return an entry as JSON."""
-    return EntryModel.model_validate({**msgspec.structs.asdict(record), "body": json_of(record.body)})
-
-
-def file_model(row: FileRow) -> FileModel:
-    """Return a file as JSON."""
-    return FileModel.model_validate(msgspec.structs.asdict(row))
-
-
-def log_model(chunk: LogChunk) -> LogModel:
-    """Return a part of a log as JSON; bytes that are no UTF-8 are replaced."""
-    derived = {"effect": chunk.key, "size": len(chunk.data), "text": chunk.data.decode(errors="replace")}
-    return LogModel.model_validate({**msgspec.structs.asdict(chunk), **derived})
-
-
-def json_of(text: str) -> Any:
-    """Return JSON text as a value; None for an empty one. Raises Problem if the database has other text."""
-    try:
-        return msgspec.json.decode(text) if text else None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise Problem(500, "the database has text that is no JSON; restore it from a backup") from None

@@ -31,9 +31,7 @@ from asterism.service.api.models import (
     RunList,
     RunModel,
     Submission,
-    inquiry_model,
     json_of,
-    run_model,
 )
 from asterism.service.api.problems import Problem, documented
 from asterism.views.words import plain
@@ -68,7 +66,7 @@ async def submit_run(
     files = await files_for(context, sender.tenant, run_id, [given.plan, given.params])
     if run_id and (row := await _submitted_before(context, run_id, goal, options)):
         response.status_code = 200
-        return run_model(row)
+        return RunModel.model_validate(row)
     if files:
         run_id = run_id or context.clock.new_id()
         await add_files(context, files, run_id)
@@ -79,8 +77,8 @@ async def submit_run(
         if not run_id or not (row := await _submitted_before(context, run_id, goal, options)):
             raise
         response.status_code = 200
-        return run_model(row)
-    return run_model(await context.store.run(run_id))
+        return RunModel.model_validate(row)
+    return RunModel.model_validate(await context.store.run(run_id))
 
 
 @router.post("/plans/check", responses=documented(413, 422))
@@ -131,13 +129,9 @@ async def read_run(run_id: str, context: Context, sender: Reader) -> RunDetails:
     """Return a run, what it was copied from, the runs of its tree, and their open questions."""
     row = await context.run(run_id, sender.tenant)
     tree = await context.store.runs(root=row.root, limit=MAX_TREE)
-    asked = await context.store.inquiries(root=row.root, tenant=sender.tenant)
-    return RunDetails(
-        run=run_model(row),
-        origin=await origin_of(context.store, row),
-        tree=[run_model(it) for it in tree],
-        inquiries=[inquiry_model(it) for it in asked],
-    )
+    inquiries = await context.store.inquiries(root=row.root, tenant=sender.tenant)
+    origin = await origin_of(context.store, row)
+    return RunDetails.model_validate({"run": row, "origin": origin, "tree": tree, "inquiries": inquiries})
 
 
 @router.get("/runs/{run_id}/result", responses=documented(404, 409, 422))
@@ -147,14 +141,14 @@ async def read_result(run_id: str, context: Context, sender: Reader) -> ResultMo
     if row.status == "active":
         raise Problem(409, f"run {run_id} has no result yet")
     data = msgspec.structs.asdict(await result_of(context.client, row))
-    asked = [inquiry_model(it) for it in data.pop("inquiries")]
-    return ResultModel.model_validate({**msgspec.to_builtins(data), "inquiries": asked})
+    inquiries = data.pop("inquiries")
+    return ResultModel.model_validate({**msgspec.to_builtins(data), "inquiries": inquiries})
 
 
 async def page_of_runs(context: ApiContext, query: RunQuery, after: str, limit: int) -> RunList:
     """Return a page of the runs that match a query. Raises InvalidInput if ``after`` is no cursor."""
     rows = await context.store.find_runs(query, after=after, limit=limit)
-    return RunList(runs=[run_model(row) for row in rows], next=run_cursor(rows[-1]) if len(rows) == limit else None)
+    return RunList.model_validate({"runs": rows, "next": run_cursor(rows[-1]) if len(rows) == limit else None})
 
 
 def goal_from(request: str | None, plan: dict[str, Any] | None, params: dict[str, Any], title: str | None = None) -> Goal:

@@ -20,7 +20,7 @@ from asterism.engine.ports.tokens import TokenRow
 from asterism.errors import InvalidInput, Refused
 from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.identity import Commander, Reader, Submitter, actor_of
-from asterism.service.api.models import Given, GivenObject
+from asterism.service.api.models import FromRow, Given, GivenObject
 from asterism.service.api.problems import Problem, documented
 from asterism.service.api.runs import IdempotencyKey, goal_from, options_from, run_id_from
 from asterism.service.schedules.cron import in_words, next_after, next_times
@@ -31,7 +31,7 @@ router = APIRouter(tags=["schedules"])
 Name = Annotated[str, Path(max_length=100)]
 
 
-class FiringModel(BaseModel):
+class FiringModel(FromRow):
     """What one due time has led to."""
 
     due_at: float
@@ -112,8 +112,8 @@ class ScheduleChanged(BaseModel):
 @router.get("/schedules", responses=documented())
 async def list_schedules(context: Context, sender: Reader) -> ScheduleList:
     """Return the schedules, by name."""
-    last = {it.schedule: msgspec.structs.asdict(it) for it in await context.store.last_firings(sender.tenant)}
-    found = [{**schedule_model(it).model_dump(), "last": last.get(it.name)} for it in await context.store.schedules(sender.tenant)]
+    last = {it.schedule: it for it in await context.store.last_firings(sender.tenant)}
+    found = [{**dict(schedule_model(it)), "last": last.get(it.name)} for it in await context.store.schedules(sender.tenant)]
     return ScheduleList.model_validate({"schedules": found})
 
 
@@ -176,8 +176,7 @@ async def read_schedule(
     """Return a schedule, its next due times in any case, and what the last ones have led to."""
     schedule = await _found(context, sender, name)
     firings = await context.store.firings(schedule.tenant, schedule.name, limit=limit)
-    found = [FiringModel.model_validate(msgspec.structs.asdict(it)) for it in firings]
-    return ScheduleDetails(schedule=schedule_model(schedule), next=next_times(schedule, count), firings=found)
+    return ScheduleDetails.model_validate({"schedule": schedule_model(schedule), "next": next_times(schedule, count), "firings": firings})
 
 
 @router.post("/schedules/{name}/commands", responses=documented(404, 409, 413, 422))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
 from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
@@ -13,7 +10,7 @@ from asterism.engine.ports.store import WorkKind
 from asterism.engine.runtime.database_status import read_status
 from asterism.service.api.context import Context
 from asterism.service.api.identity import Reader, is_of_server
-from asterism.service.api.models import RunModel, run_model
+from asterism.service.api.models import FromRow, RunModel
 from asterism.service.api.problems import Problem, documented
 from asterism.service.telemetry.metrics import instruments
 
@@ -22,7 +19,7 @@ probes = APIRouter(tags=["health"])
 """The routes for monitoring, outside of ``/api``."""
 
 
-class ProcessModel(BaseModel):
+class ProcessModel(FromRow):
     """A process that serves a fleet or drives runs."""
 
     description: str
@@ -34,7 +31,7 @@ class ProcessModel(BaseModel):
     version: str
 
 
-class WorkModel(BaseModel):
+class WorkModel(FromRow):
     """The unfinished root runs in numbers, and the messages to people."""
 
     counts: dict[WorkKind, int]
@@ -46,7 +43,7 @@ class WorkModel(BaseModel):
     error: str
 
 
-class DueScheduleModel(BaseModel):
+class DueScheduleModel(FromRow):
     """A schedule and its next due time."""
 
     tenant: str
@@ -55,7 +52,7 @@ class DueScheduleModel(BaseModel):
     problem: str = Field(description="Why its last run could not be started; empty if it was.")
 
 
-class StatusModel(BaseModel):
+class StatusModel(FromRow):
     """The state of the database and of its servers."""
 
     at: float
@@ -73,9 +70,7 @@ async def status(context: Context, sender: Reader) -> StatusModel:
     """
     if sender.tenant:
         raise Problem(403, "the status counts the runs of all tenants; use a token without a tenant")
-    found = await read_status(context.store, context.clock.now(), tenant=None if is_of_server(sender) else "")
-    data: dict[str, Any] = msgspec.to_builtins(found)
-    return StatusModel.model_validate({**data, "runs": {kind: [run_model(it) for it in rows] for kind, rows in found.runs.items()}})
+    return StatusModel.model_validate(await read_status(context.store, context.clock.now(), tenant=None if is_of_server(sender) else ""))
 
 
 class Health(BaseModel):

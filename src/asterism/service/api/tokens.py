@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
@@ -11,9 +12,9 @@ from asterism.engine.ports.tokens import Role, TokenRow
 from asterism.engine.runtime.clock import DAY_S
 from asterism.service.api.context import Context
 from asterism.service.api.identity import Manager
-from asterism.service.api.models import Given
+from asterism.service.api.models import FromRow, Given
 from asterism.service.api.problems import Problem, documented
-from asterism.service.tokens import new_token, shown
+from asterism.service.tokens import new_token
 
 router = APIRouter(tags=["tokens"])
 
@@ -22,10 +23,10 @@ BROWSER_DAYS = 90
 TokenId = Annotated[str, Path(max_length=100)]
 
 
-class TokenModel(BaseModel):
+class TokenModel(FromRow):
     """A token, without its secret."""
 
-    id: str
+    id: str = Field(validation_alias="token_id")
     name: str
     roles: list[Role]
     tenant: str = Field(description="Its runs are all that the token reaches.")
@@ -58,7 +59,7 @@ class GivenToken(Given):
 @router.get("/tokens", responses=documented())
 async def list_tokens(context: Context, sender: Manager) -> TokenList:
     """Return the tokens of the sender's tenant, or of all tenants."""
-    return TokenList(tokens=[_model(row) for row in await context.store.tokens() if _reaches(sender, row.tenant)])
+    return TokenList.model_validate({"tokens": [row for row in await context.store.tokens() if _reaches(sender, row.tenant)]})
 
 
 @router.post("/tokens", status_code=201, responses=documented(413, 422))
@@ -71,7 +72,7 @@ async def create_token(given: GivenToken, context: Context, sender: Manager) -> 
         raise Problem(403, f"this token manages the tokens of the tenant {sender.tenant}")
     token, row = new_token(given.name, given.roles, context.clock.now(), tenant=tenant, lasts_s=(given.days or 0.0) * DAY_S)
     await context.store.add_token(row)
-    return NewToken(token=token, **_model(row).model_dump())
+    return NewToken.model_validate({**msgspec.structs.asdict(row), "token": token})
 
 
 @router.delete("/tokens/{token_id}", status_code=204, responses=documented(404, 422))
@@ -85,7 +86,3 @@ async def revoke_token(token_id: TokenId, context: Context, sender: Manager) -> 
 
 def _reaches(sender: TokenRow, tenant: str) -> bool:
     return sender.tenant in ("", tenant)
-
-
-def _model(row: TokenRow) -> TokenModel:
-    return TokenModel.model_validate(shown(row))
