@@ -27,7 +27,7 @@ from msgspec import Meta
 from asterism.devices.port import Attempt, AttemptResult, Device, Signs
 from asterism.engine.kernel.backoff import Backoff
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard, is_too_wide, joined
-from asterism.engine.kernel.profile import HERE, AgentProfile, Fleet, Skill
+from asterism.engine.kernel.profile import HERE, AgentProfile, Fleet
 from asterism.engine.ports.events import Hook
 from asterism.engine.ports.notices import Channel
 from asterism.engine.runtime.resources import ResourcePool, open_resources
@@ -112,12 +112,15 @@ class DeviceEntry(GuardEntry, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Return the profile of the device, with these fields in addition or instead."""
         own = {name: getattr(self, name) for name in _PROFILED}
         profile = AgentProfile(**{"device_id": self.id, **own, **fields})
-        return msgspec.structs.replace(profile, guards=self.guards_of(profile.skills))
+        return msgspec.structs.replace(profile, guards=self._guards_of(profile))
 
-    def guards_of(self, skills: Sequence[Skill]) -> DeviceGuards:
-        """Return what the table guards on a device with these skills."""
+    def _guards_of(self, profile: AgentProfile) -> DeviceGuards:
+        """Return what the table guards on a device."""
+        skills = profile.skills
         harmless = {skill.name for skill in skills if skill.is_harmless}
         unknown = [name for name in self.guards if name not in {skill.name for skill in skills}]
+        if unknown and profile.natural_language and not skills:
+            raise InvalidInput(f"guards: a device of kind {self.kind} has no skills, so {unknown[0]!r} guards nothing; guard the device")
         if unknown and skills and not self.tools_are_foreign:
             names = [skill.name for skill in skills]
             hint = did_you_mean(unknown[0], names) or f"; there is {', '.join(names)}"

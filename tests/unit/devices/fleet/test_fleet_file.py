@@ -17,6 +17,7 @@ from asterism.devices.fleet.fleet_file import (
     DeviceEntry,
     DeviceKind,
     FleetContext,
+    GuardEntry,
     read_channels,
     read_fleet,
     read_hooks,
@@ -290,3 +291,10 @@ def test_a_fleet_file_says_if_the_submitter_of_a_run_may_approve(tmp_path: Path)
         events = Dispatcher({}, lambda: 0.0, submitter_may_approve=may).first_events()
         assert events == [(FleetGuarded(guards={}, submitter_may_approve=may), "fleet")]
     assert submitter_may_approve(None)
+
+
+def test_a_guard_of_a_skill_on_a_device_without_skills_is_refused() -> None:
+    """It would guard nothing, and the work of the device would go unasked."""
+    entry = DeviceEntry(id="agent", kind="a2a", guards={"ship": GuardEntry(approval="always")})
+    with pytest.raises(InvalidInput, match="guards: a device of kind a2a has no skills, so 'ship' guards nothing; guard the device"):
+        entry.profile(natural_language=True)
