@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import gc
 import hashlib
 import inspect
 import os
@@ -106,13 +108,19 @@ def _die_with(parent: int) -> None:
 
     The parent has one thread; so the signal, which follows the thread, follows the process.
     """
-    import ctypes  # noqa: PLC0415 - delays the start of every command by 1 ms
-
-    prctl = ctypes.CDLL(None).prctl
+    prctl = _prctl()
     prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
+
+
+@functools.cache
+def _prctl() -> Callable[..., int]:
+    import ctypes  # noqa: PLC0415 - delays the start of every command by 1 ms
+
+    found: Callable[..., int] = ctypes.CDLL(None).prctl
+    return found
 
 
 def _say(talk: socket.socket, report: Report, *, before: bytes = b"") -> None:
@@ -163,6 +171,7 @@ class WorkRunner:
     def _performed_by_copy(self, work: Work) -> WorkerExited:
         """Carry out one attempt in a copy of this process, and wait for its end."""
         _flush()
+        gc.freeze()  # else a collection in the copy writes to each object that it shares with this process
         performer = os.getpid()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # threads of C libraries, which prepare for this themselves
