@@ -62,7 +62,7 @@ ALLOWED_IN_SOURCE = {
     "desk": 2,
     "vault": 24,
     "unjudged": 1,
-    "thaw": 9,
+    "thaw": 10,
     "taken up": 1,
     "take in": 1,
     "not taken": 1,

@@ -141,6 +141,8 @@ def device_lines(profile: AgentProfile) -> list[StyledLine]:
         lines.append(StyledLine(f"      {plain(skill.description)}", "dim"))
         if untyped := [plain(name) for name, it in skill.parameters.get("properties", {}).items() if not it.keys() - {"default"}]:
             lines.append(StyledLine(f"      without a type, so any value is accepted: {', '.join(untyped)}", "yellow"))
+    if absent := [plain(name) for name in profile.guards.skills if profile.skill(name) is None]:
+        lines.append(StyledLine(f"  guards of what it does not offer now: {', '.join(absent)}", "yellow"))
     return lines
 
 
