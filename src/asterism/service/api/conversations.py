@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Body, Query, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from asterism.conversation.machine.events import AgentStatus, ConversationStarted
 from asterism.conversation.machine.table import FLOW_AGENT
@@ -75,7 +75,7 @@ class UtteranceModel(FromRow):
     """A message of a conversation; a secret in it is a placeholder."""
 
     by: str
-    text: str
+    text: Annotated[str, BeforeValidator(str)]
 
 
 class ConversationModel(BaseModel):
@@ -273,13 +273,14 @@ async def _shown(context: ApiContext, row: RunRow) -> ConversationModel:
     talk = Conversation(class_of(row.run_id, live.memory), run_id=row.run_id, tenant=row.tenant)
     asked = await talk.asked(context.client)
     result = talk.result_from(live, row, asked)
-    data = {**msgspec.structs.asdict(result), "text": result.raw_message, "agent": live.memory.agent.rpartition(":")[2]}
     return ConversationModel.model_validate(
         {
-            **{name: data[name] for name in ConversationModel.model_fields if name in data},
+            **msgspec.structs.asdict(result),
+            "text": result.raw_message,
+            "agent": live.memory.agent.rpartition(":")[2],
             "waits": await _waits(context, row),
             "inquiry_id": asked.inquiry_id if asked else "",
             "question": asked,
-            "messages": [UtteranceModel(by=it.by, text=str(it.text)) for it in history_of(live.memory)],
+            "messages": history_of(live.memory),
         }
     )

@@ -21,7 +21,6 @@ from asterism.service.api.problems import Problem, documented
 router = APIRouter(tags=["fleet"])
 DeviceId = Annotated[str, Path(max_length=200)]
 CHILD_KINDS = ("agent", "flow")
-_SHOWN = ("device_id", "kind", "description", "aliases", "capabilities", "natural_language", "concurrency")
 
 
 class DeviceModel(BaseModel):
@@ -115,12 +114,11 @@ def _changed(change: Callable[[], None]) -> None:
 
 
 def _model(context: ApiContext, profile: AgentProfile) -> DeviceModel:
-    data = msgspec.structs.asdict(profile)
     places = context.drains.get(profile.device_id)
     drain = places.draining() if places else None
     return DeviceModel.model_validate(
         {
-            **{name: data[name] for name in _SHOWN},
+            **msgspec.structs.asdict(profile),
             "skills": msgspec.to_builtins(profile.skills),
             "draining": drain is not None,
             "draining_by": drain.by if drain else "",

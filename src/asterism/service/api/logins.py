@@ -6,10 +6,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from asterism.engine.kernel.permissions import Permission
-from asterism.engine.ports.tokens import Role, TokenRow
+from asterism.engine.ports.tokens import Role
 from asterism.service.api.context import Context
 from asterism.service.api.identity import Reader, cookie_name
-from asterism.service.api.models import Given
+from asterism.service.api.models import FromRow, Given
 from asterism.service.api.problems import Problem, documented
 from asterism.service.tokens import SESSION_S, exchange, login_link
 
@@ -28,7 +28,7 @@ class LoginLink(BaseModel):
     link: str
 
 
-class Sender(BaseModel):
+class Sender(FromRow):
     """Who is logged in."""
 
     name: str
@@ -48,7 +48,7 @@ async def log_in(given: Login, context: Context, request: Request, response: Res
     cookie, row = found
     name, is_secure = cookie_name(request.headers), context.options.secure
     response.set_cookie(name, cookie, max_age=round(SESSION_S), httponly=True, samesite="strict", secure=is_secure, path="/")
-    return _model(row)
+    return Sender.model_validate(row)
 
 
 @router.post("/login-links", status_code=201, responses=documented())
@@ -60,7 +60,7 @@ async def make_link(context: Context, sender: Reader) -> LoginLink:
 @router.get("/session", responses=documented())
 async def read_session(sender: Reader) -> Sender:
     """Return who sends this request."""
-    return _model(sender)
+    return Sender.model_validate(sender)
 
 
 @router.delete("/session", status_code=204, responses=documented())
@@ -69,7 +69,3 @@ async def log_out(context: Context, sender: Reader, request: Request, response: 
     if sender.kind == "session":
         await context.store.revoke_token(sender.token_id, context.clock.now())
         response.delete_cookie(cookie_name(request.headers), path="/", httponly=True, samesite="strict", secure=context.options.secure)
-
-
-def _model(row: TokenRow) -> Sender:
-    return Sender(name=row.name, roles=list(row.roles), permissions=list(row.permissions), tenant=row.tenant, expires_at=row.expires_at)

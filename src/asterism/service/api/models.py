@@ -136,22 +136,19 @@ class ResultModel(BaseModel):
     inquiries: list[InquiryModel]
 
 
-class Submission(Given):
-    """A run to submit: a plan, or a request in words."""
+class GivenGoal(Given):
+    """What to run: a plan, or a request in words."""
 
     request: str | None = Field(default=None, min_length=1, max_length=20_000)
     plan: GivenObject | None = Field(default=None, description="A plan, as in a plan file.")
     params: GivenObject = Field(default={}, description="Values of the plan's parameters.")
+
+
+class Submission(GivenGoal):
+    """A run to submit: a plan, or a request in words."""
+
     options: GivenObject = Field(default={}, description="Options and limits of the run.")
     title: str | None = Field(default=None, min_length=1, max_length=1000)
-
-
-class PlanCheck(Given):
-    """A plan, or a request in words, to check without a run."""
-
-    request: str | None = Field(default=None, min_length=1, max_length=20_000)
-    plan: GivenObject | None = None
-    params: GivenObject = Field(default={})
 
 
 class CheckedPlan(BaseModel):

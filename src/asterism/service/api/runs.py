@@ -24,8 +24,8 @@ from asterism.service.api.files import MAX_TREE, add_files, files_for
 from asterism.service.api.identity import Reader, Submitter, actor_of, owner_of
 from asterism.service.api.models import (
     CheckedPlan,
+    GivenGoal,
     OriginModel,
-    PlanCheck,
     ResultModel,
     RunDetails,
     RunList,
@@ -60,7 +60,7 @@ async def submit_run(
 ) -> RunModel:
     """Submit a run; the server drives it."""
     context.limits.submissions.count(owner_of(sender))
-    goal = goal_from(given.request, given.plan, given.params, given.title)
+    goal = goal_from(given, given.title)
     options = options_from(given.options)
     run_id = run_id_from(sender, "submit", idempotency_key) if idempotency_key else ""
     files = await files_for(context, sender.tenant, run_id, [given.plan, given.params])
@@ -82,9 +82,9 @@ async def submit_run(
 
 
 @router.post("/plans/check", responses=documented(413, 422))
-async def check_plan(given: PlanCheck, context: Context, sender: Submitter) -> CheckedPlan:  # noqa: ARG001 - the sender may submit
+async def check_plan(given: GivenGoal, context: Context, sender: Submitter) -> CheckedPlan:  # noqa: ARG001 - the sender may submit
     """Return the plan with which a run would start, with its skills; nothing is written."""
-    goal = goal_from(given.request, given.plan, given.params)
+    goal = goal_from(given)
     if context.planner is None:
         raise Problem(501, "this server has no planner that works without a run")
     try:
@@ -151,20 +151,20 @@ async def page_of_runs(context: ApiContext, query: RunQuery, after: str, limit: 
     return RunList.model_validate({"runs": rows, "next": run_cursor(rows[-1]) if len(rows) == limit else None})
 
 
-def goal_from(request: str | None, plan: dict[str, Any] | None, params: dict[str, Any], title: str | None = None) -> Goal:
-    """Return the goal of a submission. Nothing in it names a file or a function of this computer.
+def goal_from(given: GivenGoal, title: str | None = None) -> Goal:
+    """Return the goal of a request. Nothing in it names a file or a function of this computer.
 
     Raises:
         InvalidInput: it is neither a request nor a plan, or the plan cannot be used.
     """
-    if (request is None) == (plan is None):
+    if (given.request is None) == (given.plan is None):
         raise InvalidInput("give either a request or a plan")
-    if request is not None:
-        if params:
+    if given.request is not None:
+        if given.params:
             raise InvalidInput("a request in words has no parameters; write their values into the request")
-        return Goal(title=plain(title or request, 200), request=request)
+        return Goal(title=plain(title or given.request, 200), request=given.request)
     try:
-        document = parse_plan(plan)
+        document = parse_plan(given.plan)
         functions = list(sources_of(document))
     except RecursionError:
         raise InvalidInput("plan: lists and objects are nested too deeply") from None
@@ -173,10 +173,10 @@ def goal_from(request: str | None, plan: dict[str, Any] | None, params: dict[str
             f"plan: {functions[0]!r} is a function of the server's computer; such tasks cannot be submitted over the network"
         )
     for name, param in document.params.items():
-        if param.type == "file" and name in params and not isinstance(params[name], dict):
+        if param.type == "file" and name in given.params and not isinstance(given.params[name], dict):
             raise InvalidInput(f"params: {name!r} is a file, and a path would name one of the server's computer")
     named = document.name or "plan"
-    return Goal(title=plain(title or named, 200), request=named, plan=document, params=params)
+    return Goal(title=plain(title or named, 200), request=named, plan=document, params=given.params)
 
 
 def run_id_from(sender: TokenRow, action: str, key: str) -> str:

@@ -20,7 +20,7 @@ from asterism.engine.ports.tokens import TokenRow
 from asterism.errors import InvalidInput, Refused
 from asterism.service.api.context import ApiContext, Context
 from asterism.service.api.identity import Commander, Reader, Submitter, actor_of
-from asterism.service.api.models import FromRow, Given, GivenObject
+from asterism.service.api.models import FromRow, Given, GivenGoal, GivenObject
 from asterism.service.api.problems import Problem, documented
 from asterism.service.api.runs import IdempotencyKey, goal_from, options_from, run_id_from
 from asterism.service.schedules.cron import in_words, next_after, next_times
@@ -82,15 +82,12 @@ class ScheduleDetails(BaseModel):
     firings: list[FiringModel]
 
 
-class GivenSchedule(Given):
+class GivenSchedule(GivenGoal):
     """A schedule to add: a plan, or a request in words."""
 
     name: str = Field(min_length=1, max_length=40)
     cron: str = Field(min_length=1, max_length=200, description="Five fields, an alias as @daily, or one time, as 2026-12-01T08:00.")
     zone: str = Field(default="UTC", max_length=100, description="As Europe/Berlin.")
-    request: str | None = Field(default=None, min_length=1, max_length=20_000)
-    plan: GivenObject | None = Field(default=None, description="A plan, as in a plan file.")
-    params: GivenObject = Field(default={})
     options: GivenObject = Field(default={}, description="Options and limits of its runs.")
     overlap: Overlap = "skip"
     missed: Missed = "once"
@@ -126,7 +123,7 @@ async def add_schedule(given: GivenSchedule, context: Context, sender: Submitter
     """Add a schedule; the server starts its runs."""
     if any(files_in([given.plan, given.params])):
         raise InvalidInput("a schedule that is added over HTTP has no files; let its plan fetch them")
-    goal = goal_from(given.request, given.plan, given.params)
+    goal = goal_from(given)
     params_of(goal)
     at_due_time(goal, given.zone, context.clock.now())
     if goal.plan is not None and context.planner is not None:
