@@ -1,4 +1,4 @@
-"""Shrinking, and planted defects: an edit of a running task, an effect before its entry, a second approval; and four of guards."""
+"""Shrinking, and planted defects: an edit of a running task, an effect before its entry, a second approval; and nine of guards."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from asterism.constellation.machine.task_coupling import TaskSchedule
 from asterism.constellation.machine.tasks import take_answer
 from asterism.constellation.model.batch import _Batch
 from asterism.constellation.model.task import TaskStar
+from asterism.conversation.machine import moves
 from asterism.devices.dispatch import dispatcher, lane
 from asterism.engine.control import common_rows, inquiries
 from asterism.engine.control.inquiries import check_answer
@@ -121,6 +122,20 @@ def fork_that_keeps_the_last_yes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(table, "void_approvals", lambda memory, **given: None)
 
 
+def fork_that_keeps_a_lift(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(common_rows, "_hold_lifted", lambda memory: None)
+
+
+def answer_that_changes_an_approved_field(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(moves, "_why_not_given", lambda memory, fields: "")
+
+
+def answers_that_are_no_change(patch: pytest.MonkeyPatch) -> None:
+    """Neither an edit of a task nor another value of a field concerns what is started then."""
+    patch.setattr(tasks, "note_edited", lambda *given, **more: None)
+    patch.setattr(moves, "_concern_all", lambda memory: None)
+
+
 def results_of_a_restart(patch: pytest.MonkeyPatch) -> None:
     """Hand over the results that are there when the request is made again, and compare it with no approval."""
     attempt = tasks._attempt
@@ -205,6 +220,9 @@ def test_a_planted_defect_is_found_within_a_thousand_seeds_and_reported_in_under
         names_of_skills_forgotten,
         first_plan_of_a_planner_taken_as_given,
         fork_that_keeps_the_last_yes,
+        fork_that_keeps_a_lift,
+        answer_that_changes_an_approved_field,
+        answers_that_are_no_change,
         results_of_a_restart,
     ],
 )
@@ -228,6 +246,7 @@ def test_planners_people_clients_forks_and_imports_weaken_no_gate() -> None:
         "client's edited",
         "client's retry",
         "client's guard_lifted",
+        "client's message_received",
         "entry forked",
         "reports of other skills",
     ):

@@ -17,13 +17,14 @@ from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.task import TaskSpec, TaskStar
 from asterism.devices.port import Attempt
 from asterism.engine.control.children import StartChild, child_run_id
-from asterism.engine.control.run_control import Answered, AskPerson, GuardLifted, Imported, OwnershipAcquired
+from asterism.engine.control.run_control import Answered, AskPerson, Forked, GuardLifted, Imported, OwnershipAcquired
 from asterism.engine.kernel.journal import Entry
 from asterism.engine.kernel.machine import kind_of
 from asterism.engine.kernel.permissions import Permission
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.stores.memory import MemoryDatabase
 from asterism.testing.checks.constellation_checks import ConstellationChecks
+from asterism.testing.checks.flow_checks import FlowChecks
 from asterism.testing.device import Performance
 from asterism.testing.invariants import retried_by
 from asterism.testing.remote import RemoteJob
@@ -52,6 +53,20 @@ class Begun(msgspec.Struct, frozen=True):
     asks: bool
 
 
+class Request(msgspec.Struct, frozen=True):
+    """The request of a task that has started a conversation.
+
+    Attributes:
+        values: its arguments.
+        is_gated: True if a person had to approve it.
+        has_bounds: True if no argument may begin as an option does.
+    """
+
+    values: dict[str, Any]
+    is_gated: bool
+    has_bounds: bool
+
+
 class Told(msgspec.Struct):
     """What a run was told about gates.
 
@@ -61,6 +76,8 @@ class Told(msgspec.Struct):
         first: gates that concern the first tasks; only a child run has some.
         concerning: gates that concern a task, since they stood before it was written.
         written: tasks as they were written last.
+        request: of a conversation: the request that has started it.
+        wrong: what is wrong with the start of the run; empty if nothing is.
     """
 
     gates: set[str] = msgspec.field(default_factory=set)
@@ -72,6 +89,12 @@ class Told(msgspec.Struct):
     times: collections.Counter[str] = msgspec.field(default_factory=collections.Counter)
     given: set[Given] = msgspec.field(default_factory=set)
     begun: dict[str, Begun] = msgspec.field(default_factory=dict)
+    request: Request | None = None
+    wrong: str = ""
+
+    def below(self, first: Iterable[str], **more: Any) -> Told:
+        """Return what a run is told that this one starts."""
+        return Told(gates=set(self.gates), lifted=set(self.lifted), first=frozenset(first), **{"wrong": self.wrong, **more})
 
     def identity(self, task_id: str) -> Identity:
         """Return what a task is now."""
@@ -115,7 +138,10 @@ class GateOracle:
         if isinstance(event, Imported):
             has_begun = {one.of for one in told.begun.values()}
             told.given = {yes for yes in told.given if yes.of in has_begun}
+        if isinstance(event, Imported) or (isinstance(event, Forked) and Permission.ADMIN not in entry.permissions):
             told.gates |= told.lifted
+            told.concerning = {task_id: names | told.lifted for task_id, names in told.concerning.items()}
+            told.first |= told.lifted
             told.lifted.clear()
         if isinstance(event, GuardLifted) and not entry.note:
             wrong = self._lift(told, event, entry)
@@ -129,9 +155,33 @@ class GateOracle:
                 task = memory.constellation.tasks[effect.task_id]
                 told.begun[effect_id] = Begun(told.identity(effect.task_id), self._asks(told, task, effect.device_id, effect.skill))
             elif isinstance(effect, StartChild):
-                concerning = told.concerning[_owner(memory.constellation.tasks[memory.attempts[effect_id].task_id])]
-                self._children[child_run_id(effect_id)] = Told(gates=set(told.gates), lifted=set(told.lifted), first=concerning)
+                task = memory.constellation.tasks[memory.attempts[effect_id].task_id]
+                self._children[child_run_id(effect_id)] = told.below(
+                    told.concerning[_owner(task)], request=self._request(told, task, effect.start.inputs)
+                )
         return wrong
+
+    def _request(self, told: Told, task: TaskStar, inputs: dict[str, Any]) -> Request | None:
+        if task.device not in self._fleet:
+            return None  # a nested plan
+        guard = self._fleet[task.device].guards.every
+        return Request(inputs, guard.approval or self._asks(told, task, task.device, ""), "*" in guard.no_options)
+
+    def follow_conversation(self, entry: Entry) -> str:
+        """Follow an entry of a conversation, and what it starts; return what is wrong with the entry, or an empty text."""
+        told = self._told.setdefault(entry.run_id, self._children.get(entry.run_id, Told()))
+        if isinstance(entry.event, GuardLifted) and not entry.note:
+            return self._lift(told, entry.event, entry)
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            if isinstance(effect, StartChild) and told.request is not None:
+                asked, given = told.request, effect.start.inputs
+                changed = {name: given.get(name) for name, value in asked.values.items() if name in given and given[name] != value}
+                wrong = f"which is gated above, without a yes to exactly this request: {changed}" if changed and asked.is_gated else ""
+                if asked.has_bounds and any(text.startswith("-") for text in _texts(given)):
+                    wrong = f"with an option in {given}, out of bounds of the conversation above"
+                below = told.below(told.gates if changed else told.first, wrong=wrong or told.wrong)
+                self._children[child_run_id(effect_id)] = below
+        return ""
 
     def _subject(self, event: object, checks: ConstellationChecks) -> dict[str, Any] | None:
         asked = checks.effects.get(event.effect_id) if isinstance(event, Answered) else None
@@ -159,6 +209,8 @@ class GateOracle:
         shown = msgspec.json.decode(asked.subject) if asked else {**subject}
         if event.verb == "edit":
             shown["arguments"] = {**shown.get("arguments", {}), **event.value}
+            if shown.get("task_id") in told.concerning:  # an item's edit concerns that item only
+                told.concerning[shown["task_id"]] = frozenset(told.gates)
         if "question" not in shown and "constellation" not in shown:
             told.given.add(Given(told.identity(subject["task_id"]), _canonical(shown)))
 
@@ -214,6 +266,8 @@ class GateOracle:
             return f"{what}, with an option in {attempt.arguments}"
         if any(f"${{secret.{FOREIGN}" in text for text in texts) or any(name.startswith(FOREIGN) for name in attempt.env):
             return f"{what}, with a secret or a variable of others that no fleet lists"
+        if told.wrong:
+            return f"{what}, {told.wrong}"
         if not (guard.approval or begun.asks):
             return ""
         self.judged += 1
@@ -263,6 +317,19 @@ class GateChecks(ConstellationChecks):
 
     def _judge(self, attempt: Attempt | None) -> None:
         if attempt is not None and (wrong := self._oracle.judge(attempt)):
+            raise self.fail(9, wrong)
+
+
+class ConversationGateChecks(FlowChecks):
+    """The checks of a conversation, with the oracle."""
+
+    def __init__(self, oracle: GateOracle, *given: Any) -> None:
+        super().__init__(*given)
+        self._oracle = oracle
+
+    def after(self, entry: Entry) -> None:
+        super().after(entry)
+        if wrong := self._oracle.follow_conversation(entry):
             raise self.fail(9, wrong)
 
 

@@ -11,6 +11,9 @@ from asterism.constellation.machine.definition import ConstellationDefinition
 from asterism.constellation.machine.events import Edited, Retry, RunOptions
 from asterism.constellation.model.documents import PlanDocument, parse_plan
 from asterism.constellation.planner.port import PlannerRequest, Proposal
+from asterism.conversation.machine.events import MessageReceived
+from asterism.conversation.python import AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
+from asterism.conversation.python.children import as_child, constellation
 from asterism.engine.control.run_control import GuardLifted, Verb
 from asterism.engine.kernel.guards import DeviceGuards, SkillGuard
 from asterism.engine.kernel.machine import Event, kind_of
@@ -27,6 +30,8 @@ from tests.simulation.search.watched_world import ClientAnswer, ClientEvent, Rep
 
 NATURAL = "words"
 """A device without skills."""
+CLERK = "clerk"
+"""A device whose tasks are conversations."""
 WORDS = ("copy it", "copy all of it", "delete it", "send it to ada")
 SKILLS = ("safe", "work")
 MOST = 5
@@ -60,6 +65,26 @@ def planning(fleet: list[AgentProfile]) -> AgentProfile:
     """Return a device whose tasks are constellations, planned on this fleet."""
     child = ConstellationDefinition(fleet=tuple(fleet), options=RunOptions(replan="never")).as_child()
     return AgentProfile(device_id="planning", kind="agent", natural_language=True, child=child)
+
+
+@flowagent(description="Have a note worked on some day", timeout_s=600.0)
+class Clerk(StandardAgent):
+    """It asks for what its request lacks, and hands the note to a plan in code."""
+
+    idempotent = True
+    note: str = InputField("Which note?", min_length=1)
+    day: str = InputField("Which day?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        """Start the plan."""
+        tasks = [{"task_id": "c0", "device": "d0", "skill": "work", "inputs": {"x": 1, "note": "${inputs.note}"}}]
+        started = constellation({"tasks": tasks}, inputs={"note": self.note}, options=RunOptions(replan="never"))
+        return self.make_result(AgentStatus.COMPLETED, "done", data={"ended": str(await self.child("work", started))})
+
+
+def conversing(rng: random.Random) -> AgentProfile:
+    """Return a device whose tasks are conversations with a ``Clerk``."""
+    return _guarded(rng, AgentProfile(device_id=CLERK, kind="flow", natural_language=True, child=as_child(Clerk)))
 
 
 def renamed(profile: AgentProfile) -> AgentProfile:
@@ -110,6 +135,8 @@ def task(
     found["device"] = profile.device_id
     if profile.skills:
         found |= {"skill": rng.choice(profile.skills).name, "inputs": {"x": 1, "note": _note(rng, upstream, foreign=foreign)}}
+    elif profile.device_id == CLERK:
+        found["inputs"] = rng.choice(({"note": "n"}, {"note": "n"}, {"note": "n", "day": "monday"}, {"day": "monday"}, {"note": ""}))
     if likely(rng, 0.5):
         codes = rng.choice((["raised", "crashed"], ["raised", "crashed", "interrupted", "device_lost", "timeout"]))
         found["retry"] = {"max_attempts": rng.randint(2, 4), "backoff_s": rng.choice((0.0, 5.0, 30.0)), "on": codes}
@@ -180,17 +207,26 @@ class Schemer:
 
 # -- people and clients ----------------------------------------------------------------------------
 
+FIELDS: tuple[Any, ...] = (
+    *({"day": "friday"}, {"day": "friday"}, {"note": "n", "day": "friday"}),
+    *({"day": "friday", "note": "k"}, {"day": "friday", "note": "-k"}, "friday", "the note is k", "change the note to -k"),
+)
+"""What people say to a ``Clerk``, by name and in words: the field that it asks for, and others."""
+
 
 def answers(seed: int) -> Answerer:
     """Return people who usually approve, and clients who answer other questions, without permission, or twice."""
 
     def given(inquiry: InquiryRow) -> list[Answer]:
         rng = random.Random(f"{seed}:{inquiry.inquiry_id}")
+        subject = msgspec.json.decode(inquiry.subject)
         found: list[Answer] = []
         for _ in range(rng.choice((0, 1, 1, 1, 1, 2, 3))):
             verbs: tuple[Verb, ...] = ("approve", "approve", "approve", "approve", "edit", "reject", "respond")
             verb = rng.choice(verbs)
             value: Any = {"note": rng.choice(("k", "-k"))} if verb == "edit" else {"value": 1} if verb == "respond" else None
+            if "fields" in subject:  # of a conversation
+                verb, value = "respond", rng.choice(FIELDS)
             shape: dict[str, Any] = {"verb": verb, "value": value, "after_s": rng.choice((0.0, 0.5, 2.0, 15.0, 60.0))}
             if likely(rng, 0.5):
                 permissions = rng.choice((ALL_BUT_LOCAL, APPROVER, APPROVER, OPERATOR, LOWEST))
@@ -214,10 +250,11 @@ def client_events(rng: random.Random, fleet: list[AgentProfile], ids: list[str])
             Retry(),
             Retry(tasks=(rng.choice(ids),)),
             GuardLifted(name=rng.choice((*SKILLS, NATURAL)), reason="simulated"),
+            MessageReceived(text="", values=rng.choice(FIELDS[:5])),
         ))  # fmt: skip
         permissions = rng.choice((OPERATOR, OPERATOR, APPROVER, LOWEST, ALL_BUT_LOCAL))
-        if isinstance(event, GuardLifted) and likely(rng, 0.7):
-            permissions = OPERATOR
+        if isinstance(event, GuardLifted):
+            permissions = rng.choice((OPERATOR, ALL_BUT_LOCAL))
         at_s = round(rng.uniform(0, 90), 1)
         run_id = rng.choice(("", "", "", "*"))
         found.append(

@@ -21,7 +21,7 @@ from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.runtime.snapshots import INTERVAL_CHARS
 from asterism.loop.machine.events import StepOnce
 from asterism.testing.device import Faults
-from asterism.testing.people import Crash, ScheduledEvent, StoreFaults
+from asterism.testing.people import Crash, ScheduledEvent, StoreFaults, everyone_says
 from asterism.testing.planner import Reply, ScriptedPlanner
 from asterism.testing.program import FailingMoves, Program
 from asterism.testing.remote import RemoteFaults
@@ -255,10 +255,13 @@ def _forks(rng: random.Random, setting: Setting) -> None:
 
 
 def _below_and_renamed(setting: Setting, fleet: list[AgentProfile]) -> tuple[list[AgentProfile], list[AgentProfile]]:
-    """Add a device with a planner of its own, and reports of devices that rename skills; return the fleet without and with those."""
+    """Add devices with a planner and with conversations, and reports that rename skills; return the fleet without and with those."""
     rng = random.Random(f"gates below:{setting.seed}")
     if likely(rng, 0.3):
-        fleet = setting.world["fleet"] = [*fleet, gate_shapes.planning(fleet)]
+        fleet = [*fleet, gate_shapes.planning(fleet)]
+    if likely(rng, 0.5):
+        fleet = [*fleet, gate_shapes.conversing(rng)]
+    setting.world["fleet"] = fleet
     known = list(fleet)
     for profile in fleet if likely(rng, 0.4) else ():
         if any(not skill.idempotent for skill in profile.skills):
@@ -298,6 +301,7 @@ def _gates(rng: random.Random, setting: Setting) -> None:
         _crashes(rng, setting)
     if likely(rng, 0.3):  # what has failed before an approved task completes in a retry during that, and then the process dies
         setting.world["script"] = gate_shapes.first_short(setting.world["script"])
+        setting.world |= {"faults": Faults(seed=setting.seed, raised=0.5), "people": everyone_says("approve")}
         for at_s in range(2, 60, rng.choice((4, 8))):
             _schedule(setting, gate_shapes.by_operator(Retry(), at_s))
             _schedule(setting, ScheduledEvent(at_s=at_s + rng.choice((1.5, 3.0)), what="crash"))

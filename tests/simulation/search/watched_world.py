@@ -17,11 +17,12 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.machine.table import CONSTELLATION_AGENT
+from asterism.conversation.machine.table import FLOW_AGENT
 from asterism.devices.port import Attempt
 from asterism.engine.control.waits import WaitFor
 from asterism.engine.kernel.guards import DeviceGuards
 from asterism.engine.kernel.journal import Entry
-from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, Permissions
+from asterism.engine.kernel.permissions import ALL_BUT_LOCAL, Permission, Permissions
 from asterism.engine.kernel.profile import AgentProfile
 from asterism.engine.ports.events import Deliver
 from asterism.engine.ports.store import InboxRow, InquiryRow
@@ -36,7 +37,7 @@ from asterism.testing.invariants import InvariantViolated
 from asterism.testing.people import Answer, ScheduledEvent
 from asterism.testing.validation import check_each
 from asterism.testing.world import World
-from tests.simulation.search.gate_oracle import GateChecks, GateOracle
+from tests.simulation.search.gate_oracle import ConversationGateChecks, GateChecks, GateOracle
 from tests.simulation.search.wait_oracle import WaitOracle
 
 IDS = 10_000
@@ -45,6 +46,10 @@ IDS = 10_000
 
 IN_A_FILE = 1 / 25
 """Share of the worlds whose database is a file with a write-ahead log."""
+
+
+FORKER: Permissions = (Permission.VIEW, Permission.SUBMIT, Permission.COMMAND)
+"""Permissions of somebody who may fork runs, and lift no guard."""
 
 
 class ClientEvent(ScheduledEvent, frozen=True, kw_only=True):
@@ -125,13 +130,26 @@ class WatchedWorld(World):
                 if wrong := waits.follow(entry, self._waits, self.replayed.memory, self.now()):
                     raise self.fail(6, wrong)
 
-        constellation = CONSTELLATION_AGENT.name
-        self.checker.forms = {**self.forms, constellation: dataclasses.replace(self.forms[constellation], checks=Checks)}
+        class Conversations(ConversationGateChecks):
+            def __init__(self, *given: Any) -> None:
+                super().__init__(oracle, *given)
+
+        watched = {CONSTELLATION_AGENT.name: Checks, FLOW_AGENT.name: Conversations}
+        self.checker.forms = {name: dataclasses.replace(form, checks=watched.get(name, form.checks)) for name, form in self.forms.items()}
 
     def run_fork(self, origin: Ending, at: int, *, new: str = "fork") -> Ending:
         if any(profile.guards != DeviceGuards() for profile in self.fleet.values()):
             self._client.client.fleet = dict(self.fleet)  # as a program with a fleet file forks
+            return self._run_to_end(self._drive(lambda _: self._fork(origin, at, new)))
         return super().run_fork(origin, at, new=new)
+
+    async def _fork(self, origin: Ending, at: int, new: str) -> str:
+        """Fork a run with guards, every other one as somebody who is no admin."""
+        client = self._client.client
+        self._client.client = client.acting_with(FORKER) if self.seed % 2 else client
+        run_id = await self._client.fork(origin, at, new)
+        self._client.client = client
+        return run_id
 
     def run_import(self, origin: Ending, at: int) -> Ending:
         """Import a run of another world as it stood at an entry, before it had children, and run it."""
