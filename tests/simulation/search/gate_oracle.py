@@ -74,6 +74,7 @@ class Told(msgspec.Struct):
         gates: skills, and devices without skills, that a plan has gated so far.
         lifted: those that an admin has lifted.
         first: gates that concern the first tasks; only a child run has some.
+        came_with_plan: True if the submission wrote the first tasks.
         concerning: gates that concern a task, since they stood before it was written.
         written: tasks as they were written last.
         request: of a conversation: the request that has started it.
@@ -83,6 +84,7 @@ class Told(msgspec.Struct):
     gates: set[str] = msgspec.field(default_factory=set)
     lifted: set[str] = msgspec.field(default_factory=set)
     first: frozenset[str] = frozenset()
+    came_with_plan: bool = False
     generation: int = -1
     concerning: dict[str, frozenset[str]] = msgspec.field(default_factory=dict)
     written: dict[str, bytes] = msgspec.field(default_factory=dict)
@@ -149,7 +151,11 @@ class GateOracle:
         if subject is not None and "kind" not in subject:
             self._take(told, event, entry, subject)
         is_plan = isinstance(event, ConstellationSubmitted | Planned | Edited) or (subject is not None and "kind" in subject)
-        self._read(told, memory, is_written=is_plan, is_given=isinstance(event, ConstellationSubmitted))
+        if isinstance(event, ConstellationSubmitted):
+            told.came_with_plan = event.plan is not None
+        is_unchanged = isinstance(event, ConstellationSubmitted) or (isinstance(event, Answered) and event.verb == "approve")
+        is_given = told.came_with_plan and told.generation < 0 and is_unchanged
+        self._read(told, memory, is_written=is_plan, is_given=is_given)
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, Dispatch) and effect.leg == 1:
                 task = memory.constellation.tasks[effect.task_id]
