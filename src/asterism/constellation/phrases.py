@@ -110,6 +110,8 @@ PHRASES: Mapping[str, Wording] = {
     "no_field_of_items": "the result of {source} is the list of its items' results, and has no {field!r}; "
     "${{{source}.failed}} has the failed items",
     "no_skill": lambda device, skill, nearest: f"{device} has no skill {skill!r}; {_nearest(nearest)}",
+    "draft_guards": "the plan asks for an approval of {name}; only who writes its file by hand may change that",
+    "draft_without_fleet": "the plan asks for approvals, so its editor needs the fleet: add --fleet FILE to asterism mcp edit",
     "no_skill_fits": lambda device, words, nearest: f"no skill of {device} clearly fits {words!r}; {_nearest(nearest)}",
     "no_skill_of_name": _no_skill_of_name,
     "not_an_input": "it refers to {reference}, and its constellation is given {inputs:or no inputs}",

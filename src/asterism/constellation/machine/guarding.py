@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -10,9 +10,9 @@ import msgspec
 from asterism.constellation.machine.events import RunOptions
 from asterism.constellation.machine.memory import ConstellationMemory
 from asterism.constellation.model.constellation import TaskConstellation
-from asterism.constellation.model.edits import EditRefused
+from asterism.constellation.model.edits import Applied, EditRefused
 from asterism.constellation.model.fan_out import item_id
-from asterism.constellation.model.nesting import nested_plan, reached
+from asterism.constellation.model.nesting import affected, nested_plan, reached
 from asterism.constellation.model.specs import task_of
 from asterism.constellation.model.task import TaskStar
 from asterism.devices.model.references import SECRET, references, secrets_in
@@ -137,7 +137,7 @@ def note_written(
         task.concerned_by = before
         if task.approved not in ("", INTERRUPTED) and not task.settled:
             task.approved = VOID
-    _add_approvals(memory, [tasks[task_id] for task_id in written])
+    memory.guards = _with_asked(memory.guards, [tasks[task_id] for task_id in written], memory.fleet)
 
 
 def note_edited(memory: ConstellationMemory, edited: TaskStar, *, is_foreign: bool) -> None:
@@ -170,22 +170,48 @@ def _behind(memory: ConstellationMemory, edited: TaskStar) -> list[str]:
     return [task_id for task_id in reached(memory.constellation, [own]) if task_id != own]
 
 
-def _skill_of(task: TaskStar) -> str:
-    """Return the skill of a task; in a nested plan the resolved one is written."""
-    return task.resolved_skill or task.skill
+def _skill_of(task: TaskStar, fleet: Fleet) -> str:
+    """Return the skill of a task; in a nested plan the resolved one is written, and in a draft its name may be the skill's."""
+    is_named = task.device in fleet and fleet[task.device].skill(task.name) is not None
+    return task.resolved_skill or task.skill or (task.name if is_named else "")
 
 
-def _add_approvals(memory: ConstellationMemory, tasks: Iterable[TaskStar]) -> None:
-    skills: set[str] = set()
-    devices: set[str] = set()
+def _with_asked(guards: Guards, tasks: Iterable[TaskStar], fleet: Fleet) -> Guards:
+    """Return guards with the approvals that tasks ask for."""
+    guarded = [task for task, is_guarded in _performed(tasks) if is_guarded]
+    skills = {_skill_of(task, fleet) for task in guarded}
+    devices = {task.device for task in guarded if task.device in fleet and fleet[task.device].natural_language}
+    return with_approval(guards, sorted(filter(None, skills)), sorted(devices)) if skills or devices else guards
+
+
+def _performed(tasks: Iterable[TaskStar]) -> Iterator[tuple[TaskStar, bool]]:
+    """Yield the tasks that devices perform, those of a nested plan in place of its task, and whether each asks for an approval."""
     todo = [(task, task.requires_approval) for task in tasks]
     while todo:  # bounded by the nesting of plans
         task, is_guarded = todo.pop()
         if task.constellation is not None:
             todo += [(task_of(spec), spec.requires_approval or is_guarded) for spec in nested_plan(task).tasks]
-        elif is_guarded:
-            profile = memory.fleet.get(task.device)
-            skills.add(_skill_of(task))
-            devices |= {task.device} if profile is not None and profile.natural_language else set()
-    if skills or devices:
-        memory.guards = with_approval(memory.guards, sorted(filter(None, skills)), sorted(devices))
+        else:
+            yield task, is_guarded
+
+
+def check_draft(before: TaskConstellation, edited: TaskConstellation, applied: Applied, fleet: Fleet | None) -> None:
+    """Check a client's edit of a draft: what its plan guards stays guarded, and what it writes has only what a foreign task may have.
+
+    Raises:
+        EditRefused: ``guarded``.
+    """
+    guards = with_fleet(Guards(), fleet or {})
+    asked, left = (_with_asked(guards, it.tasks.values(), fleet or {}) for it in (before, edited))
+    if fleet is None and any(is_guarded for _, is_guarded in _performed(before.tasks.values())):
+        raise EditRefused("guarded", "requires_approval", phrase("draft_without_fleet"))
+    for name in (*asked.plan_skills, *asked.plan_devices):
+        if name not in (*left.plan_skills, *left.plan_devices):
+            raise EditRefused("guarded", name, phrase("draft_guards", name=name))
+    for task, is_guarded in _performed([edited.tasks[task_id] for task_id in applied.tasks]):
+        skill = _skill_of(task, fleet or {})
+        if not is_guarded and asked.is_of_plan(task.device, skill):
+            raise EditRefused("guarded", task.task_id, phrase("draft_guards", name=skill or task.device))
+        check_written(guards, task, is_foreign=True)
+    for task in [edited.tasks[task_id] for task_id in affected(applied, edited)]:
+        check_written(guards, task, is_foreign=marks_foreign(task, is_written=False))

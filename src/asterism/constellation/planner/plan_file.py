@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.machine.guarding import check_draft
 from asterism.constellation.model.batch import line_spec_of, spec_of
 from asterism.constellation.model.constellation import TaskConstellation
 from asterism.constellation.model.documents import LineSpec, PlanDocument, as_file, parse_plan
@@ -214,7 +215,9 @@ class PlanFile:
 
     def _applied(self, edits: list[Edit]) -> tuple[TaskConstellation, Applied]:
         edited = TaskConstellation.from_dict(self._constellation.to_dict())
-        return edited, apply(edited, edits, self._fleet, exact=True, params=self._plan.params)
+        applied = apply(edited, edits, self._fleet, exact=True, params=self._plan.params)
+        check_draft(self._constellation, edited, applied, self._fleet)
+        return edited, applied
 
     def _write(self, plan: PlanDocument) -> None:
         text = _text_for(as_file(plan), self._path)

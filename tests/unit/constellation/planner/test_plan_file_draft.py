@@ -149,3 +149,26 @@ def test_an_edit_that_makes_the_file_too_large_is_refused(path: Path, monkeypatc
     monkeypatch.setattr(plan_file, "MAX_FILE", 1_000)
     assert refused(PlanFile(path), "update_task", task_id="a", description="x" * 1_000) == "bad_content"
     assert written(path) == PLAN
+
+
+@pytest.mark.parametrize("flagged", [{"task_id": "p", "device": "s", "skill": "once"}, {"task_id": "p", "device": "s", "name": "once"}])
+def test_a_client_takes_no_approval_out_of_a_plan_file(path: Path, flagged: dict[str, Any]) -> None:
+    """G1 of the attackers: a model edits the file, and a person or a schedule runs it."""
+    nested = {"tasks": [{"task_id": "n", "device": "s", "skill": "once"}]}
+    path.write_text(json.dumps({"tasks": [{**flagged, "requires_approval": True}]}), encoding="utf-8")
+    draft = PlanFile(path, {profile.device_id: profile for profile in FLEET})
+    before = path.read_bytes()
+    assert refused(draft, "update_task", task_id="p", requires_approval=False) == "guarded"
+    assert refused(draft, "update_task", task_id="p", skill="again") == "guarded"
+    assert refused(draft, "add_task", task_id="q", device="s", skill="once") == "guarded"
+    assert refused(draft, "add_task", task_id="q", constellation=nested) == "guarded"
+    assert refused(draft, "build_constellation", config={"tasks": [{"task_id": "a", "device": "d"}]}, clear_existing=True) == "guarded"
+    assert path.read_bytes() == before
+    edit(draft, "add_task", task_id="q", device="s", skill="once", requires_approval=True)
+    assert refused(PlanFile(path), "add_task", task_id="r", device="s", skill="again") == "guarded"  # without a fleet nothing is known
+
+
+def test_a_client_writes_no_variable_folder_or_secret_into_a_plan_file_that_the_fleet_does_not_list(path: Path) -> None:
+    for draft in (PlanFile(path), PlanFile(path, {profile.device_id: profile for profile in FLEET})):
+        for more in ({"env": {"X": "1"}}, {"folder": "there"}, {"inputs": {"x": "${secret.KEY}"}}):
+            assert refused(draft, "add_task", task_id="b", device="d", **more) == "guarded"
