@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.engine.ports.store import RunRow, RunStatus, Store
+from asterism.engine.ports.store import InquiryRow, RunRow, RunStatus, Store
 from asterism.service.tokens import new_token
 from benchmarks.device_runs import chain
 from benchmarks.http_load import Connection, Watchers, connected, seconds
@@ -122,7 +122,7 @@ class Loaded:
 
     async def _answers(self, runs: Sequence[str]) -> tuple[float, float]:
         """Return the seconds of one round, of the server and of the bare one."""
-        asked = [(await self._store.inquiries(run_id=run_id))[0].inquiry_id for run_id in runs]
+        asked = [(await self._store.inquiries(run_id=run_id))[0] for run_id in runs]
 
         async def answer(connection: Connection, number: int) -> None:
             await self._answer(connection, asked[number])
@@ -153,7 +153,7 @@ class Loaded:
                 await watchers.until(before)
                 async with connected(self._server.port) as connection:
                     started = time.perf_counter()
-                    await self._answer(connection, asked.inquiry_id)
+                    await self._answer(connection, asked)
                 row = await self._reached(run_id, "ended")
                 await watchers.until(CLIENTS * row.seq)
             ours = (CLIENTS * row.seq - before) / (watchers.last_at - started)
@@ -203,8 +203,9 @@ class Loaded:
         self._submitted += 1
         return str((await connection.call("POST", "/api/runs", token=token, body={"plan": plan}))["run_id"])
 
-    async def _answer(self, connection: Connection, inquiry_id: str) -> None:
-        verdict = await connection.call("POST", f"/api/inquiries/{inquiry_id}/answer", token=self._tokens[0], body={"verb": "approve"})
+    async def _answer(self, connection: Connection, asked: InquiryRow) -> None:
+        body = {"verb": "approve", "digest": asked.digest}
+        verdict = await connection.call("POST", f"/api/inquiries/{asked.inquiry_id}/answer", token=self._tokens[0], body=body)
         if verdict["verdict"] != "accepted":
             raise RuntimeError(f"the answer is {verdict['verdict']}")
 
