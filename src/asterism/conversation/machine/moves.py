@@ -137,7 +137,8 @@ def _why_not_given(memory: FlowMemory, fields: dict[str, Any]) -> Text:
     before = memory.view.fields
     asks_another = memory.requires_approval and memory.guards.submitter_may_approve
     approved = (memory.given or ()) if memory.guards.is_approved and not asks_another else ()
-    if names := [name for name in approved if fields.get(name) != before.get(name)]:
+    read = {name: guess["value"] for name, guess in memory.view.pending.items()} | before
+    if names := [name for name in approved if name in {*fields, *before} and fields.get(name) != read.get(name)]:
         return phrase("conversation.approved_otherwise", names=names)
     if not memory.guards.started_by:
         return ""
@@ -232,7 +233,8 @@ def take_view(memory: FlowMemory, view: AgentView, context: StepContext) -> None
     if any(view.shown.get(name) != before.get(name) for name in (*before, *(memory.given or ()))):
         _concern_all(memory)
     if memory.given is None:
-        memory.given = tuple(dict.fromkeys((*memory.message.values, *view.fields)))  # one that the agent does not accept, too
+        # One that the agent does not accept, or only guesses from words, was approved, too
+        memory.given = tuple(dict.fromkeys((*memory.message.values, *view.fields, *view.pending)))
     context.touch("field", *memory.view.named, *view.named)
     memory.approved = None if view.secrets_changed else memory.approved
     if view.shown != memory.view.shown or view.secrets_changed:

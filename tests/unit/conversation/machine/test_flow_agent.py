@@ -306,6 +306,23 @@ def test_nobody_changes_a_field_of_a_request_that_was_approved(guards: Guards, i
     assert talk.memory.outcome() == ("failed" if code else "")
 
 
+def test_of_a_field_that_the_agent_guesses_from_an_approved_request_only_the_guess_may_be_given() -> None:
+    """G2 of the attackers: the words of the request are shown, and the agent asks whether it has read them right."""
+    guess = {"item": {"value": "pizza", "text": "pizzza"}}
+    confirmed, named, said = (Talk(guards=APPROVED) for _ in range(3))
+    for talk in (confirmed, named, said):
+        talk.handled(S.WAITING_FOR_INPUT, view=AgentView(pending=guess))
+    with pytest.raises(Refused):
+        named.answer(value={"item": "EVIL"})
+    said.answer(value="no, EVIL")
+    said.handled(S.WAITING_FOR_INPUT, view=AgentView(fields={"item": "EVIL"}))
+    assert said.memory.code == "guarded"
+    for answer, view in (("4", AgentView(fields={"size": 4}, pending=guess)), ("yes", AgentView(fields={"item": "pizza", "size": 4}))):
+        confirmed.answer(value=answer)
+        confirmed.handled(S.WAITING_FOR_INPUT, view=view)
+    assert (confirmed.memory.code, confirmed.memory.view.fields) == ("", {"item": "pizza", "size": 4})
+
+
 @pytest.mark.parametrize("fields", [{}, {"size": 4}])
 def test_nobody_gives_another_value_for_a_field_of_an_approved_request_that_the_agent_has_not_accepted(fields: dict[str, Any]) -> None:
     """A8: the request is shown with a value that no reader takes."""
