@@ -128,17 +128,18 @@ def _check_values(memory: FlowMemory, values: dict[str, Any]) -> None:
     Raises:
         Refused: they may not be given; the question stays open.
     """
-    if why := _why_not_given(memory, {**memory.view.fields, **values}):
+    if why := _why_not_given(memory, msgspec.structs.replace(memory.view, fields={**memory.view.fields, **values})):
         raise Refused(why)
 
 
-def _why_not_given(memory: FlowMemory, fields: dict[str, Any]) -> Text:
-    """Return why a person may not change the fields to these: one was approved, or is out of bounds; empty if they may."""
-    before = memory.view.fields
+def _why_not_given(memory: FlowMemory, view: AgentView) -> Text:
+    """Return why a person may not change the fields to those of a view: one was approved, or is out of bounds; empty if they may."""
+    before, fields = memory.view.fields, view.fields
     asks_another = memory.requires_approval and memory.guards.submitter_may_approve
     approved = (memory.given or ()) if memory.guards.is_approved and not asks_another else ()
-    read = {name: guess["value"] for name, guess in memory.view.pending.items()} | before
-    if names := [name for name in approved if name in {*fields, *before} and fields.get(name) != read.get(name)]:
+    # Another guess counts, too: "yes" would make it the value
+    read_before, read = ({name: guess["value"] for name, guess in either.pending.items()} | either.fields for either in (memory.view, view))
+    if names := [name for name in approved if name in {*read, *before} and read.get(name) != read_before.get(name)]:
         return phrase("conversation.approved_otherwise", names=names)
     if not memory.guards.started_by:
         return ""
@@ -247,7 +248,7 @@ def check_given(memory: FlowMemory, view: AgentView, context: StepContext) -> No
     is_on_running = isinstance(memory.handler, HandlerRunning) or (
         isinstance(memory.handler, HandlerCalled) and memory.handler.handler == "on_running"
     )
-    if not is_on_running and (why := _why_not_given(memory, view.fields)):
+    if not is_on_running and (why := _why_not_given(memory, view)):
         request_cancel(memory, "", context)
         memory.code, memory.why = "guarded", why
 

@@ -323,6 +323,21 @@ def test_of_a_field_that_the_agent_guesses_from_an_approved_request_only_the_gue
     assert (confirmed.memory.code, confirmed.memory.view.fields) == ("", {"item": "pizza", "size": 4})
 
 
+@pytest.mark.parametrize("values", [{}, {"item": "pizzza"}])
+def test_nobody_puts_another_guess_in_the_place_of_one_from_an_approved_request(values: dict[str, Any]) -> None:
+    """A "yes" would take the other guess; so would one after a "no", which drops the first."""
+    changed, dropped = (Talk(guards=APPROVED, values=values) for _ in range(2))
+    for talk in (changed, dropped):
+        talk.handled(S.WAITING_FOR_INPUT, view=AgentView(pending={"item": {"value": "pizza", "text": "pizzza"}}))
+    dropped.answer(value="no")
+    dropped.handled(S.WAITING_FOR_INPUT, view=AgentView())
+    assert dropped.memory.code == ""
+    for talk in (changed, dropped):
+        talk.answer(value="EVILL")
+        talk.handled(S.WAITING_FOR_INPUT, view=AgentView(pending={"item": {"value": "EVIL", "text": "EVILL"}}))
+        assert talk.memory.code == "guarded"
+
+
 @pytest.mark.parametrize("fields", [{}, {"size": 4}])
 def test_nobody_gives_another_value_for_a_field_of_an_approved_request_that_the_agent_has_not_accepted(fields: dict[str, Any]) -> None:
     """A8: the request is shown with a value that no reader takes."""
