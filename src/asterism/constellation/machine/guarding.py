@@ -201,15 +201,16 @@ def check_draft(before: TaskConstellation, edited: TaskConstellation, applied: A
     Raises:
         EditRefused: ``guarded``.
     """
-    guards = with_fleet(Guards(), fleet or {})
-    asked, left = (_with_asked(guards, it.tasks.values(), fleet or {}) for it in (before, edited))
     if fleet is None and any(is_guarded for _, is_guarded in _performed(before.tasks.values())):
         raise EditRefused("guarded", "requires_approval", phrase("draft_without_fleet"))
+    fleet = fleet or {}
+    guards = with_fleet(Guards(), fleet)
+    asked, left = (_with_asked(guards, it.tasks.values(), fleet) for it in (before, edited))
     for name in (*asked.plan_skills, *asked.plan_devices):
         if name not in (*left.plan_skills, *left.plan_devices):
             raise EditRefused("guarded", name, phrase("draft_guards", name=name))
     for task, is_guarded in _performed([edited.tasks[task_id] for task_id in applied.tasks]):
-        skill = _skill_of(task, fleet or {})
+        skill = _skill_of(task, fleet)
         if not is_guarded and asked.is_of_plan(task.device, skill):
             raise EditRefused("guarded", task.task_id, phrase("draft_guards", name=skill or task.device))
         check_written(guards, task, is_foreign=True)

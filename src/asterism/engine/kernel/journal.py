@@ -67,8 +67,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Return the ids of the effects, in order."""
         if not self.effects:
             return ()
-        if len(self.effects) == 1:
-            return (make_effect_id(self.run_id, self.seq, 0),)
         return tuple([make_effect_id(self.run_id, self.seq, index) for index in range(len(self.effects))])
 
 

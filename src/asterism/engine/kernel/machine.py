@@ -323,7 +323,7 @@ class Machine(Generic[M]):
         common: Mapping[type[Event], Row] | None = None,
         while_live: Mapping[type[Event], Row] | None = None,
         settled: Callable[[M, EffectResult], None] = lambda memory, event: None,
-        moved: Callable[[M, StepContext, enum.StrEnum | None], None] | None = None,
+        moved: Callable[[M, StepContext, enum.StrEnum | None], None] = lambda memory, context, end: None,
         advanced: Callable[[M, Mapping[str, Effect], float], None] = lambda memory, outstanding, at: None,
         check_end: Callable[[M], str] = lambda memory: "",
         requests: Mapping[type[Effect], RequestFactory] = {},
@@ -383,8 +383,7 @@ class Machine(Generic[M]):
         target = found.move(memory, event, context)  # type: ignore[arg-type]  # problems() has checked its annotation
         if target is None:
             return None
-        if self.moved:
-            self.moved(memory, context, target if target in self._terminal else None)
+        self.moved(memory, context, target if target in self._terminal else None)
         if found.internal and target == state:
             return target
         if target not in found.to:

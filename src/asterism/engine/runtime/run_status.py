@@ -69,12 +69,11 @@ def _row_of(effect_id: str, effect: Effect, entry: Entry) -> InquiryRow | None:
 
 CANCELLED = "withdrawn"
 """The answer in the row of an inquiry that was cancelled or has expired."""
-_CLOSING = (Answered, EventTaken, WaitEnded, TransitionFailed)
 
 
 def closed_inquiries(entry: Entry) -> list[tuple[str, str]]:
     """Return the inquiries that an entry closes, as (id, answer and actor, or ``CANCELLED``)."""
-    if entry.note or not isinstance(entry.event, _CLOSING):
+    if entry.note:
         return []
     match entry.event:
         case Answered() as answer:
