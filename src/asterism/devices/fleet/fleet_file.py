@@ -483,10 +483,13 @@ def _converted(raw: object, to: type[Table], named: str, place: str) -> Table:
 
 
 def _keys(struct: type, inner: str) -> tuple[str, ...]:
-    """Return the keys of the table at ``inner``, a path like ``.commands[0]``, under ``struct``."""
+    """Return the keys of the table at ``inner``, a path like ``.commands[0]`` or ``.guards[...]``, under ``struct``."""
     here: Any = msgspec.inspect.type_info(struct)
-    for name, index in re.findall(r"\.(\w+)|(\[\d+\])", inner):
-        here = here.item_type if index else next(field.type for field in here.fields if field.encode_name == name)
+    for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", inner):
+        if name:
+            here = next(field.type for field in here.fields if field.encode_name == name)
+        else:
+            here = here.value_type if index == "..." else here.item_type
     return tuple(sorted((field.encode_name for field in here.fields), key=GuardEntry.__struct_fields__.__contains__))
 
 

@@ -196,6 +196,10 @@ def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
             f"devices[0] (a).commands[0]: unknown key 'shell'; allowed: {COMMAND_KEYS}",
         ),
         (
+            "[[devices]]\nid = 'a'\n[devices.guards.c]\naproval = 'always'",
+            f"devices[0] (a).guards[...]: unknown key 'aproval'; allowed: {GUARD_KEYS}",
+        ),
+        (
             "[[devices]]\nid = 'a'\n[[devices.commands]]\nname = 'c'\nargv = 'ls -l'",
             "devices[0] (a).commands[0].argv: Expected array, got str",
         ),
